@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
@@ -26,6 +27,8 @@ MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
+
+NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
 
@@ -124,7 +127,11 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
 
 
 def missing_faults(
-    known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
+    known: Sequence[str],
+    names: Mapping[str, str],
+    renames: Mapping[str, str],
+    where: str,
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Fault]:
     """Find required columns that a table does not have.
 
@@ -138,9 +145,13 @@ def missing_faults(
         Those that the config names; the table must have them.
     where : str
         Name of the input, for messages.
+    places : mapping
+        Key below the input that names a column, where it is not ``columns``.
     """
     faults = [
-        column_fault(f"{where}.columns.{name}" if name in renames else where, names[name], known, name)
+        column_fault(
+            f"{where}.{places.get(name, f'columns.{name}')}" if name in renames else where, names[name], known, name
+        )
         for name in names
         if names[name] not in known and (name not in DEFAULTS or name in renames)
     ]

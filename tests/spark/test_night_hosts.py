@@ -259,3 +259,16 @@ def test_rows_that_cannot_be_used_are_written_out_by_spark(spark: SparkSession, 
     ]
     assert kept[0] == kept[1]
     assert len(kept[0]) >= 4
+
+
+def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path)
+    events = {3.0: "purchase", 2.0: "cart", 1.0: "view", 0.0: "skip"}
+    rows = [{**row, "event": events[row["gain"]]} for row in nights.held_out()]
+    rows.append({**rows[0], "item_id": "b", "event": "share"})
+    workspace.write("held_out", [{name: row[name] for name in row if name != "gain"} for row in rows])
+    values = {"purchase": 3, "cart": 2, "view": 1, "skip": 0}
+    workspace.change(inputs__held_out__gains={"column": "event", "values": values})
+    ((there, here),) = on_both(spark, workspace)
+    assert here.warnings == there.warnings
+    assert any("null_gains" in warning and "ann b" in warning for warning in here.warnings), here.warnings

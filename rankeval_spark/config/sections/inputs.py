@@ -19,9 +19,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
+from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, ColumnName, Gains
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
@@ -30,7 +32,6 @@ FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 Scalar = str | int | float | bool
-ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (
@@ -190,6 +191,16 @@ class InputConfig(ModelWithPaths):
             return [Fault("", "both version and timestamp", "one of them", "remove one")]
         return []
 
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """Names in the table by canonical name, where the config gives one."""
+        return self.columns
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Key that gives a column its name, by canonical name, where it is not `columns`."""
+        return {}
+
     def location(self, date: dt.date) -> str:
         """Return the absolute path, or the name of the table, for an evaluation date."""
         if self.table is not None:
@@ -229,6 +240,26 @@ class HeldOutInput(InputConfig):
     """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE)
+
+    gains: Gains | None = None
+    """How events, ratings or seconds become gains, instead of a column with gains."""
+
+    @model_validator(mode="after")
+    def _one_source_of_gains(self) -> HeldOutInput:
+        if self.gains is not None and C.GAIN in self.columns:
+            found = "both gains and columns.gain"
+            raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
+        return self
+
+    @property
+    @override
+    def renames(self) -> Mapping[str, str]:
+        return self.columns if self.gains is None else {**self.columns, **self.gains.renames}
+
+    @property
+    @override
+    def places(self) -> Mapping[str, str]:
+        return {} if self.gains is None else GAINS_PLACES
 
 
 class SegmentsInput(InputConfig):

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text
-from rankeval_spark.inputs.arrow.cells import Cells, read_cells
+from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError
 from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
@@ -128,7 +128,7 @@ class FileInput:
         ForSparkError
             A column is missing, or would be cast in a way that only Spark has.
         """
-        if missing_faults(self.table.schema.names, self._names, self.config.columns, self.name):
+        if missing_faults(self.table.schema.names, self._names, self.config.renames, self.name):
             raise ForSparkError(self.location, "columns are missing")
         return self._source(self.table.schema.empty_table())
 
@@ -137,6 +137,8 @@ class FileInput:
         return source_of(self.name, cells, self.schema, rows.num_rows)
 
     def _cells(self, field: Field, column: pa.ChunkedArray) -> Cells:
+        if field.name == C.GAIN and isinstance(self.config, HeldOutInput) and self.config.gains is not None:
+            return read_gains(column, self.config.gains, field, where=self.name)
         forced = self.config.types.get(field.name)
         has_text = is_text(column.type) or pa.types.is_dictionary(column.type)
         is_text_list = field.type.startswith("array<") and has_text
@@ -154,14 +156,14 @@ class FileInput:
         """Find columns that the config names and the table does not have, with the words of a run."""
         where, known = f"inputs.{self.name}", self.table.schema.names
         return [
-            *missing_faults(known, self._names, self.config.columns, where),
+            *missing_faults(known, self._names, self.config.renames, where, self.config.places),
             *filter_faults([each.column for each in self.config.filters], known, where),
         ]
 
     @property
     def _names(self) -> dict[str, str]:
         """Name in the table of each canonical column."""
-        return {name: self.config.columns.get(name, name) for name in self.schema.field_names()}
+        return {name: self.config.renames.get(name, name) for name in self.schema.field_names()}
 
     @property
     def _present(self) -> dict[str, str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark import schemas
+from rankeval_spark.config.sections.input_shapes import GAINS_PLACES
+from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.schemas import Schema
 
@@ -68,17 +71,19 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     try:
         reading = Reading(
             where,
-            config.columns,
+            config.renames,
             config.types,
             config.list_separator if isinstance(config, ItemsInput) else None,
             config.ranks_from if isinstance(config, RecommendationsInput) else 1,
+            config.gains if isinstance(config, HeldOutInput) else None,
+            config.places,
         )
         canonical = canonical_columns(table.frame.schema, schema, reading)
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    wanted = [config.columns.get(name, name) for name in schema.field_names()]
+    wanted = [config.renames.get(name, name) for name in schema.field_names()]
     wanted += [each.column for each in config.filters]
     if config.format == "parquet":
         differing = parquet_files.faults(spark, table, wanted, where, date)
@@ -103,17 +108,23 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     )
 
 
-def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
+def from_frame(
+    name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1, gains: Gains | None = None
+) -> Source:
     """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
 
-    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list.
+    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
+    of the judgements become gains.
 
     Raises
     ------
     InputError
         If a column is missing or of a type that cannot be cast.
     """
-    canonical = canonical_columns(frame.schema, schema, Reading(name, ranks_from=ranks_from))
+    events = gains if schema.name == schemas.HELD_OUT.name else None
+    renames = {} if events is None else events.renames
+    reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=GAINS_PLACES)
+    canonical = canonical_columns(frame.schema, schema, reading)
     frame_ = frame.select(*canonical.columns)
     return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
 

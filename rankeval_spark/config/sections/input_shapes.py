@@ -1,0 +1,62 @@
+"""Shapes of inputs that are not one row per judgement or recommended item: events, and lists in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, StringConstraints, WithJsonSchema, model_validator
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.sections.base import Model, Number, fault_error
+from rankeval_spark.errors import Fault
+
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+
+def _with_text_keys(values: Any) -> Any:  # noqa: ANN401 - a file can hold anything
+    """Write keys as text: YAML makes numbers of ratings, and truth values of true and false."""
+    if not isinstance(values, Mapping):
+        return values
+    return {str(key).lower() if isinstance(key, bool) else str(key): value for key, value in values.items()}
+
+
+_GAINS_SCHEMA: Final = {"type": "object", "additionalProperties": {"type": "number"}}
+
+GAINS_PLACES: Final[Mapping[str, str]] = {C.GAIN: "gains.column"}
+"""Key of the column of gains below its input, by its canonical name."""
+
+
+class Gains(Model):
+    """How a column of events, ratings or seconds becomes gains: by the gain of each value, or by edges."""
+
+    column: ColumnName
+    """Name of the column in the table."""
+    values: Annotated[Mapping[str, Number], BeforeValidator(_with_text_keys), WithJsonSchema(_GAINS_SCHEMA)] = {}
+    """Gain of each value, such as {purchase: 3, cart: 2, view: 1, skip: 0}. Rows with another value have no gain, which
+    the check `null_gains` counts."""
+    edges: tuple[Number, ...] = ()
+    """Ascending numbers; the gain is how many of them the number in the column reaches. [4] is a threshold; seconds by
+    [10, 30, 60] have the gains 0 to 3."""
+
+    @model_validator(mode="after")
+    def _values_or_edges(self) -> Gains:
+        if bool(self.values) == bool(self.edges):
+            found = "both values and edges" if self.values else "neither values nor edges"
+            raise fault_error(Fault("", found, "one of them", "write values: {purchase: 3, view: 1} or edges: [4]"))
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise fault_error(Fault(".edges", str(list(self.edges)), "ascending numbers, each once"))
+        return self
+
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """The column by its canonical name."""
+        return {C.GAIN: self.column}
+
+    def number_values(self) -> dict[float, float] | None:
+        """Return the gain of each value as a number; None where a value is no number."""
+        try:
+            return {float(value): gain for value, gain in self.values.items()}
+        except ValueError:
+            return None

@@ -26,6 +26,9 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
+NO_ORDER: Final = "neither a score nor a rank"
+"""What is wrong with a log without either."""
+
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
 
 NUMBERS_FIX: Final = "write the values of gains as numbers"
@@ -159,7 +162,7 @@ def missing_faults(
         hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
         rename = f"name one under {where}.columns" if where.startswith("inputs.") else "rename the column that is one"
         fix = next(filter(None, hints), f"{rename}; the table has {', '.join(known)}")
-        faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
+        faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Final
 
@@ -60,3 +60,51 @@ class Gains(Model):
             return {float(value): gain for value, gain in self.values.items()}
         except ValueError:
             return None
+
+
+POSITION: Final = "_position"
+"""Column of the place of an item in its array, from 1, once a list is written as one row per item."""
+
+
+class Nested(Model):
+    """Where a row of the table is a whole list: the columns that hold its items and their scores, best item first."""
+
+    items: ColumnName
+    """Column of the ids: an array, text with a JSON array, or `column.field` for a field of an array of structs."""
+    scores: ColumnName | None = None
+    """Column of the scores, of the same forms. Without it, the order of the items is their rank."""
+
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """The columns of an item by their canonical names."""
+        return {C.ITEM_ID: self.items, **({C.SCORE: self.scores} if self.scores else {}), C.RANK: POSITION}
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Key of each of them below its input."""
+        return {C.ITEM_ID: "nested.items", C.SCORE: "nested.scores"}
+
+    def is_of_items(self, name: str, columns: Collection[str]) -> bool:
+        """Return True if a column of the table has the items or scores of a list, or their canonical name.
+
+        Parameters
+        ----------
+        columns : collection of str
+            All columns of the table.
+        """
+        own = {column_and_field(path, columns)[0] for path in (self.items, self.scores) if path}
+        return name in {*own, C.ITEM_ID, C.SCORE, C.RANK}
+
+
+def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | None]:
+    """Split ``column.field`` at its last dot; a name that the table has is a column.
+
+    Examples
+    --------
+    >>> column_and_field("recommendations.movieId", ["user", "recommendations"])
+    ('recommendations', 'movieId')
+    >>> column_and_field("items", ["user", "items"]), column_and_field("a.b", ["a.b"])
+    (('items', None), ('a.b', None))
+    """
+    head, dot, field = path.rpartition(".")
+    return (path, None) if path in columns or not dot else (head, field)

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
-from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, ColumnName, Gains
+from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, ColumnName, Gains, Nested
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
@@ -228,12 +228,34 @@ class InputConfig(ModelWithPaths):
 
 
 class RecommendationsInput(InputConfig):
-    """The recommendation log: one row per recommended item, with score, rank or both."""
+    """The recommendation log: one row per recommended item, with score, rank or both, or one row per list."""
 
     canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
 
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""
+    nested: Nested | None = None
+    """Columns of the items and scores of a list, where a row of the table is a whole list."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> RecommendationsInput:
+        named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
+        named += ["ranks_from"] if self.ranks_from != 1 else []
+        if self.nested is not None and named:
+            found = f"both nested and {', '.join(named)}"
+            fix = "nested names the items and scores, and their order is the rank: remove the other keys"
+            raise fault_error(Fault("", found, "one of them", fix))
+        return self
+
+    @property
+    @override
+    def renames(self) -> Mapping[str, str]:
+        return self.columns if self.nested is None else {**self.columns, **self.nested.renames}
+
+    @property
+    @override
+    def places(self) -> Mapping[str, str]:
+        return {} if self.nested is None else self.nested.places
 
 
 class HeldOutInput(InputConfig):

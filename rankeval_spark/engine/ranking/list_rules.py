@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rankeval_spark import columns as C
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 
 
@@ -42,3 +43,8 @@ class ListRules:
     drops_seen: bool = False
     checks_ranks: bool = False
     max_rows_per_user: int = MAX_ROWS_PER_USER
+
+    @property
+    def reads_ranks(self) -> bool:
+        """Whether the ranks of the log are read."""
+        return self.order == C.RANK or self.ties == "rank" or self.keeps_gaps or self.checks_ranks

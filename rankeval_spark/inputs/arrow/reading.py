@@ -16,11 +16,13 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.sections.input_shapes import GAINS_PLACES
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
+from rankeval_spark.inputs import nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.input_tables import Source
 from rankeval_spark.inputs.arrow.memory_limit import refuse_rows
-from rankeval_spark.inputs.input_columns import IDS, missing_faults, type_fault
+from rankeval_spark.inputs.arrow.nested_lists import nested_of, to_items
+from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults, type_fault
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.input_shapes import Gains
@@ -62,11 +64,19 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
     events = gains if schema.name == schemas.HELD_OUT.name else None
     renames = {} if events is None else events.renames
     table, faults = _read(name, frame, schema, renames)
+    is_log = schema.name == schemas.RECOMMENDATIONS.name
+    nested = nested_of(table.schema, name, ranks_from=ranks_from) if is_log else None
+    if nested is not None:
+        table, renames = to_items(table, nested, name), nested.renames
+        faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
+        refuse_rows(table.num_rows)
+    elif nested_lists.RECOMMENDATIONS in table.column_names:
+        faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     cells: dict[str, Cells] = {}
     for field in schema.fields:
         own = renames.get(field.name, field.name)
         try:
-            if own in table.column_names and field.name in renames and events is not None:
+            if own in table.column_names and field.name == C.GAIN and events is not None:
                 cells[field.name] = read_gains(table[own], events, field, where=name)
             elif own in table.column_names:
                 id_fix = _id_fix(field, table[own].type, frame)
@@ -127,8 +137,11 @@ def _chosen(
         Names of the levels of an index, which is no column.
     """
     names = {one: renames.get(one, one) for one in schema.field_names()}
-    wanted = dict.fromkeys(names.values())
-    faults = missing_faults(known, names, renames, name, GAINS_PLACES)
+    wanted, assumed = [*dict.fromkeys(names.values())], [*known]
+    if schema.name == schemas.RECOMMENDATIONS.name and C.ITEM_ID not in known and nested_lists.RECOMMENDATIONS in known:
+        wanted.append(nested_lists.RECOMMENDATIONS)
+        assumed.append(C.ITEM_ID)  # whether it has them, its type says
+    faults = missing_faults(assumed, names, renames, name, GAINS_PLACES)
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"
     faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]

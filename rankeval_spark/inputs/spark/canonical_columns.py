@@ -76,17 +76,22 @@ class Canonical:
 
     Attributes
     ----------
-    columns : tuple of Column
-        Columns of the schema in its order, then :data:`IS_UNPARSABLE` where a cast can fail.
+    named : mapping of str to Column
+        Columns of the schema in its order, by name, then :data:`IS_UNPARSABLE` where a cast can fail.
     given : frozenset of str
         Canonical columns that the table has.
     id_types : mapping
         Type of each id, ``string`` or ``bigint``.
     """
 
-    columns: tuple[Column, ...]
+    named: Mapping[str, Column]
     given: frozenset[str]
     id_types: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The expressions in their order."""
+        return tuple(self.named.values())
 
 
 @dataclass(frozen=True)
@@ -154,12 +159,12 @@ def _assemble(casts: Mapping[str, _Cast], schema: Schema, given: set[str], *, is
     if is_text:  # a broken line has values in wrong columns: with NULL keys it is counted and dropped
         unparsable.append(column(CORRUPT).isNotNull())
         keys = {name: F.when(column(CORRUPT).isNull(), key) for name, key in keys.items()}
-    columns = [keys.get(name, cast.expression).alias(name) for name, cast in casts.items()]
+    columns = {name: keys.get(name, cast.expression).alias(name) for name, cast in casts.items()}
     if unparsable:
-        columns.append(reduce(operator.or_, unparsable).alias(IS_UNPARSABLE))
+        columns[IS_UNPARSABLE] = reduce(operator.or_, unparsable).alias(IS_UNPARSABLE)
         given = {*given, IS_UNPARSABLE}
     id_types = {name: casts[name].type for name in IDS if name in casts}
-    return Canonical(tuple(columns), frozenset(given), id_types)
+    return Canonical(columns, frozenset(given), id_types)
 
 
 def _cast(found: _Found) -> _Cast:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.config.sections.input_shapes import GAINS_PLACES
+from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, column_and_field
 from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_lists
 from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
 from rankeval_spark.inputs.spark.source import Source, Sources
 
@@ -78,12 +79,16 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
             config.gains if isinstance(config, HeldOutInput) else None,
             config.places,
         )
-        canonical = canonical_columns(table.frame.schema, schema, reading)
+        nested = config.nested if isinstance(config, RecommendationsInput) else None
+        arrays = arrays_of(table.frame.schema, nested, where) if nested else None
+        flat = arrays.to_items(table.frame) if arrays else table.frame
+        canonical = canonical_columns(flat.schema, schema, reading)
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    wanted = [config.renames.get(name, name) for name in schema.field_names()]
+    paths = [config.renames.get(name, name) for name in schema.field_names()]
+    wanted = [column_and_field(path, table.columns)[0] for path in paths] if nested else paths
     wanted += [each.column for each in config.filters]
     if config.format == "parquet":
         differing = parquet_files.faults(spark, table, wanted, where, date)
@@ -92,7 +97,8 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     condition = filters.filter_condition(config.filters, table.frame.schema, date, f"{where}.filters")
     if condition is not None and CORRUPT in table.frame.columns:
         condition |= filters.column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
-    rows = table.frame if condition is None else table.frame.where(condition)
+    filtered = table.frame if condition is None else table.frame.where(condition)
+    rows = arrays.to_items(filtered) if arrays else filtered
     return Source(
         name=name,
         frame=rows.select(*canonical.columns),
@@ -105,6 +111,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         unread=tuple(name for name in table.columns if name not in wanted),
         rows=rows,
         canonical=canonical.columns,
+        lists=to_lists(filtered, arrays, canonical) if arrays else None,
     )
 
 
@@ -124,9 +131,18 @@ def from_frame(
     events = gains if schema.name == schemas.HELD_OUT.name else None
     renames = {} if events is None else events.renames
     reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=GAINS_PLACES)
-    canonical = canonical_columns(frame.schema, schema, reading)
-    frame_ = frame.select(*canonical.columns)
-    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
+    is_log = schema.name == schemas.RECOMMENDATIONS.name
+    nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
+    if nested is None:
+        canonical = canonical_columns(frame.schema, schema, reading)
+        frame_ = frame.select(*canonical.columns)
+        return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
+    arrays = arrays_of(frame.schema, nested, name)
+    flat = arrays.to_items(frame)
+    canonical = canonical_columns(flat.schema, schema, Reading(name, nested.renames, places=nested.places))
+    frame_ = flat.select(*canonical.columns)
+    lists = to_lists(frame, arrays, canonical)
+    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types, lists=lists)
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

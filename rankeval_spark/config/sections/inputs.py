@@ -73,8 +73,8 @@ class Filter(Model):
     op: FilterOp
     """Comparison operator; `in` takes a list."""
     value: FilterValue
-    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date. A number is compared
-    with the numeric value of a text column."""
+    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date, `{date-1}` the day
+    before. A number is compared with the numeric value of a text column."""
 
     @model_validator(mode="after")
     def _list_only_with_in(self) -> Filter:
@@ -130,7 +130,7 @@ class InputConfig(ModelWithPaths):
     format: Format
     """Format of the files or the table."""
     path: PathText | None = None
-    """Folder or file, relative to the config file. `{date}` is the evaluation date."""
+    """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
     """Catalog table instead of a path, as [catalog.][schema.]table; only for delta and parquet."""
     columns: Mapping[str, ColumnName] = {}

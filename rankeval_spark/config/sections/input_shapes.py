@@ -24,9 +24,6 @@ def _with_text_keys(values: Any) -> Any:  # noqa: ANN401 - a file can hold anyth
 
 _GAINS_SCHEMA: Final = {"type": "object", "additionalProperties": {"type": "number"}}
 
-GAINS_PLACES: Final[Mapping[str, str]] = {C.GAIN: "gains.column"}
-"""Key of the column of gains below its input, by its canonical name."""
-
 
 class Gains(Model):
     """How a column of events, ratings or seconds becomes gains: by the gain of each value, or by edges."""
@@ -53,6 +50,11 @@ class Gains(Model):
     def renames(self) -> Mapping[str, str]:
         """The column by its canonical name."""
         return {C.GAIN: self.column}
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Key that names it, below its input."""
+        return {C.GAIN: "gains.column"}
 
     def number_values(self) -> dict[float, float] | None:
         """Return the gain of each value as a number; None where a value is no number."""
@@ -81,7 +83,7 @@ class Nested(Model):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Key of each of them below its input."""
+        """Key that names each of them, below its input."""
         return {C.ITEM_ID: "nested.items", C.SCORE: "nested.scores"}
 
     def is_of_items(self, name: str, columns: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import (
@@ -23,11 +23,14 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
-from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, ColumnName, Gains, Nested
+from rankeval_spark.config.sections.input_shapes import ColumnName, Gains, Nested, column_and_field
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
-Format = Literal["delta", "parquet", "csv", "json"]
+Format = Literal["delta", "parquet", "orc", "csv", "json", "table"]
+IN_CATALOG: Final = ("delta", "parquet", "table")
+"""Formats of a table that is named."""
+
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
@@ -128,11 +131,11 @@ class InputConfig(ModelWithPaths):
     allows_other_columns: ClassVar[bool] = False
 
     format: Format
-    """Format of the files or the table."""
+    """Format of the files or the table. `table` is a table or view of the catalog in any format that Spark reads."""
     path: PathText | None = None
     """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
-    """Catalog table instead of a path, as [catalog.][schema.]table; only for delta and parquet."""
+    """Name in the catalog instead of a path, as [catalog.][schema.]table; with the formats delta, parquet and table."""
     columns: Mapping[str, ColumnName] = {}
     """Names of columns in the table, by canonical name; only needed where the two differ."""
     types: Mapping[str, IdType] = {}
@@ -179,8 +182,11 @@ class InputConfig(ModelWithPaths):
         if (self.path is None) == (self.table is None):
             found = "neither path nor table" if self.path is None else "both path and table"
             return [Fault("", found, "one of them", "give the path of the files, or the name of a catalog table")]
-        if self.table is not None and self.format not in ("delta", "parquet"):
-            return [Fault(".table", f"a catalog table of format {self.format}", "delta or parquet", "use path:")]
+        if self.table is None and self.format == "table":
+            return [Fault(".path", "a path with format table", "the name of a table or view", "use table:")]
+        if self.table is not None and self.format not in IN_CATALOG:
+            fix = "write format: table, or use path:"
+            return [Fault(".table", f"a catalog table of format {self.format}", ", ".join(IN_CATALOG), fix)]
         return []
 
     def _delta_faults(self) -> list[Fault]:
@@ -198,8 +204,21 @@ class InputConfig(ModelWithPaths):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Key that gives a column its name, by canonical name, where it is not `columns`."""
+        """Key that names a column, by canonical name, where it is not `columns`."""
         return {}
+
+    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
+        """Name the columns of the table that are read, those that it does not have too.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Canonical columns.
+        columns : collection of str
+            All columns of the table.
+        """
+        del columns
+        return [self.renames.get(name, name) for name in names]
 
     def location(self, date: dt.date) -> str:
         """Return the absolute path, or the name of the table, for an evaluation date."""
@@ -257,6 +276,11 @@ class RecommendationsInput(InputConfig):
     def places(self) -> Mapping[str, str]:
         return {} if self.nested is None else self.nested.places
 
+    @override
+    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
+        paths = super().columns_read(names, columns)
+        return paths if self.nested is None else [column_and_field(path, columns)[0] for path in paths]
+
 
 class HeldOutInput(InputConfig):
     """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
@@ -281,7 +305,7 @@ class HeldOutInput(InputConfig):
     @property
     @override
     def places(self) -> Mapping[str, str]:
-        return {} if self.gains is None else GAINS_PLACES
+        return {} if self.gains is None else self.gains.places
 
 
 class SegmentsInput(InputConfig):

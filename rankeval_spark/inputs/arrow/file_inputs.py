@@ -200,8 +200,7 @@ class FileInput:
     def _read_columns(self) -> list[str]:
         """Columns of the table that are read."""
         known = self.table.schema.names
-        paths = self._names.values()
-        names = paths if self._nested is None else (column_and_field(path, known)[0] for path in paths)
+        names = self.config.columns_read(self.schema.field_names(), known)
         return [name for name in dict.fromkeys(names) if name in known]
 
 

@@ -139,7 +139,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         case "parquet":
             found = FileTable(location, "parquet", None, _parquet(location))
         case other:
-            raise ForSparkError(location, f"{other}, whose text Spark takes apart")
+            raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
     return found
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.sections.input_shapes import GAINS_PLACES
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs import nested_lists
@@ -63,7 +62,7 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
     events = gains if schema.name == schemas.HELD_OUT.name else None
     renames = {} if events is None else events.renames
-    table, faults = _read(name, frame, schema, renames)
+    table, faults = _read(name, frame, schema, events)
     is_log = schema.name == schemas.RECOMMENDATIONS.name
     nested = nested_of(table.schema, name, ranks_from=ranks_from) if is_log else None
     if nested is not None:
@@ -107,14 +106,14 @@ def _read(
     name: str,
     frame: Any,  # noqa: ANN401 - of any library
     schema: Schema,
-    renames: Mapping[str, str],
+    events: Gains | None,
 ) -> tuple[pa.Table, list[Fault]]:
     """Read those columns of a schema that a table has, and find what is wrong with their names."""
     project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
     try:
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
         known = [*map(str, frame.columns if reader is None else reader.schema.names)]
-        faults, chosen = _chosen(name, known, schema, renames, getattr(getattr(frame, "index", None), "names", ()))
+        faults, chosen = _chosen(name, known, schema, events, getattr(getattr(frame, "index", None), "names", ()))
         if not chosen:
             raise InputError(*faults)
         if project:
@@ -127,7 +126,7 @@ def _read(
 
 
 def _chosen(
-    name: str, known: Sequence[str], schema: Schema, renames: Mapping[str, str], index_names: Collection[object]
+    name: str, known: Sequence[str], schema: Schema, events: Gains | None, index_names: Collection[object]
 ) -> tuple[list[Fault], list[str]]:
     """Find the columns of a schema that a table has once, and what is wrong with the others.
 
@@ -136,12 +135,13 @@ def _chosen(
     index_names : collection
         Names of the levels of an index, which is no column.
     """
+    renames, places = (events.renames, events.places) if events else ({}, {})
     names = {one: renames.get(one, one) for one in schema.field_names()}
     wanted, assumed = [*dict.fromkeys(names.values())], [*known]
     if schema.name == schemas.RECOMMENDATIONS.name and C.ITEM_ID not in known and nested_lists.RECOMMENDATIONS in known:
         wanted.append(nested_lists.RECOMMENDATIONS)
         assumed.append(C.ITEM_ID)  # whether it has them, its type says
-    faults = missing_faults(assumed, names, renames, name, GAINS_PLACES)
+    faults = missing_faults(assumed, names, renames, name, places)
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"
     faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]

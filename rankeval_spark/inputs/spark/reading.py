@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.config.sections.input_shapes import GAINS_PLACES, column_and_field
 from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
@@ -87,9 +87,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    paths = [config.renames.get(name, name) for name in schema.field_names()]
-    wanted = [column_and_field(path, table.columns)[0] for path in paths] if nested else paths
-    wanted += [each.column for each in config.filters]
+    wanted = [*config.columns_read(schema.field_names(), table.columns), *(each.column for each in config.filters)]
     if config.format == "parquet":
         differing = parquet_files.faults(spark, table, wanted, where, date)
         if differing:
@@ -128,21 +126,26 @@ def from_frame(
     InputError
         If a column is missing or of a type that cannot be cast.
     """
-    events = gains if schema.name == schemas.HELD_OUT.name else None
-    renames = {} if events is None else events.renames
-    reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=GAINS_PLACES)
     is_log = schema.name == schemas.RECOMMENDATIONS.name
     nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
-    if nested is None:
-        canonical = canonical_columns(frame.schema, schema, reading)
-        frame_ = frame.select(*canonical.columns)
-        return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
-    arrays = arrays_of(frame.schema, nested, name)
-    flat = arrays.to_items(frame)
-    canonical = canonical_columns(flat.schema, schema, Reading(name, nested.renames, places=nested.places))
-    frame_ = flat.select(*canonical.columns)
-    lists = to_lists(frame, arrays, canonical)
-    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types, lists=lists)
+    events = gains if schema.name == schemas.HELD_OUT.name else None
+    shape = nested or events
+    reading = Reading(name, shape.renames if shape else {}, ranks_from=ranks_from, gains=events)
+    reading = replace(reading, places=shape.places) if shape else reading
+    arrays = arrays_of(frame.schema, nested, name) if nested else None
+    rows = arrays.to_items(frame) if arrays else frame
+    canonical = canonical_columns(rows.schema, schema, reading)
+    return Source(
+        name,
+        rows.select(*canonical.columns),
+        frame,
+        name,
+        "frame",
+        None,
+        canonical.given,
+        canonical.id_types,
+        lists=to_lists(frame, arrays, canonical) if arrays else None,
+    )
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

@@ -40,7 +40,7 @@ class Source:
     location : str
         Absolute path or table name.
     format : str
-        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame of the caller.
+        As in the config; ``frame`` for a DataFrame of the caller.
     version : int or None
         Pinned version of a Delta table; None for other formats.
     given : frozenset of str

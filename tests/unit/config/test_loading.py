@@ -109,6 +109,8 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
         ("inputs.recommendations.types.user_id=int", "'int'", ""),
         ("inputs.recommendations.table=a.b", "both path and table", ""),
         ("inputs.recommendations.path=", "neither path nor table", ""),
+        ("inputs.recommendations.format=table", "a path with format table", "use table:"),
+        ("inputs.segments={format: csv, table: users}", "a catalog table of format csv", "write format: table, or"),
         ("inputs.recommendations.options.sep=;", "reader options with format delta", "remove them"),
         ("inputs.recommendations.version=-1", "-1", ""),
         ("inputs.recommendations.version=1.5", "1.5", ""),

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.bands import segments_from_train
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import Sources, cached_partitions, estimated_bytes
@@ -58,7 +59,16 @@ def inputs_of(
         sources.recommendations.has_model_id,
         are_checked,
         cached_partitions(sources.recommendations, sources.held_out),
+        lists=_lists_of(sources.recommendations, request, sample_share=sample_share),
     )
+
+
+def _lists_of(log: Source, request: Request, *, sample_share: float) -> DataFrame | None:
+    """Take the log with one row per list, where it is one; without scores where the policy keeps the ranks."""
+    if log.lists is None:
+        return None
+    lists = log.lists.drop(row_kinds.LISTED_SCORES) if request.policies.ignores_scores else log.lists
+    return usable_rows.keep_sample(usable_rows.keep_models(lists, names=request.models), share=sample_share)
 
 
 def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
@@ -96,7 +106,8 @@ def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
     """
     if request.models is not None or not inputs.has_model_id:
         return inputs
-    names = inputs.recommendations.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
+    log = inputs.recommendations if inputs.lists is None else inputs.lists
+    names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 

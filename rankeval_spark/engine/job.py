@@ -19,6 +19,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
+from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
 from rankeval_spark.engine.comparisons.comparison_state import to_batches
@@ -69,6 +70,8 @@ class Job:
         Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column; where it is known before the rows.
+    refuses_invalid_scores : bool
+        Whether a row of the log whose place in its list is unknown fails the job: policy ``invalid_scores``.
     """
 
     rules: ListRules
@@ -81,6 +84,7 @@ class Job:
     has_lists: bool = False
     described: tuple[int, ...] = ()
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
+    refuses_invalid_scores: bool = False
 
     def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
         """Make the compact row of each list: its key, the columns of :mod:`compact_lists` and its segments.
@@ -199,7 +203,8 @@ class Job:
         constants = {**self.constants, **found}
         if row_kinds.COUNTS in constants:
             refuse_unusable(constants[row_kinds.COUNTS])
-        usable = facts.counts.usable(rest)
+        rows = with_items(rest, has_ranks=self.rules.reads_ranks)
+        usable = facts.counts.usable(rows, refuses_invalid_scores=self.refuses_invalid_scores)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
             batch = to_batch(table, models=self.models, constants=constants, described=self.described)
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))

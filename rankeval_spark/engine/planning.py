@@ -199,4 +199,5 @@ def job_of(
         depth=depth_of(request.measures),
         has_lists=has_lists,
         described=described_inputs(needs),
+        refuses_invalid_scores=policies.invalid_scores == "error",
     )

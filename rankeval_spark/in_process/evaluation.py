@@ -36,13 +36,19 @@ from rankeval_spark.result_rows.groups.group_rows import to_group_table
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.measures import Measure
 
 METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
 
 def evaluate_in_process(
-    frames: Mapping[str, object], request: Request, *, ranks_from: int, threads: int | None
+    frames: Mapping[str, object],
+    request: Request,
+    *,
+    ranks_from: int,
+    threads: int | None,
+    gains: Gains | None = None,
 ) -> ArrowEvaluation:
     """Read the inputs; results are computed when they are used.
 
@@ -54,11 +60,13 @@ def evaluate_in_process(
         Rank of the first item of a list in the log.
     threads : int or None
         Threads that work at a time; None for one a core.
+    gains : Gains, optional
+        How events of the judgements become gains.
     """
     if threads is not None and (type(threads) is not int or threads < 1):
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
-    read = partial(to_source, ranks_from=ranks_from)
+    read = partial(to_source, ranks_from=ranks_from, gains=gains)
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"))
     refuse_missing({one.name: one.given for one in tables.all()}, request)

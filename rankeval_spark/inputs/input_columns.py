@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
@@ -26,10 +27,15 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
+NO_ORDER: Final = "neither a score nor a rank"
+"""What is wrong with a log without either."""
+
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
 
 _IGNORES_SCORES: Final = (("rank_gaps", "keep"), ("order", "rank"))
 """Policies under which ranks order the lists, and their values."""
+
+NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
 
@@ -128,7 +134,11 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
 
 
 def missing_faults(
-    known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
+    known: Sequence[str],
+    names: Mapping[str, str],
+    renames: Mapping[str, str],
+    where: str,
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Fault]:
     """Find required columns that a table does not have.
 
@@ -142,9 +152,13 @@ def missing_faults(
         Those that the config names; the table must have them.
     where : str
         Name of the input, for messages.
+    places : mapping
+        Key below the input that names a column, where it is not ``columns``.
     """
     faults = [
-        column_fault(f"{where}.columns.{name}" if name in renames else where, names[name], known, name)
+        column_fault(
+            f"{where}.{places.get(name, f'columns.{name}')}" if name in renames else where, names[name], known, name
+        )
         for name in names
         if names[name] not in known and (name not in DEFAULTS or name in renames)
     ]
@@ -152,7 +166,7 @@ def missing_faults(
         hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
         rename = f"name one under {where}.columns" if where.startswith("inputs.") else "rename the column that is one"
         fix = next(filter(None, hints), f"{rename}; the table has {', '.join(known)}")
-        faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
+        faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
 
 

@@ -33,6 +33,7 @@ EVALUATE: Final = {
     "score_precision": None,
     "rank_gaps": None,
     "ranks_from": 1,
+    "gains": None,
     "duplicates": None,
     "judged_only": None,
     "held_out_duplicates": None,

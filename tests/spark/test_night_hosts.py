@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import deltalake
@@ -18,6 +19,7 @@ from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.support import nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
+from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 
 if TYPE_CHECKING:
@@ -286,3 +288,53 @@ def test_nights_that_attribute_by_time(spark: SparkSession, tmp_path: Path, *, h
     assert min(counted[name] for name in ("before_list", "after_window", "consumed_before")) > 0
     (run,) = published(workspace, "here")
     assert dict(run["policies"])["attribution_window"] == "2h"
+
+
+def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path)
+    events = {3.0: "purchase", 2.0: "cart", 1.0: "view", 0.0: "skip"}
+    rows = [{**row, "event": events[row["gain"]]} for row in nights.held_out()]
+    rows.append({**rows[0], "item_id": "b", "event": "share"})
+    workspace.write("held_out", [{name: row[name] for name in row if name != "gain"} for row in rows])
+    values = {"purchase": 3, "cart": 2, "view": 1, "skip": 0}
+    workspace.change(inputs__held_out__gains={"column": "event", "values": values})
+    ((there, here),) = on_both(spark, workspace)
+    assert here.warnings == there.warnings
+    assert any("null_gains" in warning and "ann b" in warning for warning in here.warnings), here.warnings
+
+
+@pytest.mark.parametrize(
+    ("format_", "changes"),
+    [
+        pytest.param("parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="parallel arrays"),
+        pytest.param("delta", {"nested": {"items": "item_id"}}, id="items alone, Delta"),
+        pytest.param(
+            "parquet",
+            {"nested": {"items": "recommendations.movieId", "scores": "recommendations.rating"}},
+            id="structs",
+        ),
+    ],
+)
+@pytest.mark.parametrize("ids", ["string", "bigint"])
+def test_logs_with_a_row_per_list(
+    spark: SparkSession, tmp_path: Path, format_: str, changes: dict[str, Any], ids: str
+) -> None:
+    inputs = Awkward.make(7, ids=ids, has_lists=format_ == "parquet")
+    lists = nested(inputs.recommendations)
+    flat = awkward(tmp_path / "flat", replace(inputs, recommendations=flat_log(lists, changes["nested"])))
+    if "." in changes["nested"]["items"]:
+        lists = with_structs(lists, item="movieId")
+    workspace = awkward(tmp_path / "lists", replace(inputs, recommendations=lists), format_)
+    workspace.change(**{f"inputs__recommendations__{name}": value for name, value in changes.items()})
+    on_both(spark, workspace)
+    run_night(on_demand(no_session), load_config(flat.config, ("results.root=here",)), FIRST)
+    for name in (*OF_USERS, "metrics", "checks"):
+        assert rows_of(workspace, "here", name) == rows_of(flat, "here", name), name
+    null_keys = [row for row in rows_of(workspace, "here", "checks") if row["check"] == "null_keys"]
+    assert {row["input"]: row["count"] for row in null_keys}["recommendations"] == 3
+
+
+def flat_log(lists: pa.Table, names: dict[str, str]) -> pa.Table:
+    """Make the flat log that a nested one stands for: without scores where none are named."""
+    log = flat_of(lists)
+    return log if "scores" in names else log.drop_columns(["score"])

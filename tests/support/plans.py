@@ -128,6 +128,27 @@ def exchange_keys(frame: DataFrame) -> list[str]:
     return [re.sub(r"#\d+L?", "", found[1]) for found in keys if found]
 
 
+def files_read(frame: DataFrame) -> int:
+    """Run the frame and count the files that its scans of tables opened."""
+    anew = frame.select("*")  # a plan that ran before has counted them once, and does not do so again
+    anew.collect()
+    return sum(_files_read(_executed_plan(anew)))
+
+
+def _files_read(java: Any) -> Iterator[int]:  # noqa: ANN401 - an object of the JVM
+    kind = str(java.getClass().getSimpleName())
+    if kind == "AdaptiveSparkPlanExec":
+        yield from _files_read(java.executedPlan())
+    elif kind in _STAGES:
+        yield from _files_read(java.plan())
+    elif kind == "FileSourceScanExec":
+        yield int(java.metrics().apply("numFiles").value())
+    else:
+        below = java.children()
+        for index in range(below.length()):
+            yield from _files_read(below.apply(index))
+
+
 def joins(frame: DataFrame) -> list[str]:
     """Name the joins of the plan, in its order from the top."""
     return [node.name for node in plan(frame).walk() if node.name.endswith("Join")]

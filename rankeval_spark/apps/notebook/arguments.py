@@ -18,6 +18,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
 from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
 from rankeval_spark.config.sections.inference import ModelName, baseline_faults, comparison_measure_faults
+from rankeval_spark.config.sections.input_shapes import Gains
 from rankeval_spark.config.sections.inputs import RanksFrom
 from rankeval_spark.config.sections.policies import lacking_inputs
 from rankeval_spark.config.sections.presets import (
@@ -51,6 +52,8 @@ class Arguments(Model):
     """Groups of items."""
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the log."""
+    gains: Gains | None = None
+    """How events of the judgements become gains."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = LEAST_USERS
     """Slices with fewer users are small, and comparisons of fewer have no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.notebook.arguments import Call, FactInputs, request_of_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened
+from rankeval_spark.config.sections.input_shapes import Gains
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 
@@ -35,6 +36,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     score_precision: str | None = None,
     rank_gaps: str | None = None,
     ranks_from: int = 1,
+    gains: Mapping[str, Any] | None = None,
     duplicates: str | None = None,
     judged_only: bool | None = None,
     held_out_duplicates: str | None = None,
@@ -74,7 +76,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     ----------
     recommendations : DataFrame or table
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]. Ids
-        are strings or integers and keep their type in the results.
+        are strings or integers and keep their type in the results. Where a row is a whole list, ``item_id`` and
+        ``score`` are arrays, or ``recommendations`` is an array of structs with ``item_id`` and ``score`` or
+        ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the items is their rank.
     held_out : DataFrame or table
         ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``]; without the column ``gain`` each row
         has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``.
@@ -109,6 +113,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Whether lists are numbered again, as by default, or keep the ranks of the log.
     ranks_from : {1, 0}
         Rank of the first item of a list in the log.
+    gains : mapping, optional
+        How events in a column of `held_out` become gains, instead of a column ``gain``:
+        ``{"column": "event", "values": {"purchase": 3, "view": 1, "skip": 0}}``, or by the edges of a number,
+        ``{"column": "rating", "edges": [4]}``. An event without a gain makes its row unusable.
     duplicates : {"best", "error", "keep"}, optional
         An item twice in one list: its best place counts, by default, the job fails, or both count.
     judged_only : bool, optional
@@ -220,6 +228,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "bands": bands or {},
         "item_slices": item_slices,
         "ranks_from": ranks_from,
+        "gains": gains,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
         "max_rows_per_user": max_rows_per_user,
@@ -241,14 +250,15 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     request = request_of_call(
         Call(general, policies, comparison_arguments, interval_arguments, column_names(segments), given)
     )
+    events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
 
-        return evaluate_in_process(frames, request, ranks_from=ranks_from, threads=threads)
+        return evaluate_in_process(frames, request, ranks_from=ranks_from, threads=threads, gains=events)
     if threads is not None:
         fix = "leave it out: the cores of Spark are those of its session"
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
     import_module("rankeval_spark.spark.version").require_spark()
     from rankeval_spark.apps.notebook.spark_evaluation import evaluate_on_spark  # noqa: PLC0415 - as above
 
-    return evaluate_on_spark(frames, request, ranks_from=ranks_from)
+    return evaluate_on_spark(frames, request, ranks_from=ranks_from, gains=events)

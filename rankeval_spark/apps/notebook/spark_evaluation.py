@@ -30,13 +30,16 @@ from rankeval_spark.spark.session.worker_packages import require_packages
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.measures import Measure, MeasureSet
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import Frames, InputFrames
     from rankeval_spark.spark.result_tables.long_view import RequestedValue
 
 
-def evaluate_on_spark(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> SparkEvaluation:
+def evaluate_on_spark(
+    frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None = None
+) -> SparkEvaluation:
     """Plan an evaluation; no Spark job starts here, see :attr:`SparkEvaluation.inputs`.
 
     Parameters
@@ -45,8 +48,10 @@ def evaluate_on_spark(frames: Mapping[str, object], request: Request, *, ranks_f
         The inputs by their names; None where one is not given.
     ranks_from : int
         Rank of the first item of a list in the log.
+    gains : Gains, optional
+        How events of the judgements become gains.
     """
-    sources = _sources(frames, request, ranks_from=ranks_from)
+    sources = _sources(frames, request, ranks_from=ranks_from, gains=gains)
     require_packages(sources.recommendations.frame.sparkSession)
     return SparkEvaluation(inputs_of(or_failing_at_zero_rank(sources, request), request, are_checked=False), request)
 
@@ -190,7 +195,7 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
     return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
 
 
-def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> Sources:
+def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None) -> Sources:
     """Bring the frames into canonical columns."""
     expected = "a DataFrame of Spark"
 
@@ -198,7 +203,7 @@ def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int)
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
-        return from_frame(name, frame, schema, ranks_from=ranks_from)
+        return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains)
 
     with refusals_of_call():
         return Sources(**read_given(frames, request, read, expected=expected))

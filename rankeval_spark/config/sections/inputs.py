@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import (
@@ -19,18 +19,22 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
+from rankeval_spark.config.sections.input_shapes import ColumnName, Gains, Nested, column_and_field
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
-Format = Literal["delta", "parquet", "csv", "json"]
+Format = Literal["delta", "parquet", "orc", "csv", "json", "table"]
+IN_CATALOG: Final = ("delta", "parquet", "table")
+"""Formats of a table that is named."""
+
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 Scalar = str | int | float | bool
-ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (
@@ -72,8 +76,8 @@ class Filter(Model):
     op: FilterOp
     """Comparison operator; `in` takes a list."""
     value: FilterValue
-    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date. A number is compared
-    with the numeric value of a text column."""
+    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date, `{date-1}` the day
+    before. A number is compared with the numeric value of a text column."""
 
     @model_validator(mode="after")
     def _list_only_with_in(self) -> Filter:
@@ -127,11 +131,11 @@ class InputConfig(ModelWithPaths):
     allows_other_columns: ClassVar[bool] = False
 
     format: Format
-    """Format of the files or the table."""
+    """Format of the files or the table. `table` is a table or view of the catalog in any format that Spark reads."""
     path: PathText | None = None
-    """Folder or file, relative to the config file. `{date}` is the evaluation date."""
+    """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
-    """Catalog table instead of a path, as [catalog.][schema.]table; only for delta and parquet."""
+    """Name in the catalog instead of a path, as [catalog.][schema.]table; with the formats delta, parquet and table."""
     columns: Mapping[str, ColumnName] = {}
     """Names of columns in the table, by canonical name; only needed where the two differ."""
     types: Mapping[str, IdType] = {}
@@ -178,8 +182,11 @@ class InputConfig(ModelWithPaths):
         if (self.path is None) == (self.table is None):
             found = "neither path nor table" if self.path is None else "both path and table"
             return [Fault("", found, "one of them", "give the path of the files, or the name of a catalog table")]
-        if self.table is not None and self.format not in ("delta", "parquet"):
-            return [Fault(".table", f"a catalog table of format {self.format}", "delta or parquet", "use path:")]
+        if self.table is None and self.format == "table":
+            return [Fault(".path", "a path with format table", "the name of a table or view", "use table:")]
+        if self.table is not None and self.format not in IN_CATALOG:
+            fix = "write format: table, or use path:"
+            return [Fault(".table", f"a catalog table of format {self.format}", ", ".join(IN_CATALOG), fix)]
         return []
 
     def _delta_faults(self) -> list[Fault]:
@@ -189,6 +196,29 @@ class InputConfig(ModelWithPaths):
         if len(given) > 1:
             return [Fault("", "both version and timestamp", "one of them", "remove one")]
         return []
+
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """Names in the table by canonical name, where the config gives one."""
+        return self.columns
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Key that names a column, by canonical name, where it is not `columns`."""
+        return {}
+
+    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
+        """Name the columns of the table that are read, those that it does not have too.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Canonical columns.
+        columns : collection of str
+            All columns of the table.
+        """
+        del columns
+        return [self.renames.get(name, name) for name in names]
 
     def location(self, date: dt.date) -> str:
         """Return the absolute path, or the name of the table, for an evaluation date."""
@@ -217,18 +247,65 @@ class InputConfig(ModelWithPaths):
 
 
 class RecommendationsInput(InputConfig):
-    """The recommendation log: one row per recommended item, with score, rank or both."""
+    """The recommendation log: one row per recommended item, with score, rank or both, or one row per list."""
 
     canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT)
 
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""
+    nested: Nested | None = None
+    """Columns of the items and scores of a list, where a row of the table is a whole list."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> RecommendationsInput:
+        named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
+        named += ["ranks_from"] if self.ranks_from != 1 else []
+        if self.nested is not None and named:
+            found = f"both nested and {', '.join(named)}"
+            fix = "nested names the items and scores, and their order is the rank: remove the other keys"
+            raise fault_error(Fault("", found, "one of them", fix))
+        return self
+
+    @property
+    @override
+    def renames(self) -> Mapping[str, str]:
+        return self.columns if self.nested is None else {**self.columns, **self.nested.renames}
+
+    @property
+    @override
+    def places(self) -> Mapping[str, str]:
+        return {} if self.nested is None else self.nested.places
+
+    @override
+    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
+        paths = super().columns_read(names, columns)
+        return paths if self.nested is None else [column_and_field(path, columns)[0] for path in paths]
 
 
 class HeldOutInput(InputConfig):
     """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY)
+
+    gains: Gains | None = None
+    """How events, ratings or seconds become gains, instead of a column with gains."""
+
+    @model_validator(mode="after")
+    def _one_source_of_gains(self) -> HeldOutInput:
+        if self.gains is not None and C.GAIN in self.columns:
+            found = "both gains and columns.gain"
+            raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
+        return self
+
+    @property
+    @override
+    def renames(self) -> Mapping[str, str]:
+        return self.columns if self.gains is None else {**self.columns, **self.gains.renames}
+
+    @property
+    @override
+    def places(self) -> Mapping[str, str]:
+        return {} if self.gains is None else self.gains.places
 
 
 class SegmentsInput(InputConfig):

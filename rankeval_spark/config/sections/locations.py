@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,7 +14,6 @@ from rankeval_spark.config.sections.base import fault_error
 from rankeval_spark.errors import Fault, nearest, visible
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Mapping
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
@@ -22,6 +22,7 @@ SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 """File systems that a path may name."""
 
 DATE_PLACEHOLDER: Final = "{date}"
+_DATE = re.compile(r"\{date(?:([+-]\d{1,4}))?\}")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _TORN_PLACEHOLDER = re.compile(r"\{\s*date|date\s*\}", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
@@ -37,11 +38,16 @@ _FILE_FORMATS = ("delta", "parquet", "csv", "json", "text", "orc", "avro", "xml"
 
 
 def check_placeholders(text: str) -> str:
-    """Refuse any placeholder but ``{date}``: an unknown one is never filled, and would silently read nothing."""
+    """Refuse any placeholder but ``{date}`` and ``{date-7}``.
+
+    One that is unknown is never filled, and would silently read nothing.
+    """
+    expected = f"only {DATE_PLACEHOLDER}, or days from it such as {{date-1}} and {{date+7}}"
     for placeholder in _PLACEHOLDER.findall(text):
-        if placeholder != DATE_PLACEHOLDER:
-            raise fault_error(Fault("", f"placeholder {placeholder}", f"only {DATE_PLACEHOLDER}", "correct its name"))
-    if torn := _TORN_PLACEHOLDER.search(text.replace(DATE_PLACEHOLDER, "")):
+        if not _DATE.fullmatch(placeholder):
+            fix = "write whole days without blanks, such as {date-7}" if "date" in placeholder else "correct its name"
+            raise fault_error(Fault("", f"placeholder {placeholder}", expected, fix))
+    if torn := _TORN_PLACEHOLDER.search(_DATE.sub("", text)):
         raise fault_error(Fault("", f"half a placeholder, {torn[0]}", DATE_PLACEHOLDER, "write both braces"))
     return text
 
@@ -98,8 +104,14 @@ def resolve_path(path: str, folder: str) -> str:
 
 
 def fill_date(text: str, date: dt.date) -> str:
-    """Replace ``{date}`` by the evaluation date, as ``YYYY-MM-DD``."""
-    return text.replace(DATE_PLACEHOLDER, date.isoformat())
+    """Replace ``{date}`` by the evaluation date, and ``{date-7}`` by the day a week before, as ``YYYY-MM-DD``.
+
+    Examples
+    --------
+    >>> fill_date("logs/{date-1}/{date}", dt.date(2026, 3, 1))
+    'logs/2026-02-28/2026-03-01'
+    """
+    return _DATE.sub(lambda found: (date + dt.timedelta(days=int(found[1] or 0))).isoformat(), text)
 
 
 def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:

@@ -32,6 +32,12 @@ VALUES_IN_TEXT: Final = "v"
 
 SIMILARITY: Final = "_similarity"
 
+LISTED_ITEMS: Final = "_listed_items"
+"""Ids of the items of a list, best first, where a row of the log is a whole list: an array."""
+LISTED_SCORES: Final = "_listed_scores"
+"""Their scores, likewise."""
+LISTED: Final = (LISTED_ITEMS, LISTED_SCORES)
+
 ITEMS: Final = "_item_facts"
 """What is known of items: structs of ``item_id`` and facts."""
 
@@ -68,3 +74,8 @@ MOST_COUNTED: Final = 10_000
 
 FIRST_UNUSABLE: Final = 16
 """Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE`."""
+
+
+def unusable(kind: int, check: str) -> int:
+    """Return the kind of a row of an input that does not pass a check."""
+    return FIRST_UNUSABLE + UNUSABLE.index((kind, check))

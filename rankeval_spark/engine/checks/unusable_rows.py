@@ -19,7 +19,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.comparisons.comparison_state import ROWS, ComparisonKey
-from rankeval_spark.engine.failures import refuse_input
+from rankeval_spark.engine.failures import refuse, refuse_input
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.comparisons.comparison_state import Partial
@@ -45,6 +45,8 @@ ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item
 OF_INPUTS: Final = -1
 """The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
 
+_INVALID_SCORES: Final = "invalid_scores"
+_INVALID: Final = row_kinds.unusable(row_kinds.LOG, _INVALID_SCORES)
 _N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE)
 
 
@@ -59,11 +61,21 @@ class RowCounts:
 
     by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))
 
-    def usable(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count the rows that pass, and keep those that can be used."""
+    def usable(
+        self, batches: Iterable[pa.RecordBatch], *, refuses_invalid_scores: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Count the rows that pass, and keep those that can be used.
+
+        Raises
+        ------
+        RefusedError
+            With ``refuses_invalid_scores``, at a recommendation whose place in its list is unknown.
+        """
         for batch in batches:
             kind = to_numpy(batch[row_kinds.KIND])
             self.by_kind += np.bincount(kind, minlength=_N_KINDS)
+            if refuses_invalid_scores and self.by_kind[_INVALID]:
+                refuse(_INVALID_SCORES, INVALID_ORDER)
             if kind.max(initial=0) < row_kinds.FIRST_UNUSABLE:
                 yield batch
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rankeval_spark import columns as C
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 
 if TYPE_CHECKING:
@@ -55,3 +56,8 @@ class ListRules:
         """Gain of a judgement of a user that has several rows: where lists have them, no two are refused."""
         is_refused_of_lists = self.attribution is not None and self.held_out_duplicates == "error"
         return "max" if is_refused_of_lists else self.held_out_duplicates
+
+    @property
+    def reads_ranks(self) -> bool:
+        """Whether the ranks of the log are read."""
+        return self.order == C.RANK or self.ties == "rank" or self.keeps_gaps or self.checks_ranks

@@ -47,7 +47,7 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def spark_name(kind: pa.DataType) -> str:
+def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
     """Name a type as Spark does, as in ``array<double>``; what Spark does not have keeps its name.
 
     Examples
@@ -61,6 +61,8 @@ def spark_name(kind: pa.DataType) -> str:
         return f"array<{spark_name(kind.value_type)}>"
     if pa.types.is_dictionary(kind):
         return spark_name(kind.value_type)
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):

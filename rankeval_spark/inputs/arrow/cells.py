@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,12 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow import texts, times
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_nested, is_number, is_text, plain, spark_name
-from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, RANK_FIX, type_fault
+from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, NUMBERS_FIX, RANK_FIX, type_fault
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.schemas import Field
 
@@ -72,6 +75,35 @@ def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str
         values = _counted_from_1(values)
     is_marked = values.null_count > given.null_count and not _is_seconds(given, field)
     return Cells(values, in_one_piece(pc.and_(values.is_null(), given.is_valid())) if is_marked else None)
+
+
+def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
+    """Make gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain.
+
+    Raises
+    ------
+    InputError
+        If the type of the column is not that of the values or edges.
+    """
+    given, by_value = plain(column), gains.number_values()
+    if gains.values and (is_text(given.type) or pa.types.is_boolean(given.type)):
+        return Cells(_gains_by_value(given.cast(pa.string()), gains.values))
+    numbers = None if is_nested(given.type) or pa.types.is_boolean(given.type) else _doubles(given)
+    if numbers is None or by_value is None:
+        fix = NUMBERS_FIX if by_value is None else ""
+        raise InputError(type_fault(where, field, gains.column, spark_name(given.type), fix))
+    return Cells(_gains_by_value(numbers, by_value) if by_value else _gains_by_edges(numbers, gains.edges))
+
+
+def _gains_by_value(column: pa.ChunkedArray, by_value: Mapping[Any, float]) -> pa.ChunkedArray:
+    place = pc.index_in(column, value_set=pa.array(by_value, column.type))
+    return pc.take(pa.chunked_array([pa.array(by_value.values(), pa.float64())]), place)
+
+
+def _gains_by_edges(numbers: pa.ChunkedArray, edges: Sequence[float]) -> pa.ChunkedArray:
+    given = to_numpy(numbers)
+    reached = np.searchsorted(np.array(edges), given, side="right").astype(np.float64)
+    return pa.chunked_array([to_arrow(reached, is_null=np.isnan(given))])
 
 
 def _is_seconds(column: pa.ChunkedArray, field: Field) -> bool:

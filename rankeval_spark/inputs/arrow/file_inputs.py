@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,16 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark.config.sections.input_shapes import column_and_field
+from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text
-from rankeval_spark.inputs.arrow.cells import Cells, read_cells
+from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError
 from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
+from rankeval_spark.inputs.arrow.nested_lists import to_items
 from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.arrow.texts import to_text
 from rankeval_spark.inputs.input_columns import (
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.input_shapes import Nested
     from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.schemas import Field, Schema
 
@@ -94,13 +98,13 @@ class FileInput:
     def unread(self) -> tuple[str, ...]:
         """Columns that nothing reads."""
         filtered = {each.column for each in self.config.filters}
-        known = {*self._names.values(), *filtered}
+        known = {*self._read_columns, *filtered}
         return tuple(name for name in self.table.schema.names if name not in known)
 
     @property
     def bytes_a_row(self) -> int:
         """Memory that a row takes."""
-        n_texts = sum(is_text(self.table.schema.field(own).type) for own in self._present.values())
+        n_texts = sum(is_text(self._empty.schema.field(own).type) for own in self._present.values())
         return BYTES_A_ROW + n_texts * BYTES_A_TEXT
 
     def read(self) -> Source:
@@ -112,7 +116,7 @@ class FileInput:
             A file is damaged, or gone meanwhile.
         """
         try:
-            rows = self.table.read(list(self._present.values()), self.condition)
+            rows = self._flat(self.table.read(self._read_columns, self.condition))
         except (OSError, pa.ArrowException) as error:
             found = f"a file that cannot be read ({first_line(str(error))}) at {self.location}"
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
@@ -128,15 +132,40 @@ class FileInput:
         ForSparkError
             A column is missing, or would be cast in a way that only Spark has.
         """
-        if missing_faults(self.table.schema.names, self._names, self.config.columns, self.name):
+        if missing_faults(self._empty.column_names, self._names, self.config.renames, self.name):
             raise ForSparkError(self.location, "columns are missing")
-        return self._source(self.table.schema.empty_table())
+        return self._source(self._empty)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are read at most: items, where a row of the table is a list."""
+        lists = None if self._nested is None else column_and_field(self._nested.items, self.table.schema.names)[0]
+        return self.table.count(self.condition, elements_of=lists)
+
+    @property
+    def _nested(self) -> Nested | None:
+        return self.config.nested if isinstance(self.config, RecommendationsInput) else None
+
+    @cached_property
+    def _empty(self) -> pa.Table:
+        """The table without a row, with one row per item where its rows are lists."""
+        if self._nested is not None:
+            for path in (self._nested.items, self._nested.scores):
+                name = column_and_field(path, self.table.schema.names)[0] if path else ""
+                if name in self.table.schema.names and is_text(self.table.schema.field(name).type):
+                    raise ForSparkError(self.location, "JSON, which Spark takes apart")
+        return self._flat(self.table.schema.empty_table())
+
+    def _flat(self, rows: pa.Table) -> pa.Table:
+        return rows if self._nested is None else to_items(rows, self._nested, f"inputs.{self.name}")
 
     def _source(self, rows: pa.Table) -> Source:
         cells = {name: self._cells(self.schema.field(name), rows[own]) for name, own in self._present.items()}
         return source_of(self.name, cells, self.schema, rows.num_rows)
 
     def _cells(self, field: Field, column: pa.ChunkedArray) -> Cells:
+        if field.name == C.GAIN and isinstance(self.config, HeldOutInput) and self.config.gains is not None:
+            return read_gains(column, self.config.gains, field, where=self.name)
         forced = self.config.types.get(field.name)
         has_text = is_text(column.type) or pa.types.is_dictionary(column.type)
         is_text_list = field.type.startswith("array<") and has_text
@@ -154,18 +183,25 @@ class FileInput:
         """Find columns that the config names and the table does not have, with the words of a run."""
         where, known = f"inputs.{self.name}", self.table.schema.names
         return [
-            *missing_faults(known, self._names, self.config.columns, where),
+            *missing_faults(self._empty.column_names, self._names, self.config.renames, where, self.config.places),
             *filter_faults([each.column for each in self.config.filters], known, where),
         ]
 
     @property
     def _names(self) -> dict[str, str]:
         """Name in the table of each canonical column."""
-        return {name: self.config.columns.get(name, name) for name in self.schema.field_names()}
+        return {name: self.config.renames.get(name, name) for name in self.schema.field_names()}
 
     @property
     def _present(self) -> dict[str, str]:
-        return {name: own for name, own in self._names.items() if own in self.table.schema.names}
+        return {name: own for name, own in self._names.items() if own in self._empty.column_names}
+
+    @property
+    def _read_columns(self) -> list[str]:
+        """Columns of the table that are read."""
+        known = self.table.schema.names
+        names = self.config.columns_read(self.schema.field_names(), known)
+        return [name for name in dict.fromkeys(names) if name in known]
 
 
 def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tuple[FileInput, ...]:
@@ -185,7 +221,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
             condition = file_filters.condition(given.filters, table.schema, date)
             found.append(FileInput(name, given, table, by_name[name], condition))
     _refuse_what_spark_refuses(found, request)
-    n_rows = [one.table.count(one.condition) for one in found]
+    n_rows = [one.n_rows for one in found]
     n_bytes = sum(count * one.bytes_a_row for count, one in zip(n_rows, found, strict=True))
     if n_bytes > physical_bytes() * MOST_MEMORY:
         raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
@@ -199,7 +235,11 @@ def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
     for name, given in config.inputs:
         if given is not None:
             with suppress(ForSparkError):  # what only Spark opens, a run reports
-                faults += FileInput(name, given, files.open_files(given, date), by_name[name], None).column_faults()
+                one = FileInput(name, given, files.open_files(given, date), by_name[name], None)
+                try:
+                    faults += one.column_faults()
+                except InputError as error:
+                    faults += error.faults
     return faults
 
 

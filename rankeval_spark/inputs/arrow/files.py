@@ -81,8 +81,13 @@ class FileTable:
         """Rows of the whole table, by the footers of its files."""
         return int(self.dataset.count_rows())
 
-    def count(self, condition: ds.Expression | None) -> int:
+    def count(self, condition: ds.Expression | None, *, elements_of: str | None = None) -> int:
         """Count the rows of the files that may have rows which fulfil a condition.
+
+        Parameters
+        ----------
+        elements_of : str, optional
+            Column of lists whose elements are counted instead.
 
         Raises
         ------
@@ -93,13 +98,24 @@ class FileTable:
         if len(files) > MOST_FILES:
             raise ForSparkError(self.location, "very many files")
         try:
-            return sum(file.metadata.num_rows for file in files)
+            if elements_of is None:
+                return sum(file.metadata.num_rows for file in files)
+            return sum(_n_elements(file.metadata, elements_of) for file in files)
         except (OSError, pa.ArrowException) as error:
             raise ForSparkError(self.location, error) from error
 
     def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
         """Read some columns of the rows that fulfil a condition."""
         return self.dataset.to_table(columns=list(columns), filter=condition)
+
+
+def _n_elements(footer: pq.FileMetaData, name: str) -> int:
+    """Count the elements of a column of lists, with one for each list that is empty."""
+    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
+    leaves = [
+        place for place in range(footer.num_columns) if footer.schema.column(place).path.partition(".")[0] == name
+    ]
+    return sum(group.column(leaves[0]).num_values for group in groups) if leaves else footer.num_rows
 
 
 def open_files(config: InputConfig, date: dt.date) -> FileTable:
@@ -123,7 +139,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         case "parquet":
             found = FileTable(location, "parquet", None, _parquet(location))
         case other:
-            raise ForSparkError(location, f"{other}, whose text Spark takes apart")
+            raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
     return found
 
@@ -198,7 +214,9 @@ def _is_usual(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     if is_list(kind):
-        return _is_usual(kind.value_type) and not is_list(kind.value_type)
+        element = kind.value_type
+        parts = [field.type for field in element] if pa.types.is_struct(element) else [element]
+        return all(_is_usual(part) and not is_list(part) for part in parts)
     is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
     return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind))
 

@@ -15,13 +15,16 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
+from rankeval_spark.inputs import nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
-from rankeval_spark.inputs.arrow.cells import Cells, read_cells
+from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.input_tables import Source
 from rankeval_spark.inputs.arrow.memory_limit import refuse_rows
-from rankeval_spark.inputs.input_columns import IDS, missing_faults, type_fault
+from rankeval_spark.inputs.arrow.nested_lists import nested_of, to_items
+from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults, type_fault
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.schemas import Field, Schema
 
 _STREAM: Final = "__arrow_c_stream__"
@@ -34,7 +37,7 @@ def is_table(frame: object) -> bool:
     return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
 
 
-def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1) -> Source:
+def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, gains: Gains | None = None) -> Source:
     """Bring a table into the canonical columns of a schema; its stream is read once, here.
 
     Parameters
@@ -47,6 +50,8 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1) 
         One of those in :mod:`rankeval_spark.schemas`, or of segments.
     ranks_from : int
         Rank of the first item of a list, 0 or 1.
+    gains : Gains, optional
+        How events of the judgements become gains.
 
     Raises
     ------
@@ -55,13 +60,26 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1) 
     """
     if not is_table(frame):
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
-    table, faults = _read(name, frame, schema)
+    events = gains if schema.name == schemas.HELD_OUT.name else None
+    renames = {} if events is None else events.renames
+    table, faults = _read(name, frame, schema, events)
+    is_log = schema.name == schemas.RECOMMENDATIONS.name
+    nested = nested_of(table.schema, name, ranks_from=ranks_from) if is_log else None
+    if nested is not None:
+        table, renames = to_items(table, nested, name), nested.renames
+        faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
+        refuse_rows(table.num_rows)
+    elif nested_lists.RECOMMENDATIONS in table.column_names:
+        faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     cells: dict[str, Cells] = {}
     for field in schema.fields:
+        own = renames.get(field.name, field.name)
         try:
-            if field.name in table.column_names:
-                id_fix = _id_fix(field, table[field.name].type, frame)
-                cells[field.name] = _read_cells(table[field.name], field, name, id_fix, ranks_from)
+            if own in table.column_names and field.name == C.GAIN and events is not None:
+                cells[field.name] = read_gains(table[own], events, field, where=name)
+            elif own in table.column_names:
+                id_fix = _id_fix(field, table[own].type, frame)
+                cells[field.name] = _read_cells(table[own], field, name, id_fix, ranks_from)
         except InputError as error:
             faults.extend(error.faults)
     if faults:
@@ -84,13 +102,18 @@ def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int
     )
 
 
-def _read(name: str, frame: Any, schema: Schema) -> tuple[pa.Table, list[Fault]]:  # noqa: ANN401 - of any library
+def _read(
+    name: str,
+    frame: Any,  # noqa: ANN401 - of any library
+    schema: Schema,
+    events: Gains | None,
+) -> tuple[pa.Table, list[Fault]]:
     """Read those columns of a schema that a table has, and find what is wrong with their names."""
     project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
     try:
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
         known = [*map(str, frame.columns if reader is None else reader.schema.names)]
-        faults, chosen = _chosen(name, known, schema, getattr(getattr(frame, "index", None), "names", ()))
+        faults, chosen = _chosen(name, known, schema, events, getattr(getattr(frame, "index", None), "names", ()))
         if not chosen:
             raise InputError(*faults)
         if project:
@@ -103,7 +126,7 @@ def _read(name: str, frame: Any, schema: Schema) -> tuple[pa.Table, list[Fault]]
 
 
 def _chosen(
-    name: str, known: Sequence[str], schema: Schema, index_names: Collection[object]
+    name: str, known: Sequence[str], schema: Schema, events: Gains | None, index_names: Collection[object]
 ) -> tuple[list[Fault], list[str]]:
     """Find the columns of a schema that a table has once, and what is wrong with the others.
 
@@ -112,8 +135,13 @@ def _chosen(
     index_names : collection
         Names of the levels of an index, which is no column.
     """
-    wanted = schema.field_names()
-    faults = missing_faults(known, {one: one for one in wanted}, {}, name)
+    renames, places = (events.renames, events.places) if events else ({}, {})
+    names = {one: renames.get(one, one) for one in schema.field_names()}
+    wanted, assumed = [*dict.fromkeys(names.values())], [*known]
+    if schema.name == schemas.RECOMMENDATIONS.name and C.ITEM_ID not in known and nested_lists.RECOMMENDATIONS in known:
+        wanted.append(nested_lists.RECOMMENDATIONS)
+        assumed.append(C.ITEM_ID)  # whether it has them, its type says
+    faults = missing_faults(assumed, names, renames, name, places)
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"
     faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]

@@ -13,7 +13,15 @@ from pyspark.sql import Column, functions as F, types as T
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.inputs.input_columns import DEFAULTS, IDS, MAX_BIGINT_DIGITS, RANK_FIX, missing_faults, type_fault
+from rankeval_spark.inputs.input_columns import (
+    DEFAULTS,
+    IDS,
+    MAX_BIGINT_DIGITS,
+    NUMBERS_FIX,
+    RANK_FIX,
+    missing_faults,
+    type_fault,
+)
 from rankeval_spark.inputs.spark.filters import column
 from rankeval_spark.inputs.spark.opening import CORRUPT
 from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
@@ -21,6 +29,7 @@ from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.schemas import Field, Schema
 
 _TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
@@ -46,6 +55,10 @@ class Reading:
         Separates the elements of a list that is text; None: such text is a JSON array.
     ranks_from : int
         Rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1.
+    gains : Gains, optional
+        How the column of ``gain`` becomes gains, where it holds events, ratings or seconds.
+    places : mapping
+        Key that names a column, by canonical name, where it is not ``columns``.
     """
 
     where: str
@@ -53,6 +66,8 @@ class Reading:
     types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     list_separator: str | None = None
     ranks_from: int = 1
+    gains: Gains | None = None
+    places: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,17 +76,22 @@ class Canonical:
 
     Attributes
     ----------
-    columns : tuple of Column
-        Columns of the schema in its order, then :data:`IS_UNPARSABLE` where a cast can fail.
+    named : mapping of str to Column
+        Columns of the schema in its order, by name, then :data:`IS_UNPARSABLE` where a cast can fail.
     given : frozenset of str
         Canonical columns that the table has.
     id_types : mapping
         Type of each id, ``string`` or ``bigint``.
     """
 
-    columns: tuple[Column, ...]
+    named: Mapping[str, Column]
     given: frozenset[str]
     id_types: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The expressions in their order."""
+        return tuple(self.named.values())
 
 
 @dataclass(frozen=True)
@@ -114,7 +134,7 @@ def canonical_columns(table: T.StructType, schema: Schema, reading: Reading) -> 
     names = {field.name: reading.renames.get(field.name, field.name) for field in schema.fields}
     given = {field.name for field in schema.fields if names[field.name] in table.names}
     own = [name for name in table.names if name != CORRUPT]
-    faults: list[Fault] = missing_faults(own, names, reading.renames, reading.where)
+    faults: list[Fault] = missing_faults(own, names, reading.renames, reading.where, reading.places)
     casts: dict[str, _Cast] = {}
     for field in schema.fields:
         name = names[field.name]
@@ -139,12 +159,12 @@ def _assemble(casts: Mapping[str, _Cast], schema: Schema, given: set[str], *, is
     if is_text:  # a broken line has values in wrong columns: with NULL keys it is counted and dropped
         unparsable.append(column(CORRUPT).isNotNull())
         keys = {name: F.when(column(CORRUPT).isNull(), key) for name, key in keys.items()}
-    columns = [keys.get(name, cast.expression).alias(name) for name, cast in casts.items()]
+    columns = {name: keys.get(name, cast.expression).alias(name) for name, cast in casts.items()}
     if unparsable:
-        columns.append(reduce(operator.or_, unparsable).alias(IS_UNPARSABLE))
+        columns[IS_UNPARSABLE] = reduce(operator.or_, unparsable).alias(IS_UNPARSABLE)
         given = {*given, IS_UNPARSABLE}
     id_types = {name: casts[name].type for name in IDS if name in casts}
-    return Canonical(tuple(columns), frozenset(given), id_types)
+    return Canonical(columns, frozenset(given), id_types)
 
 
 def _cast(found: _Found) -> _Cast:
@@ -157,6 +177,8 @@ def _cast(found: _Found) -> _Cast:
         raise found.error()
     if field.name in IDS:
         return _cast_id(found)
+    if field.name == C.GAIN and found.reading.gains is not None:
+        return _cast_gain(found, found.reading.gains)
     return _cast_rank(found) if field.name == C.RANK else _cast_plain(found)
 
 
@@ -173,6 +195,25 @@ def _cast_plain(found: _Found) -> _Cast:
     if not found.is_a(T.NumericType, T.BooleanType, T.NullType):
         raise found.error()
     return _Cast(raw.cast(field.type), field.type)
+
+
+def _cast_gain(found: _Found, gains: Gains) -> _Cast:
+    """Make gains of events, ratings or seconds; NULL where the column has no value, or one without a gain."""
+    raw = found.raw
+    if found.is_a(*_TEXT, T.BooleanType) and gains.values:
+        text = raw.cast("string")
+        by_value = [F.when(text == value, gain) for value, gain in gains.values.items()]
+        return _Cast(F.coalesce(*by_value).cast("double"), "double")
+    if not found.is_a(*_TEXT, T.NumericType, T.NullType):
+        raise found.error()
+    number, by_number = raw.try_cast("double"), gains.number_values()
+    if by_number is None:
+        raise found.error(NUMBERS_FIX)
+    if by_number:
+        chosen = [F.when(number == value, gain) for value, gain in by_number.items()]
+        return _Cast(F.coalesce(*chosen).cast("double"), "double")
+    reached = reduce(operator.add, ((number >= edge).cast("double") for edge in gains.edges))
+    return _Cast(F.when(~F.isnan(number), reached), "double")  # NaN is above every number
 
 
 def _cast_list(found: _Found) -> _Cast:

@@ -1,4 +1,4 @@
-"""Open the table of an input unchanged: Delta at one version, Parquet, or csv and json as text."""
+"""Open the table of an input unchanged: Delta at one version, a table or files with types, csv and json as text."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ CORRUPT: Final = "_corrupt_record"
 """Column with a line of csv or json that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
+_FILES: Final = {"parquet": "Parquet", "orc": "ORC"}
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) 
     match config.format:
         case "delta":
             return _open_delta(spark, name, config, date)
-        case "parquet":
-            return _open_parquet(spark, name, config, location)
+        case "parquet" | "orc" | "table":
+            return _open_typed(spark, name, config, location)
         case "csv":
             return _open_csv(spark, name, location, config.options)
         case "json":
@@ -122,10 +123,13 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     return version
 
 
-def _open_parquet(spark: SparkSession, name: str, config: InputConfig, location: str) -> Table:
-    expected = "a table of the catalog" if config.table else "Parquet files"
+def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> Table:
+    """Open files whose columns have types, or what a catalog has by this name: a table of any format, or a view."""
+    expected = "a table of the catalog" if config.table else f"{_FILES[config.format]} files"
     with as_input_error(name, location, expected):
-        frame = spark.read.table(_quoted(config.table)) if config.table else spark.read.parquet(location)
+        # Of ORC, the columns of all files: those of one alone would hide what only others have.
+        reader = spark.read.option("mergeSchema", True) if config.format == "orc" else spark.read
+        frame = reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
         return Table(frame, tuple(frame.columns), location)
 
 

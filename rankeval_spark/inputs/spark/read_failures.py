@@ -133,5 +133,5 @@ def _other_format(location: str, found: str) -> str:
     if found != _FOUND["DELTA_TABLE_NOT_FOUND"] or not _local(location):
         return ""
     suffixes = {file.suffix.removeprefix(".") for file in Path(_local(location)).glob("*.*")}
-    seen = [known for known in ("parquet", "csv", "json") if known in suffixes]
+    seen = [known for known in ("parquet", "orc", "csv", "json") if known in suffixes]
     return f"did you mean format: {seen[0]}?" if seen else ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark import schemas
+from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_lists
 from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
 from rankeval_spark.inputs.spark.source import Source, Sources
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
+    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.schemas import Schema
 
@@ -68,18 +72,22 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     try:
         reading = Reading(
             where,
-            config.columns,
+            config.renames,
             config.types,
             config.list_separator if isinstance(config, ItemsInput) else None,
             config.ranks_from if isinstance(config, RecommendationsInput) else 1,
+            config.gains if isinstance(config, HeldOutInput) else None,
+            config.places,
         )
-        canonical = canonical_columns(table.frame.schema, schema, reading)
+        nested = config.nested if isinstance(config, RecommendationsInput) else None
+        arrays = arrays_of(table.frame.schema, nested, where) if nested else None
+        flat = arrays.to_items(table.frame) if arrays else table.frame
+        canonical = canonical_columns(flat.schema, schema, reading)
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    wanted = [config.columns.get(name, name) for name in schema.field_names()]
-    wanted += [each.column for each in config.filters]
+    wanted = [*config.columns_read(schema.field_names(), table.columns), *(each.column for each in config.filters)]
     if config.format == "parquet":
         differing = parquet_files.faults(spark, table, wanted, where, date)
         if differing:
@@ -87,7 +95,8 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     condition = filters.filter_condition(config.filters, table.frame.schema, date, f"{where}.filters")
     if condition is not None and CORRUPT in table.frame.columns:
         condition |= filters.column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
-    rows = table.frame if condition is None else table.frame.where(condition)
+    filtered = table.frame if condition is None else table.frame.where(condition)
+    rows = arrays.to_items(filtered) if arrays else filtered
     return Source(
         name=name,
         frame=rows.select(*canonical.columns),
@@ -100,22 +109,43 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         unread=tuple(name for name in table.columns if name not in wanted),
         rows=rows,
         canonical=canonical.columns,
+        lists=to_lists(filtered, arrays, canonical) if arrays else None,
     )
 
 
-def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
+def from_frame(
+    name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1, gains: Gains | None = None
+) -> Source:
     """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
 
-    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list.
+    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
+    of the judgements become gains.
 
     Raises
     ------
     InputError
         If a column is missing or of a type that cannot be cast.
     """
-    canonical = canonical_columns(frame.schema, schema, Reading(name, ranks_from=ranks_from))
-    frame_ = frame.select(*canonical.columns)
-    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
+    is_log = schema.name == schemas.RECOMMENDATIONS.name
+    nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
+    events = gains if schema.name == schemas.HELD_OUT.name else None
+    shape = nested or events
+    reading = Reading(name, shape.renames if shape else {}, ranks_from=ranks_from, gains=events)
+    reading = replace(reading, places=shape.places) if shape else reading
+    arrays = arrays_of(frame.schema, nested, name) if nested else None
+    rows = arrays.to_items(frame) if arrays else frame
+    canonical = canonical_columns(rows.schema, schema, reading)
+    return Source(
+        name,
+        rows.select(*canonical.columns),
+        frame,
+        name,
+        "frame",
+        None,
+        canonical.given,
+        canonical.id_types,
+        lists=to_lists(frame, arrays, canonical) if arrays else None,
+    )
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

@@ -40,7 +40,7 @@ class Source:
     location : str
         Absolute path or table name.
     format : str
-        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame of the caller.
+        As in the config; ``frame`` for a DataFrame of the caller.
     version : int or None
         Pinned version of a Delta table; None for other formats.
     given : frozenset of str
@@ -53,6 +53,10 @@ class Source:
         Rows of the unchanged table after the filters; None for a DataFrame of the caller.
     canonical : tuple of Column
         Expressions that select `frame` from `rows`.
+    lists : DataFrame or None
+        Of a log with one row per list, the same as it is: the columns of `frame` that a list has, and the arrays
+        :data:`row_kinds.LISTED_ITEMS` and :data:`row_kinds.LISTED_SCORES`, the latter where there are scores. Their
+        elements are of types that the engine converts to those of `frame`.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Source:
     unread: tuple[str, ...] = ()
     rows: DataFrame | None = None
     canonical: tuple[Column, ...] = ()
+    lists: DataFrame | None = None
 
     @property
     def with_raw(self) -> Source:

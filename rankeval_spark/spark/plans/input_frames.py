@@ -32,6 +32,9 @@ class InputFrames:
         Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
     model_names : tuple of str
         Names of the models that have usable rows in the log, where they were looked up because none are expected.
+    lists : DataFrame or None
+        The log with one row per list, where it is one, see :attr:`inputs.spark.Source.lists`. The exchange moves it in
+        place of `recommendations`.
     """
 
     recommendations: DataFrame
@@ -46,6 +49,7 @@ class InputFrames:
     are_checked: bool = True
     cached_partitions: int | None = None
     model_names: tuple[str, ...] = ()
+    lists: DataFrame | None = None
 
     @property
     def catalogue(self) -> DataFrame | None:

@@ -62,15 +62,19 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     """
     needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
     knowledge = _knowledge(inputs, request)
-    usable = _usable_log(inputs, request)
     marks_unusable = (counts_rows or not inputs.are_checked) and can_mark_unusable(request)
-    log = _log_rows(_marked_log(inputs, request) if marks_unusable else usable, inputs, request)
+    lists = _lists_to_move(inputs, request, needs)
+    if lists is not None:
+        log = _list_rows(lists, inputs, request, marks_unusable=marks_unusable)
+    else:
+        usable = _marked_log(inputs, request) if marks_unusable else _usable_log(inputs, request)
+        log = _log_rows(usable, inputs, request)
     names = _model_names(inputs, request)
     if len(names) == 1:
         log = log.drop(C.MODEL_ID)
     log = log.withColumnRenamed(C.RECOMMENDED_AT, C.INTERACTED_AT)  # one column carries all times
     judged = _held_out_rows(inputs, request, marks_unusable=counts_rows or not inputs.are_checked)
-    if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
+    if _has_double_scores(log):  # one column less for every row to carry
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
     by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
     by_kind |= _segment_and_train_rows(inputs, request, needs)
@@ -84,7 +88,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
             columns=_columns(by_kind),
             n_partitions=inputs.cached_partitions if is_cached else None,
         ),
-        job_of(request, log.columns, needs=needs, models=names, has_lists=not inputs.has_one_list),
+        job_of(request, _columns_of_items(log), needs=needs, models=names, has_lists=not inputs.has_one_list),
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
 
@@ -104,6 +108,45 @@ def _model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
     if request.models is not None:
         return tuple(request.models)
     return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
+
+
+def _lists_to_move(inputs: InputFrames, request: Request, needs: frozenset[str]) -> DataFrame | None:
+    """Return the log with one row per list; None where it has none, or where its items are joined before they move."""
+    of_items = item_facts.to_catalogue_facts(_knowledge(inputs, request), needs=item_needs(needs))
+    is_joined = of_items is not None and row_kinds.LOG in described_inputs(needs)
+    return None if is_joined or request.policies.unknown_items == "drop" else inputs.lists
+
+
+def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
+    """Keep the lists of the expected models, in the columns that decide about them; the engine looks at their items."""
+    policies = request.policies
+    if request.models is not None:
+        lists = lists.where(F.col(C.MODEL_ID).isin(*request.models))
+    has_keys = usable_rows.has_keys(usable_rows.LIST_KEYS)
+    if marks_unusable:
+        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={"null_keys": ~has_keys})
+    else:
+        lists = lists.where(has_keys)
+    if policies.score_precision == "single" and row_kinds.LISTED_SCORES in lists.columns:
+        single = F.col(row_kinds.LISTED_SCORES).cast("array<float>")
+        lists = lists.withColumn(row_kinds.LISTED_SCORES, single)
+    columns = log_columns(_columns_of_items(lists), request, has_lists=not inputs.has_one_list)
+    of_list = [name for name in columns if name not in (C.ITEM_ID, C.SCORE, C.RANK)]
+    return lists.select(*of_list, *(name for name in (*row_kinds.LISTED, row_kinds.KIND) if name in lists.columns))
+
+
+def _columns_of_items(log: DataFrame) -> list[str]:
+    """Name the columns that the rows of the log have once every item is a row."""
+    if row_kinds.LISTED_ITEMS not in log.columns:
+        return log.columns
+    scores = [C.SCORE] if row_kinds.LISTED_SCORES in log.columns else []
+    return [*(name for name in log.columns if name not in row_kinds.LISTED), C.ITEM_ID, *scores, C.RANK]
+
+
+def _has_double_scores(log: DataFrame) -> bool:
+    if row_kinds.LISTED_SCORES in log.columns:
+        return type_of(log, row_kinds.LISTED_SCORES) in ("array<double>", "array<float>")
+    return C.SCORE in log.columns and type_of(log, C.SCORE) == "double"
 
 
 def _usable_log(inputs: InputFrames, request: Request) -> DataFrame:
@@ -247,8 +290,8 @@ def _constants(
 
 def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:
     """Collect the columns of all inputs with their types."""
-    log = by_kind[row_kinds.LOG].schema
-    found = {name: log[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
+    judged = by_kind[row_kinds.HELD_OUT].schema  # which always has both, of the types of the log
+    found = {name: judged[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
     for frame in by_kind.values():
         found |= {field.name: field.dataType for field in frame.schema if field.name not in (*found, row_kinds.KIND)}
     return found

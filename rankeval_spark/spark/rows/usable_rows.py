@@ -12,6 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
 
 RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
+LIST_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
 TRAIN_KEYS = (C.USER_ID, C.ITEM_ID)
 ITEM_KEYS = (C.ITEM_ID,)

@@ -45,7 +45,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("form", ["delta", "parquet", "csv", "json"])
+@pytest.mark.parametrize("form", ["delta", "parquet", "orc", "csv", "json"])
 def test_every_format_gives_the_same_canonical_rows(spark: SparkSession, tmp_path: Path, form: str) -> None:
     log = spark.createDataFrame(
         [("m", "007", "x", 1.5, 1), ("m", "7", "y", 0.5, 2)], "m string, u string, i string, s double, rank int"
@@ -215,6 +215,28 @@ def test_catalog_tables_are_read_by_name(spark: SparkSession) -> None:
         assert rows(source.frame, "user_id", "item_id") == [("u", "a")]
         assert source.location == f"default.held_out_{form}"
         spark.sql(f"DROP TABLE default.held_out_{form}")
+
+
+def test_a_table_of_any_format_and_a_view_of_the_caller_are_read_by_name(spark: SparkSession) -> None:
+    row = spark.createDataFrame([("u", "a", 2.0)], "user_id string, item_id string, stars double")
+    row.createOrReplaceTempView("rated")
+    row.write.format("orc").mode("overwrite").saveAsTable("default.held_out_orc")
+    for name in ("rated", "default.held_out_orc"):
+        source = held_out(spark, format="table", table=name, columns={"gain": "stars"})
+        assert rows(source.frame, "user_id", "item_id", "gain") == [("u", "a", 2.0)]
+        assert (source.location, source.format, source.version) == (name, "table", None)
+    spark.sql("DROP TABLE default.held_out_orc")
+    spark.catalog.dropTempView("rated")
+
+
+def test_orc_files_of_different_columns_have_those_of_all(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "h")
+    spark.createDataFrame([("u", "a")], "user_id string, item_id string").write.orc(path)
+    with_gain = spark.createDataFrame([("u", "b", 2.0)], "user_id string, item_id string, gain double")
+    with_gain.write.mode("append").orc(path)
+    source = held_out(spark, format="orc", path=path)
+    assert rows(source.frame, "item_id", "gain") == [("a", None), ("b", 2.0)]
+    assert "gain" in source.given
 
 
 def test_date_is_filled_in_path_and_filter(spark: SparkSession, tmp_path: Path) -> None:

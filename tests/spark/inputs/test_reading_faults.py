@@ -89,7 +89,7 @@ def test_delta_folder_read_with_a_missing_version(spark: SparkSession, tmp_path:
     assert "no version as old as" in held_out_fault(spark, format="delta", path=path, timestamp="2020-01-01").found
 
 
-@pytest.mark.parametrize("form", ["delta", "parquet"])
+@pytest.mark.parametrize("form", ["delta", "parquet", "table"])
 def test_missing_table(spark: SparkSession, form: str) -> None:
     fault = held_out_fault(spark, format=form, table="default.no_such_table")
     assert "at default.no_such_table" in fault.found

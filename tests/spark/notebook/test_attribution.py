@@ -6,6 +6,7 @@ import datetime as dt
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import attributed_interactions, evaluate
@@ -88,3 +89,17 @@ def test_arguments_and_columns_are_looked_at_before_anything_runs(frames: tuple[
         attributed_interactions(log, held_out, attribution="none", attribution_window="7d")
     with pytest.raises(InputError, match="no column 'recommended_at'"):
         attributed_interactions(log.drop("recommended_at"), held_out, attribution="all", attribution_window="7d")
+
+
+def test_lists_that_travel_as_arrays_are_attributed_alike(spark: SparkSession) -> None:
+    log, held_out = tables(*cases.random_logs(n_users=40))
+    key = ["model_id", "user_id", "list_id", "recommended_at"]
+    rows = log.to_pandas().dropna(subset=["recommended_at"])
+    lists = rows.groupby(key, as_index=False).agg(item_id=("item_id", list), score=("score", list))
+    options = {"measures": ["R", "nDCG@3"], "attribution": "last_touch", "consumed_before": "drop", **POLICIES}
+    wanted = evaluate(pa.Table.from_pandas(rows), held_out, **options).user_metrics.to_pylist()
+    here = evaluate(pa.Table.from_pandas(lists), held_out, **options).user_metrics.to_pylist()
+    there = evaluate(spark.createDataFrame(lists), spark.createDataFrame(held_out.to_pandas()), **options)
+    found = there.user_metrics.toArrow().to_pylist()
+    assert here == wanted
+    assert sorted(found, key=lambda row: [row[name] for name in (*key[:3], "k")]) == wanted

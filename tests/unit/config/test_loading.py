@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate_model
+from rankeval_spark.config import EvaluationConfig, HeldOutInput, Policies, load_config, parse_date, validate_model
 from rankeval_spark.config.sections.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import registry
@@ -107,6 +107,9 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
     [
         ("inputs.recommendations.path=s3://bucket/logs", "file system 's3'", "did you mean 's3a'?"),
         ("inputs.recommendations.path='logs/{dat}'", "placeholder {dat}", ""),
+        ("inputs.recommendations.path='logs/{date - 1}'", "placeholder {date - 1}", "whole days without blanks"),
+        ("inputs.recommendations.path='logs/{date+}'", "placeholder {date+}", "such as {date-7}"),
+        ("inputs.recommendations.path='logs/{date-1/x'", "half a placeholder, {date", "write both braces"),
         ("inputs.recommendations.path='logs/{date/x'", "half a placeholder, {date", "write both braces"),
         ("inputs.held_out.filters=[{column: d, op: '=', value: 'date}'}]", "half a placeholder, date}", ""),
         ("inputs.recommendations.columns.userid=u", "unknown key 'userid'", "did you mean 'user_id'?"),
@@ -114,6 +117,8 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("inputs.recommendations.types.user_id=int", "'int'", ""),
         ("inputs.recommendations.table=a.b", "both path and table", ""),
         ("inputs.recommendations.path=", "neither path nor table", ""),
+        ("inputs.recommendations.format=table", "a path with format table", "use table:"),
+        ("inputs.segments={format: csv, table: users}", "a catalog table of format csv", "write format: table, or"),
         ("inputs.recommendations.options.sep=;", "reader options with format delta", "remove them"),
         ("inputs.recommendations.version=-1", "-1", ""),
         ("inputs.recommendations.version=1.5", "1.5", ""),
@@ -235,6 +240,20 @@ def test_models_can_be_validated_on_their_own() -> None:
     assert validate_model(Policies, {"ties": "rank"}).ties == "rank"
     with pytest.raises(ConfigError, match=r"evaluate\(ties=\): found 'item_dsc'.*did you mean 'item_desc'"):
         validate_model(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
+
+
+def test_days_before_and_after_the_date_are_filled_in_paths_filters_and_times() -> None:
+    given = {
+        "format": "delta",
+        "path": "logs/{date-1}/{date}",
+        "timestamp": "{date+1} 06:00:00",
+        "filters": [{"column": "day", "op": "in", "value": ["{date-6}", "{date+7}"]}],
+    }
+    config = validate_model(HeldOutInput, given)
+    day = dt.date(2026, 3, 1)
+    assert config.location(day).endswith("logs/2026-02-28/2026-03-01")
+    assert config.moment(day) == dt.datetime(2026, 3, 2, 6, tzinfo=dt.timezone.utc)
+    assert config.filters[0].values(day) == ("2026-02-23", "2026-03-08")
 
 
 def test_dates_are_read_strictly() -> None:

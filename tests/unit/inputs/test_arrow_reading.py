@@ -414,7 +414,7 @@ WRONG_TYPES: Final[Mapping[str, tuple[schemas.Schema, str, pa.Array, str]]] = {
     "rank of decimals": (schemas.RECOMMENDATIONS, "rank", pa.array([Decimal("1.5")]), "decimal(2,1)"),
     "score": (schemas.RECOMMENDATIONS, "score", pa.array([[1.0]]), "array<double>"),
     "gain": (schemas.HELD_OUT, "gain", pa.array([DAY]), "date"),
-    "value": (schemas.HELD_OUT, "value", pa.array([{"a": 1}]), "struct<a: int64>"),
+    "value": (schemas.HELD_OUT, "value", pa.array([{"a": 1}]), "struct<a:bigint>"),
     "time": (schemas.HELD_OUT, "interacted_at", pa.array([True]), "boolean"),
     "day": (schemas.ITEMS, "published_at", pa.array([1]), "bigint"),
     "list": (schemas.ITEMS, "categories", pa.array([1], pa.int32()), "int"),

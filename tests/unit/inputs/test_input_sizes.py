@@ -47,6 +47,16 @@ def test_delta_counts_the_files_of_the_date_by_partition(tmp_path: Path) -> None
     assert (before.version, before.n_rows) == (0, 2)
 
 
+def test_two_filters_are_a_window_of_days(tmp_path: Path) -> None:
+    for day, n_rows in ROWS.items():
+        deltalake.write_deltalake(tmp_path, table_of(day, n_rows), partition_by=["day"], mode="append")
+    window = [{"column": "day", "op": ">=", "value": "{date-1}"}, {"column": "day", "op": "<=", "value": "{date}"}]
+
+    found = size(tmp_path, "delta", filters=window)
+
+    assert (found.n_files, found.n_partitions, found.n_rows) == (2, 2, 5)
+
+
 def test_delta_without_partitions_counts_by_the_statistics_of_its_files(tmp_path: Path) -> None:
     for day, n_rows in ROWS.items():
         deltalake.write_deltalake(tmp_path, table_of(day, n_rows), mode="append")

@@ -102,7 +102,7 @@ def test_text_is_left_to_spark(tmp_path: Path, format_: str) -> None:
     made.write("recommendations", nights.recommendations(), format_)
     made.write("held_out", nights.held_out(), format_)
     made.configure(nights.config_of("recommendations", "held_out", format_=format_))
-    with pytest.raises(ForSparkError, match="whose text Spark takes apart"):
+    with pytest.raises(ForSparkError, match="which Spark reads"):
         opened(made)
 
 

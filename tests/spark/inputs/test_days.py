@@ -1,0 +1,82 @@
+"""Selection by date: only the partitions of the day, or of the days, are read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import schemas
+from rankeval_spark.config import HeldOutInput, validate_model
+from rankeval_spark.inputs.arrow import file_filters, files
+from rankeval_spark.inputs.spark import read_input
+from tests.support.plans import files_read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DATE = dt.date(2026, 1, 5)
+OF_DAY = [{"column": "day", "op": "=", "value": "{date}"}]
+BEFORE = [{"column": "day", "op": "=", "value": "{date-1}"}]
+WINDOW = [{"column": "day", "op": ">=", "value": "{date-2}"}, {"column": "day", "op": "<=", "value": "{date}"}]
+CASES = [
+    pytest.param(OF_DAY, ["i5"], id="the day"),
+    pytest.param(BEFORE, ["i4"], id="the day before"),
+    pytest.param(WINDOW, ["i3", "i4", "i5"], id="a window of days"),
+    pytest.param([*OF_DAY, {"column": "item_id", "op": "!=", "value": "i5"}], [], id="and a filter of rows"),
+]
+
+
+def write_days(spark: SparkSession, path: Path, form: str, type_: str) -> None:
+    """Write seven days, one row each, in a partition of their own."""
+    number = F.col("id").cast("string")
+    day = F.concat(F.lit("2026-01-0"), number).cast(type_)
+    rows = spark.range(1, 8, 1, 1).select(
+        F.lit("u").alias("user_id"), F.concat(F.lit("i"), number).alias("item_id"), day.alias("day")
+    )
+    rows.write.format(form).partitionBy("day").save(str(path))
+
+
+def config_of(path: Path, form: str, filters: list[dict[str, Any]]) -> HeldOutInput:
+    return validate_model(HeldOutInput, {"format": form, "path": str(path), "filters": filters})
+
+
+def items(frame: DataFrame) -> list[str]:
+    return sorted(row.item_id for row in frame.collect())
+
+
+@pytest.mark.parametrize(("filters", "expected"), CASES)
+@pytest.mark.parametrize("written", ["parquet date", "delta date", "delta string"])
+def test_spark_reads_the_partitions_of_the_days_alone(
+    spark: SparkSession, tmp_path: Path, written: str, filters: list[dict[str, Any]], expected: list[str]
+) -> None:
+    form, type_ = written.split()
+    write_days(spark, tmp_path / "t", form, type_)
+    source = read_input(spark, "held_out", config_of(tmp_path / "t", form, filters), schemas.HELD_OUT, DATE)
+    assert items(source.frame) == expected
+    n_files = files_read(source.frame)
+    assert n_files == len(expected) or (not expected and n_files <= 1)  # by its statistics, Delta leaves that one out
+    assert files_read(source.unfiltered) == 7
+
+
+@pytest.mark.parametrize(("filters", "expected"), CASES[:3])
+def test_this_process_reads_the_partitions_of_the_days_alone(
+    spark: SparkSession, tmp_path: Path, filters: list[dict[str, Any]], expected: list[str]
+) -> None:
+    write_days(spark, tmp_path / "t", "delta", "date")
+    config = config_of(tmp_path / "t", "delta", filters)
+    table = files.open_files(config, DATE)
+    condition = file_filters.condition(config.filters, table.schema, DATE)
+    assert sorted(table.read(["item_id"], condition)["item_id"].to_pylist()) == expected
+    assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == len(expected)
+
+
+def test_a_folder_of_the_day_before_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    for name, item in (("2026-01-04", "a"), ("2026-01-05", "b")):
+        spark.createDataFrame([("u", item)], "user_id string, item_id string").write.parquet(str(tmp_path / name))
+    config = validate_model(HeldOutInput, {"format": "parquet", "path": f"{tmp_path}/{{date-1}}"})
+    assert items(read_input(spark, "held_out", config, schemas.HELD_OUT, DATE).frame) == ["a"]

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rankeval_spark.config import json_schema, load_config
 from rankeval_spark.config.reading import yaml_reader
 
@@ -21,6 +23,11 @@ def test_json_schema_is_current() -> None:
 
 def test_template_is_valid() -> None:
     assert load_config(TEMPLATE).evaluation == "nightly"
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_of_the_folder_is_valid(path: Path) -> None:
+    assert load_config(path).evaluation == ("movielens" if path.stem == "demo" else path.stem)
 
 
 def test_template_names_every_key() -> None:

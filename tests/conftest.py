@@ -39,6 +39,12 @@ TEST_SETTINGS = {
     # Plans are tested as they run in production, so adaptive execution stays on and merges nothing away.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # Nobody looks at the plans that Spark writes down for its pages, again with each stage of adaptive execution, nor
+    # doubts those that its rules make: of a night a tenth of the time.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    # Rows in memory go through the plan as those of a table do; Spark's own tests leave this rule out too.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
     # A worker that failed says where in Python.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }

@@ -141,6 +141,12 @@ def sampled(_published: tuple[nights.Workspace, Finished, Finished]) -> Finished
 
 
 @pytest.fixture
-def own_copy(published: nights.Workspace, tmp_path: Path) -> nights.Workspace:
+def own_copy_of_delta(published: nights.Workspace, tmp_path: Path) -> nights.Workspace:
     """Give a copy of the published workspace, to change and to run again."""
     return published.copy(tmp_path)
+
+
+@pytest.fixture
+def own_copy(own_copy_of_delta: nights.Workspace) -> nights.Workspace:
+    """Give the same with inputs that have no versions: see ``nights.PARQUET``."""
+    return own_copy_of_delta.rewritten(nights.PARQUET)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # ranx takes a minute to compile for a tenth of a second of work, and numba reads this once, when it is imported.
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
+# A JVM that a test starts for itself lives for seconds. It runs what it runs in production all the same, generated code
+# too.
+os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED_JVM
+
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
@@ -29,7 +33,6 @@ TEST_SETTINGS = {
     # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
     # (The first one alone has a small cache for its code unless told otherwise, and when that is full, nothing is
     # compiled any more.) Nor are Spark's classes verified: a sixth of the time until a first night is published.
-    # Processes that tests start run as in production.
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Xss4m {SHORT_LIVED_JVM}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -70,16 +73,26 @@ def _shared_session() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def _settings(_shared_session: SparkSession) -> tuple[str, dict[str, str]]:
+    """Give the settings that each test begins with, as text and by their keys."""
+    from tests.support import plans  # noqa: PLC0415  (as above)
+
+    return plans.settings_text(_shared_session), _shared_session.conf.getAll
+
+
 @pytest.fixture
-def spark(_shared_session: SparkSession) -> Iterator[SparkSession]:
+def spark(_shared_session: SparkSession, _settings: tuple[str, dict[str, str]]) -> Iterator[SparkSession]:
     """Give the shared session, and leave nothing of a test in it for the next one."""
-    settings_before = _shared_session.conf.getAll
+    from tests.support import plans  # noqa: PLC0415  (as above)
+
     yield _shared_session
     _shared_session.catalog.clearCache()
-    for table in _shared_session.catalog.listTables():
-        if table.isTemporary:
-            _shared_session.catalog.dropTempView(table.name)
-    _restore_settings(_shared_session, settings_before)
+    for name in plans.temporary_views(_shared_session):
+        _shared_session.catalog.dropTempView(name)
+    text, by_key = _settings
+    if plans.settings_text(_shared_session) != text:
+        _restore_settings(_shared_session, by_key)
 
 
 def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:

@@ -21,7 +21,8 @@ PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
 from tests.spark.session.test_connect import results_on
-settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+from tests.support.processes import SETTINGS
+settings = {**SETTINGS, "spark.ui.enabled": "false"}
 spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
 found = results_on(spark)
 spark.stop()

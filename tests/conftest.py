@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # ranx takes a minute to compile for a tenth of a second of work, and numba reads this once, when it is imported.
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
+# A JVM that a test starts for itself lives for seconds. It runs what it runs in production all the same, generated code
+# too.
+os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED_JVM
+
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
@@ -29,7 +33,6 @@ TEST_SETTINGS = {
     # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
     # (The first one alone has a small cache for its code unless told otherwise, and when that is full, nothing is
     # compiled any more.) Nor are Spark's classes verified: a sixth of the time until a first night is published.
-    # Processes that tests start run as in production.
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Xss4m {SHORT_LIVED_JVM}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -39,6 +42,12 @@ TEST_SETTINGS = {
     # Plans are tested as they run in production, so adaptive execution stays on and merges nothing away.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # Nobody looks at the plans that Spark writes down for its pages, again with each stage of adaptive execution, nor
+    # doubts those that its rules make: of a night a tenth of the time.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    # Rows in memory go through the plan as those of a table do; Spark's own tests leave this rule out too.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
     # A worker that failed says where in Python.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
@@ -64,16 +73,26 @@ def _shared_session() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def _settings(_shared_session: SparkSession) -> tuple[str, dict[str, str]]:
+    """Give the settings that each test begins with, as text and by their keys."""
+    from tests.support import plans  # noqa: PLC0415  (as above)
+
+    return plans.settings_text(_shared_session), _shared_session.conf.getAll
+
+
 @pytest.fixture
-def spark(_shared_session: SparkSession) -> Iterator[SparkSession]:
+def spark(_shared_session: SparkSession, _settings: tuple[str, dict[str, str]]) -> Iterator[SparkSession]:
     """Give the shared session, and leave nothing of a test in it for the next one."""
-    settings_before = _shared_session.conf.getAll
+    from tests.support import plans  # noqa: PLC0415  (as above)
+
     yield _shared_session
     _shared_session.catalog.clearCache()
-    for table in _shared_session.catalog.listTables():
-        if table.isTemporary:
-            _shared_session.catalog.dropTempView(table.name)
-    _restore_settings(_shared_session, settings_before)
+    for name in plans.temporary_views(_shared_session):
+        _shared_session.catalog.dropTempView(name)
+    text, by_key = _settings
+    if plans.settings_text(_shared_session) != text:
+        _restore_settings(_shared_session, by_key)
 
 
 def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
@@ -135,6 +154,12 @@ def sampled(_published: tuple[nights.Workspace, Finished, Finished]) -> Finished
 
 
 @pytest.fixture
-def own_copy(published: nights.Workspace, tmp_path: Path) -> nights.Workspace:
+def own_copy_of_delta(published: nights.Workspace, tmp_path: Path) -> nights.Workspace:
     """Give a copy of the published workspace, to change and to run again."""
     return published.copy(tmp_path)
+
+
+@pytest.fixture
+def own_copy(own_copy_of_delta: nights.Workspace) -> nights.Workspace:
+    """Give the same with inputs that have no versions: see ``nights.PARQUET``."""
+    return own_copy_of_delta.rewritten(nights.PARQUET)

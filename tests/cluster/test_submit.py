@@ -43,6 +43,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def own_copy(own_copy_of_delta: Workspace) -> Workspace:
+    """Give the workspace with the inputs of production."""
+    return own_copy_of_delta
+
+
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Give the address of a cluster of two workers."""

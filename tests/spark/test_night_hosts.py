@@ -128,7 +128,8 @@ def write(path: Path, table: pa.Table, format_: str) -> None:
 
 
 def test_nights_by_hand_with_a_date_without_rows(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path, gates=[{"measure": "RR@2", "margin": 0.5, "against": "previous"}])
+    gate = {"measure": "RR@2", "margin": 0.5, "against": "previous"}
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET, gates=[gate])
     found = on_both(spark, workspace, days=(FIRST, SECOND, WITHOUT_ROWS, FIRST))
     assert all(here.gates == there.gates and here.warnings == there.warnings for there, here in found)
     assert [here.reason is None for _, here in found] == [True, True, False, True]

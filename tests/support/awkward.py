@@ -93,12 +93,10 @@ class Awkward:
             ),
         )
 
-    def on_spark(self, spark: SparkSession, n_partitions: int = 3) -> dict[str, DataFrame]:
-        """Make DataFrames of the inputs, by their names."""
-        return {
-            name: spark.createDataFrame(table.to_pylist(), _ddl(table)).repartition(n_partitions)
-            for name, table in vars(self).items()
-        }
+    def on_spark(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """Make DataFrames of the inputs, by their names; as those of a night, they are too large to be broadcast."""
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+        return {name: spark.createDataFrame(table) for name, table in vars(self).items()}
 
 
 def _list(draw: random.Random) -> list[tuple[int, float]]:
@@ -118,19 +116,3 @@ def _table(draw: random.Random, rows: list[tuple[Any, ...]], names: list[str], t
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
     return pa.table(arrays, names=names)
-
-
-_DDL: Final = {
-    pa.string(): "string",
-    pa.int64(): "bigint",
-    pa.int32(): "int",
-    pa.float64(): "double",
-    pa.date32(): "date",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.list_(pa.string()): "array<string>",
-    pa.list_(pa.float64()): "array<double>",
-}
-
-
-def _ddl(table: pa.Table) -> str:
-    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in table.schema)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+from pyspark.sql import functions as F, types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.outputs import N_LISTED
@@ -75,8 +77,30 @@ RECOMMENDATION_COLUMNS: Final = schemas.RECOMMENDATIONS.field_names()
 def table(spark: SparkSession, columns: str, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
     """Make a frame of the columns named, such as ``"user_id item_id"``; ``ids`` is the type of users and items."""
     types = {**_TYPES, C.USER_ID: ids, C.ITEM_ID: ids}
-    schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in columns.split())
-    return spark.createDataFrame(list(rows), schema)
+    return frame_of(spark, rows, ", ".join(f"{name} {types.get(name, 'string')}" for name in columns.split()))
+
+
+def frame_of(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: str) -> DataFrame:
+    """Make a frame of rows, as ``createDataFrame`` does, by way of Arrow.
+
+    Each scan of rows of Python takes a Python worker for each partition: evaluating a few rows took twice the time.
+    """
+    fields = T.StructType.fromDDL(schema)
+    assert isinstance(fields, T.StructType)
+    types = to_arrow_schema(fields, timezone="UTC")
+    cells = [*zip(*rows, strict=True)] or [()] * len(types)
+    columns = [pa.array(map(_to_cell(field.type), cell), field.type) for field, cell in zip(types, cells, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), fields)
+
+
+def _to_cell(type_: pa.DataType) -> Callable[[Any], Any]:
+    """Return what makes of a value of Python what Arrow takes: text of anything, and fields of a row by their names."""
+    if pa.types.is_string(type_):
+        return lambda cell: cell if cell is None else str(cell)
+    if not (pa.types.is_list(type_) and pa.types.is_struct(type_.value_type)):
+        return lambda cell: cell
+    names = [field.name for field in type_.value_type]
+    return lambda cell: None if cell is None else [dict(zip(names, one, strict=True)) for one in cell]
 
 
 def recommendations(spark: SparkSession, columns: str, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:

@@ -73,13 +73,7 @@ class Case:
 
     def frames(self, spark: SparkSession) -> dict[str, Any]:
         """Make the same inputs on Spark."""
-        types = {"score": "double", "gain": "double", "value": "double", "categories": "array<string>"}
-        return {
-            name: spark.createDataFrame(
-                rows.to_pylist(), ", ".join(f"{each} {types.get(each, 'string')}" for each in rows.column_names)
-            ).repartition(3)
-            for name, rows in self.tables().items()
-        }
+        return {name: spark.createDataFrame(rows) for name, rows in self.tables().items()}
 
     def tables(self) -> dict[str, Any]:
         """Make the inputs; every judgement occurs twice, once worth less."""

@@ -55,13 +55,13 @@ class Logs:
         return cls(recommendations, held_out, segments)
 
     def frames(self, spark: SparkSession, *, ids: str = "string", seed: int | None = None) -> Frames:
-        """Make frames, ids as bigint or as text of equal width (the same order); a seed shuffles the rows."""
-        recommendations, held_out, segments = self._rows(ids, seed)
-        return Frames(
-            spark.createDataFrame(recommendations, f"model_id string, user_id {ids}, item_id {ids}, score double"),
-            spark.createDataFrame(held_out, f"user_id {ids}, item_id {ids}, gain double"),
-            spark.createDataFrame(segments, f"user_id {ids}, country string, tier string"),
-        )
+        """Make frames, ids as bigint or as text of equal width (the same order); a seed shuffles the rows.
+
+        As those of a night, they are too large to be broadcast.
+        """
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+        tables = self.tables(ids=ids, seed=seed)
+        return Frames(*map(spark.createDataFrame, (tables.recommendations, tables.held_out, tables.segments)))
 
     def tables(self, *, ids: str = "string", seed: int | None = None) -> Tables:
         """Make Arrow tables, as :meth:`frames` makes frames."""

@@ -58,6 +58,8 @@ MEASURES: Final = ("RR", "nDCG", "Success")
 CUTOFFS: Final = (1, 2)
 
 DELTA: Final = "delta"
+PARQUET: Final = "parquet"
+"""What most tests on Spark read: three small Delta tables take as long to open as all else of a night."""
 
 
 @dataclass(frozen=True)
@@ -92,22 +94,37 @@ class Workspace:
             place[last] = value
         return self.configure(config)
 
-    def write(self, name: str, rows: Rows, format_: str = DELTA) -> Path:
-        """Write the rows of an input; a table that is there is replaced, and a Delta table has a version more."""
-        return write_table(self.folder / "inputs" / name, rows, format_)
+    def write(self, name: str, rows: Rows, format_: str = "") -> Path:
+        """Write the rows of an input, in the format of the config if it names the input, else as a Delta table.
+
+        A table that is there is replaced, and a Delta table has a version more.
+        """
+        return write_table(self.folder / "inputs" / name, rows, format_ or self._format(name))
 
     def copy(self, folder: Path) -> Workspace:
         """Copy everything, published tables too: a Delta table may be moved as a folder."""
         return Workspace(Path(shutil.copytree(self.folder, folder / "workspace")))
 
+    def rewritten(self, format_: str) -> Workspace:
+        """Write the inputs anew in another format, and change the config with them; return the workspace."""
+        for name, rows in (("recommendations", recommendations()), ("held_out", held_out()), ("segments", segments())):
+            shutil.rmtree(self.folder / "inputs" / name)
+            self.write(name, rows, format_)
+            self.change(**{f"inputs__{name}__format": format_})
+        return self
 
-def workspace(folder: Path, **changes: Any) -> Workspace:  # noqa: ANN401 - as `change`
-    """Make a workspace with both dates as Delta tables; ``changes`` are those of :meth:`Workspace.change`."""
+    def _format(self, name: str) -> str:
+        inputs = yaml.safe_load(self.config.read_text())["inputs"] if self.config.exists() else {}
+        return str(inputs.get(name, {}).get("format", DELTA))
+
+
+def workspace(folder: Path, *, format_: str = DELTA, **changes: Any) -> Workspace:  # noqa: ANN401 - as `change`
+    """Make a workspace with tables of both dates; ``changes`` are those of :meth:`Workspace.change`."""
     made = Workspace(folder)
-    made.write("recommendations", recommendations())
-    made.write("held_out", held_out())
-    made.write("segments", segments())
-    made.configure(config_of("recommendations", "held_out", "segments"))
+    made.write("recommendations", recommendations(), format_)
+    made.write("held_out", held_out(), format_)
+    made.write("segments", segments(), format_)
+    made.configure(config_of("recommendations", "held_out", "segments", format_=format_))
     made.change(**changes)
     return made
 

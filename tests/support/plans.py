@@ -154,6 +154,19 @@ def joins(frame: DataFrame) -> list[str]:
     return [node.name for node in plan(frame).walk() if node.name.endswith("Join")]
 
 
+def settings_text(spark: SparkSession) -> str:
+    """Give all settings of a session as text, in one call of the JVM: ``conf.getAll`` takes some for each setting."""
+    jvm: Any = spark
+    return str(jvm.conf._jconf.getAllAsJava().toString())
+
+
+def temporary_views(spark: SparkSession) -> list[str]:
+    """Name the temporary views of a session, without the jobs by which its catalogue would list them."""
+    jvm: Any = spark
+    found = jvm._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    return [str(found.apply(place).table()) for place in range(found.size())]
+
+
 def cached_frames(spark: SparkSession) -> set[int]:
     """Identify what Spark keeps: the frames of a test, and the tables' states that Delta keeps for itself."""
     kept = spark.sparkContext._jsc.getPersistentRDDs()

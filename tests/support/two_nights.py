@@ -75,10 +75,11 @@ def segments() -> Rows:
     ]
 
 
-def workspace(folder: Path) -> Workspace:
+def workspace(folder: Path, format_: str = nights.DELTA) -> Workspace:
     """Make a workspace with the inputs of both nights and two rules against the previous night."""
     made = nights.workspace(
         folder,
+        format_=format_,
         measures=["RR"],
         cutoffs=[2],
         results__lists=False,
@@ -90,5 +91,5 @@ def workspace(folder: Path) -> Workspace:
         ],
     )
     for name, rows in (("recommendations", recommendations()), ("held_out", held_out()), ("segments", segments())):
-        made.write(name, rows)
+        made.write(name, rows, format_)
     return made

@@ -9,11 +9,14 @@ if TYPE_CHECKING:
 
 _CLASSES: Final = (
     "functions",
+    "SimplePythonFunction",
     "PythonUtils",
     "PythonSQLUtils",
     "org.apache.spark.sql.functions",
     "org.apache.spark.sql.expressions.Window",
     "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.execution.python.UserDefinedPythonFunction",
+    "org.apache.spark.sql.types.Metadata",
 )
 """As pyspark writes them: the short ones are looked for in nine packages, in each of 300 jars."""
 

@@ -24,9 +24,9 @@ TABLES = ("lists", "user_metrics", "metrics", "checks")
 
 
 @pytest.fixture
-def workspace(own_copy: Workspace) -> Workspace:
+def workspace(own_copy_of_delta: Workspace) -> Workspace:
     """Give a workspace in which nights were published already: there is something to spoil."""
-    return own_copy
+    return own_copy_of_delta
 
 
 def versions(workspace: Workspace) -> dict[str, int]:

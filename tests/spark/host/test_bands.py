@@ -14,7 +14,7 @@ from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.result_rows import bands as bands_of_numbers
 from rankeval_spark.result_rows.bands import number_text
 from rankeval_spark.spark.rows import bands
-from tests.support.frames import by, judgements, ranking, tuples
+from tests.support.frames import by, frame_of, judgements, ranking, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ RULES = {
 
 def test_a_band_holds_its_edge_and_what_is_no_number_has_no_band(spark: SparkSession) -> None:
     """Of incomes 1234567, 10, 20, 30, 0.012345 (rounded to 1235000 and 0.0123) the quartiles are 10, 20 and 30."""
-    users = spark.createDataFrame(
+    users = frame_of(
+        spark,
         [
             ("a", 17.9, 1_234_567.0, 0.5, None),
             ("b", 18.0, 10.0, 0.4, None),
@@ -68,7 +69,7 @@ def test_a_band_holds_its_edge_and_what_is_no_number_has_no_band(spark: SparkSes
 def numbers(spark: SparkSession, **columns: Sequence[float]) -> DataFrame:
     """Give the users one number a column."""
     rows = [tuple(map(float, row)) for row in zip(*columns.values(), strict=True)]
-    return spark.createDataFrame(rows, ", ".join(f"{name} double" for name in columns))
+    return frame_of(spark, rows, ", ".join(f"{name} double" for name in columns))
 
 
 def edges_of(users: DataFrame, n_bands: int = 4) -> dict[str, list[str]]:
@@ -100,8 +101,8 @@ def test_everyone_has_an_activity_also_who_is_in_neither_table(spark: SparkSessi
             ranking(spark, dict.fromkeys(users, "hit miss")),
             judgements(spark, {user: {"hit": 1} for user in users}),
             measures=["P@1", "ItemCoverage@1"],
-            segments=spark.createDataFrame([("ann", "33"), ("dan", "old")], "user_id string, age string"),
-            train=spark.createDataFrame(train, "user_id string, item_id string"),
+            segments=frame_of(spark, [("ann", "33"), ("dan", "old")], "user_id string, age string"),
+            train=frame_of(spark, train, "user_id string, item_id string"),
             slices=["activity", ("age", "activity")],
             bands={"age": {"edges": [30]}, "activity": {"of": "train"}},
             min_slice_size=1,

@@ -20,6 +20,7 @@ from tests.support.frames import (
     after_run,
     assert_columns,
     assert_key,
+    frame_of,
     held_out,
     recommendations,
     scored_rows,
@@ -105,7 +106,7 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
         *(("a", good, False), ("b", bad, False), ("c", [None], False), ("d", None, True)),
         *(("e", None, False), ("a", good, False), ("a", None, False), (None, bad, True)),
     ]
-    items = spark.createDataFrame(rows, "item_id string, vector array<double>, lost boolean")
+    items = frame_of(spark, rows, "item_id string, vector array<double>, lost boolean")
     with no_spark_jobs(spark):
         facts = input_checks.union(
             input_checks.to_train_facts(train, evaluation_date=date(2026, 1, 1)),
@@ -179,8 +180,8 @@ def test_items_whose_vector_has_another_length_than_most_are_counted(spark: Spar
         "g": [0.5, 1.0],
         None: [1.0],
     }
-    items = spark.createDataFrame(list(vectors.items()), "item_id string, vector array<double>")
-    numbered = spark.createDataFrame([(2, [1.0]), (1, [1.0, 2.0])], "item_id bigint, vector array<double>")
+    items = frame_of(spark, list(vectors.items()), "item_id string, vector array<double>")
+    numbered = frame_of(spark, [(2, [1.0]), (1, [1.0, 2.0])], "item_id bigint, vector array<double>")
     with no_spark_jobs(spark):
         facts = input_checks.to_vector_facts(items)
         verdicts = input_checks.with_verdicts(facts, checks=Checks())
@@ -227,11 +228,11 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_join_facts(judged, usable_recommendations=log),
         input_checks.to_list_facts(scored_rows(spark), k=10),
         input_checks.to_train_facts(table(spark, "user_id item_id interacted_at"), evaluation_date=date(2026, 1, 1)),
-        input_checks.to_item_row_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
+        input_checks.to_item_row_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_unknown_item_facts(table(spark, "item_id"), usable_recommendations=log),
         input_checks.to_seen_facts(log, train=table(spark, "user_id item_id")),
         input_checks.to_unknown_row_facts(table(spark, "item_id"), usable_recommendations=log),
-        input_checks.to_vector_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
+        input_checks.to_vector_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_alike_facts(table(spark, "user_id country"), names=["country"]),
     )
     verdicts = input_checks.with_verdicts(facts, checks=Checks())

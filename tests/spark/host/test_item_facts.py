@@ -19,7 +19,7 @@ from rankeval_spark.engine.scoring.features import UNSEEN
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.facts.item_facts import FactSources
-from tests.support.frames import by, table
+from tests.support.frames import by, frame_of, table
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def train_rows(seed: int, n_rows: int) -> list[tuple[str, str]]:
 
 
 def knowledge_of(spark: SparkSession, rows: list[tuple[str, str]]) -> FactSources:
-    catalogue = spark.createDataFrame(
+    catalogue = frame_of(
+        spark,
         [("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2))],
         "item_id string, categories array<string>, vector array<double>, published_at date",
     )

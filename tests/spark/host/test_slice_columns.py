@@ -9,7 +9,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.engine.aggregation.slices import unpacked
 from rankeval_spark.spark.rows.slice_columns import segments_of
-from tests.support.frames import table, tuples
+from tests.support.frames import frame_of, table, tuples
 from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MAPS: tuple[dict[str, str | None] | None, ...] = (
 
 def test_segments_are_found_wherever_they_stand(spark: SparkSession) -> None:
     columns, sliced_by = segments_of([(), ("country",), ("country", "device")])
-    rows = spark.createDataFrame([(one,) for one in MAPS], "segments map<string, string>").select(*columns).toArrow()
+    rows = frame_of(spark, [(one,) for one in MAPS], "segments map<string, string>").select(*columns).toArrow()
     users = unpacked(rows)
 
     assert sliced_by == [(), ("_segment_0",), ("_segment_0", "_segment_1")]
@@ -41,7 +41,7 @@ def test_no_segment_is_no_column(spark: SparkSession) -> None:
     columns, sliced_by = segments_of([()])
 
     assert (columns, sliced_by) == ([], [()])
-    assert spark.createDataFrame([(None,)], "segments map<string, string>").select(*columns).columns == []
+    assert frame_of(spark, [(None,)], "segments map<string, string>").select(*columns).columns == []
 
 
 def sliced(spark: SparkSession, segments: DataFrame, *users: str) -> DataFrame:

@@ -18,6 +18,7 @@ from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import Fact
 from tests.support.arrow_sources import source
+from tests.support.frames import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ class Log:
         """Make a frame of an input, in several partitions."""
         columns, rows = self.inputs[name]
         types = (f"{one} {TYPES.get(one, self.ids)}" for one in columns.split())
-        return spark.createDataFrame(rows, ", ".join(types)).repartition(3)
+        return frame_of(spark, rows, ", ".join(types))
 
     def source(self, name: str) -> Source:
         """Make a table in memory of an input."""

@@ -16,6 +16,7 @@ from rankeval_spark.config import HeldOutInput, RecommendationsInput, SegmentsIn
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import segments_schema
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, Source, estimated_bytes, from_frame, is_wholly_empty, read_input
+from tests.support.frames import frame_of
 
 DATE = dt.date(2026, 1, 2)
 RECOMMENDATION_COLUMNS = ["model_id", "user_id", "list_id", "item_id", "score", "rank"]
@@ -47,8 +48,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> str:
 
 @pytest.mark.parametrize("form", ["delta", "parquet", "orc", "csv", "json"])
 def test_every_format_gives_the_same_canonical_rows(spark: SparkSession, tmp_path: Path, form: str) -> None:
-    log = spark.createDataFrame(
-        [("m", "007", "x", 1.5, 1), ("m", "7", "y", 0.5, 2)], "m string, u string, i string, s double, rank int"
+    log = frame_of(
+        spark, [("m", "007", "x", 1.5, 1), ("m", "7", "y", 0.5, 2)], "m string, u string, i string, s double, rank int"
     )
     log.write.format(form).options(**({"header": True} if form == "csv" else {})).save(str(tmp_path / "log"))
 
@@ -191,7 +192,7 @@ def test_broken_json_line_has_no_key_and_is_marked(spark: SparkSession, tmp_path
 
 def test_delta_stays_at_the_version_it_was_pinned_to(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "h")
-    row = spark.createDataFrame([("u", "a")], "user_id string, item_id string")
+    row = frame_of(spark, [("u", "a")], "user_id string, item_id string")
     row.write.format("delta").save(path)
     source = held_out(spark, format="delta", path=path)
     row.write.format("delta").mode("append").save(path)
@@ -203,12 +204,12 @@ def test_delta_stays_at_the_version_it_was_pinned_to(spark: SparkSession, tmp_pa
 
 def test_delta_timestamp_takes_the_newest_version_of_that_time(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "h")
-    spark.createDataFrame([("u", "a")], "user_id string, item_id string").write.format("delta").save(path)
+    frame_of(spark, [("u", "a")], "user_id string, item_id string").write.format("delta").save(path)
     assert held_out(spark, format="delta", path=path, timestamp="2999-01-01").version == 0
 
 
 def test_catalog_tables_are_read_by_name(spark: SparkSession) -> None:
-    row = spark.createDataFrame([("u", "a")], "user_id string, item_id string")
+    row = frame_of(spark, [("u", "a")], "user_id string, item_id string")
     for form in ("delta", "parquet"):
         row.write.format(form).mode("overwrite").saveAsTable(f"default.held_out_{form}")
         source = held_out(spark, format=form, table=f"default.held_out_{form}")
@@ -248,7 +249,7 @@ def test_date_is_filled_in_path_and_filter(spark: SparkSession, tmp_path: Path) 
 
 
 def test_segments_are_text_by_user(spark: SparkSession, tmp_path: Path) -> None:
-    users = spark.createDataFrame([(1, 30, None), (2, 40, "f")], "user_id int, age int, sex string")
+    users = frame_of(spark, [(1, 30, None), (2, 40, "f")], "user_id int, age int, sex string")
     users.write.format("delta").save(str(tmp_path / "s"))
     source = segments(spark, ("age", "gender"), format="delta", path=str(tmp_path / "s"), columns={"gender": "sex"})
     assert rows(source.frame, "user_id", "age", "gender") == [(1, "30", None), (2, "40", "f")]
@@ -256,7 +257,7 @@ def test_segments_are_text_by_user(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_empty_date_is_distinguished_from_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
-    row = spark.createDataFrame([("u", "a", DATE)], "user_id string, item_id string, day date")
+    row = frame_of(spark, [("u", "a", DATE)], "user_id string, item_id string, day date")
     row.write.format("delta").save(str(tmp_path / "some"))
     row.limit(0).write.format("delta").save(str(tmp_path / "none"))
     filters = [{"column": "day", "op": "=", "value": "2020-01-01"}]
@@ -269,7 +270,7 @@ def test_empty_date_is_distinguished_from_an_empty_table(spark: SparkSession, tm
 
 
 def test_only_the_needed_columns_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    row = spark.createDataFrame([("u", "a", "x")], "user_id string, item_id string, unused string")
+    row = frame_of(spark, [("u", "a", "x")], "user_id string, item_id string, unused string")
     row.write.parquet(str(tmp_path / "h"))
     source = held_out(spark, format="parquet", path=str(tmp_path / "h"))
     assert source.frame.columns == ["user_id", "item_id", "gain", "interacted_at", "value"]
@@ -277,7 +278,7 @@ def test_only_the_needed_columns_are_read(spark: SparkSession, tmp_path: Path) -
 
 
 def test_frame_of_a_notebook_comes_out_canonical_too(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(1, 2, 3)], "user_id int, item_id int, score int")
+    frame = frame_of(spark, [(1, 2, 3)], "user_id int, item_id int, score int")
     spark.sparkContext.setJobGroup("from_frame", "no job is expected")
     source = from_frame("recommendations", frame, schemas.RECOMMENDATIONS)
     spark.sparkContext.setJobGroup("", "")
@@ -287,9 +288,7 @@ def test_frame_of_a_notebook_comes_out_canonical_too(spark: SparkSession) -> Non
 
 def test_column_names_are_never_code(spark: SparkSession, tmp_path: Path) -> None:
     odd = "a.b`c d"
-    spark.createDataFrame([("u", "i")], "user_id string, x string").toDF("user_id", odd).write.parquet(
-        str(tmp_path / "h")
-    )
+    frame_of(spark, [("u", "i")], "user_id string, x string").toDF("user_id", odd).write.parquet(str(tmp_path / "h"))
     filters = [{"column": odd, "op": "=", "value": "i"}]
     source = held_out(spark, format="parquet", path=str(tmp_path / "h"), columns={"item_id": odd}, filters=filters)
     assert rows(source.frame, "item_id") == [("i",)]

@@ -14,6 +14,7 @@ from rankeval_spark import schemas
 from rankeval_spark.config import EvaluationConfig, HeldOutInput, InputConfig, RecommendationsInput, validate_model
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, InputError
 from rankeval_spark.inputs.spark import explain, from_frame, read_all, read_input
+from tests.support.frames import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,7 @@ def test_folder_that_is_no_delta_table(spark: SparkSession, tmp_path: Path) -> N
 
 def test_delta_folder_read_with_a_missing_version(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "h")
-    spark.createDataFrame([("u", "a")], "user_id string, item_id string").write.format("delta").save(path)
+    frame_of(spark, [("u", "a")], "user_id string, item_id string").write.format("delta").save(path)
     fault = held_out_fault(spark, format="delta", path=path, version=7)
     assert (fault.found, fault.expected) == (f"no such version at {path}", "a Delta table with version 7")
     assert "no version as old as" in held_out_fault(spark, format="delta", path=path, timestamp="2020-01-01").found
@@ -175,7 +176,7 @@ def test_parquet_files_may_differ_in_what_is_not_read_and_in_what_spark_widens(
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_missing_column_lists_those_there_are(spark: SparkSession, tmp_path: Path, form: str) -> None:
-    row = spark.createDataFrame([("u", "a", 1)], "user_id string, itemid string, gain int")
+    row = frame_of(spark, [("u", "a", 1)], "user_id string, itemid string, gain int")
     row.write.format(form).options(header=form == "csv").save(str(tmp_path / "h"))
     fault = held_out_fault(spark, format=form, path=str(tmp_path / "h"))
     assert fault.found == "no column 'item_id'"
@@ -212,7 +213,7 @@ def test_file_system_without_its_jar(spark: SparkSession) -> None:
 
 
 def test_ids_that_are_neither_text_nor_whole(spark: SparkSession, tmp_path: Path) -> None:
-    row = spark.createDataFrame([(1.0, "a")], "user_id double, item_id string")
+    row = frame_of(spark, [(1.0, "a")], "user_id double, item_id string")
     row.write.parquet(str(tmp_path / "h"))
     fault = held_out_fault(spark, format="parquet", path=str(tmp_path / "h"))
     assert fault.found == "column 'user_id' of type double for user_id"
@@ -220,7 +221,7 @@ def test_ids_that_are_neither_text_nor_whole(spark: SparkSession, tmp_path: Path
 
 
 def test_column_that_cannot_be_a_number(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([("u", "a", DATE)], "user_id string, item_id string, gain date")
+    frame = frame_of(spark, [("u", "a", DATE)], "user_id string, item_id string, gain date")
     with pytest.raises(InputError, match="held_out: found column 'gain' of type date for gain"):
         from_frame("held_out", frame, schemas.HELD_OUT)
 
@@ -279,7 +280,7 @@ def test_all_faults_of_all_inputs_are_reported_at_once(spark: SparkSession, tmp_
 
 def test_ids_of_two_types_are_refused_with_the_fix(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", "user_id,item_id,score\n007,a,1\n")
-    spark.createDataFrame([(7, "a")], "user_id int, item_id string").write.parquet(str(tmp_path / "h"))
+    frame_of(spark, [(7, "a")], "user_id int, item_id string").write.parquet(str(tmp_path / "h"))
     log = {"format": "csv", "path": path}
     truth = {"format": "parquet", "path": str(tmp_path / "h")}
     with pytest.raises(ChecksFailedError) as raised:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark.config import Filter, validate_model
 from rankeval_spark.inputs.spark import filters
+from tests.support.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,7 @@ def table(spark: SparkSession) -> DataFrame:
         (3, None, None, None, None, None, None),
     ]
     schema = "id int, text string, whole bigint, number double, day date, at timestamp, flag boolean"
-    table = spark.createDataFrame(rows, schema).withColumn("amount", F.col("number").cast("decimal(10,2)"))
+    table = frame_of(spark, rows, schema).withColumn("amount", F.col("number").cast("decimal(10,2)"))
     return table.withColumn(HOSTILE, F.lit("1=1"))
 
 

@@ -12,6 +12,7 @@ from rankeval_spark import schemas
 from rankeval_spark.config import ItemsInput, TrainInput, validate_model
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, Source, from_frame, read_input
+from tests.support.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +67,7 @@ def test_text_that_is_no_json_array_is_unknown_and_marked(spark: SparkSession, t
 def test_day_of_a_time_is_that_in_utc(spark: SparkSession, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
     late = dt.datetime(2025, 12, 31, 23, 30, tzinfo=dt.timezone.utc)
-    frame = spark.createDataFrame([("a", late)], "item_id string, published_at timestamp")
+    frame = frame_of(spark, [("a", late)], "item_id string, published_at timestamp")
     assert rows(from_frame("items", frame, schemas.ITEMS).frame, "item_id", "published_at") == [("a", DAY)]
     naive = frame.selectExpr("item_id", "timestamp_ntz'2025-12-31 23:30:00' AS published_at")
     assert rows(from_frame("items", naive, schemas.ITEMS).frame, "published_at") == [(DAY,)]
@@ -93,7 +94,7 @@ def test_training_interactions_have_a_time_or_none(spark: SparkSession, tmp_path
     ],
 )
 def test_column_of_another_type_is_refused(spark: SparkSession, column: str, expected: str) -> None:
-    frame = spark.createDataFrame([], f"item_id string, {column}")
+    frame = frame_of(spark, [], f"item_id string, {column}")
     with pytest.raises(InputError, match=expected.replace("(", r"\(")):
         from_frame("items", frame, schemas.ITEMS)
 

@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING
 import deltalake
 
 from rankeval_spark.results import Results
+from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.support.cli import Finished
     from tests.support.nights import Workspace
 
 
-def test_every_date_of_the_range_is_published(spark: SparkSession, published: Workspace, backfilled: Finished) -> None:
+def test_every_date_of_the_range_is_published(published: Workspace, backfilled: Finished) -> None:
     assert backfilled.code == 0, backfilled.err
-    done = Results(spark, published.root).runs(evaluation="nightly").where("status = 'PUBLISHED'")
-    assert [row[0] for row in done.orderBy("recorded_at").select("evaluation_date").collect()] == [
-        FIRST,
-        SECOND,
-        WITHOUT_ROWS,
-    ]
+    done = where(Results(published.root).runs(evaluation="nightly"), status="PUBLISHED").sort_by("recorded_at")
+    assert done["evaluation_date"].to_pylist() == [FIRST, SECOND, WITHOUT_ROWS]
 
 
 def test_summary_has_a_line_a_date(published: Workspace, backfilled: Finished) -> None:  # noqa: ARG001 - is published
@@ -41,26 +36,26 @@ def test_stages_are_logged_with_seconds_and_rows(published: Workspace, backfille
     assert "rows=20" in backfilled.err
 
 
-def test_date_that_fails_does_not_stop_the_others(own_copy: Workspace) -> None:
+def test_date_that_fails_does_not_stop_the_others(own_copy_of_delta: Workspace) -> None:
     """Each date has a folder of its own, and that of the first is missing."""
     for name in ("recommendations", "held_out", "segments"):
-        inputs = own_copy.folder / "inputs"
+        inputs = own_copy_of_delta.folder / "inputs"
         (inputs / name).rename(inputs / f"{name}-{SECOND}")
-    own_copy.change(
+    own_copy_of_delta.change(
         inputs__recommendations__path="inputs/recommendations-{date}",
         inputs__held_out__path="inputs/held_out-{date}",
         inputs__segments__path="inputs/segments-{date}",
         evaluation="by-folder",
     )
 
-    filled = rankeval("backfill", own_copy.config, "--from", FIRST, "--to", SECOND)
+    filled = rankeval("backfill", own_copy_of_delta.config, "--from", FIRST, "--to", SECOND)
 
     assert filled.code == 4  # that of the date that failed
     lines = [line for line in filled.out.splitlines() if line.strip().startswith("2026-01-")]
     assert [line.split("│")[1].strip() for line in lines] == ["failed, code 4", "published"]
     summary = " ".join(filled.out.replace("│", " ").split())
     assert "inputs.recommendations: found no Delta table at" in summary
-    runs = deltalake.DeltaTable(f"{own_copy.root}/runs").to_pyarrow_table().to_pylist()
+    runs = deltalake.DeltaTable(f"{own_copy_of_delta.root}/runs").to_pyarrow_table().to_pylist()
     own = sorted((row for row in runs if row["evaluation"] == "by-folder"), key=lambda row: row["recorded_at"])
     assert {row["evaluation_date"]: row["status"] for row in own} == {FIRST: "FAILED", SECOND: "PUBLISHED"}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rankeval_spark import columns as C
 from rankeval_spark.results import Results
 from tests.support import nights
@@ -13,14 +15,12 @@ from tests.support.nights import FIRST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
-
-def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("spark")
+def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(tmp_path: Path) -> None:
     workspace = nights.workspace(
         tmp_path / "gated",
+        format_=nights.PARQUET,
         gates=[
             {"measure": "RR@2", "at_least": 0.1, "models": ["als"]},
             {"measure": "RR@2", "at_least": 1.0, "models": ["pop"]},
@@ -35,7 +35,7 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
     assert "failed" in done.out
     assert "worse than pop (" in " ".join(done.out.split())
 
-    rows = Results(spark, workspace.root).gates(date=FIRST).orderBy("gate").collect()
+    rows = Results(workspace.root).gates(date=FIRST).sort_by("gate").to_pylist()
     assert [(row["model_id"], row["measure"], row["k"], row["verdict"]) for row in rows] == [
         ("als", "RR", 2, "passed"),
         ("pop", "RR", 2, "failed"),
@@ -43,21 +43,21 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
         ("als", "GroupGap(RR)", 2, "failed"),  # AT: ann finds her best item first, bob nothing within 2; DE: nothing
     ]
     assert (rows[3]["slice"], rows[3]["slice_values"], rows[3]["observed"]) == ("country", [], 0.5)
-    means = Results(spark, workspace.root).metrics(date=FIRST, slice="all", measure="RR", k=2)
-    published = {row["model_id"]: row["value"] for row in means.collect()}
+    means = Results(workspace.root).metrics(date=FIRST, slice="all", measure="RR", k=2)
+    published = {row["model_id"]: row["value"] for row in means.to_pylist()}
     assert [row["observed"] for row in rows[:2]] == [published["als"], published["pop"]]
 
     again = rankeval("gate", workspace.root, "--date", FIRST)
     assert again.code == 6, again.err
-    compared = Results(spark, workspace.root).comparisons(date=FIRST)
-    before = sorted(map(str, compared.drop(C.RUN_ID).collect()))
+    compared = Results(workspace.root).comparisons(date=FIRST)
+    before = sorted(map(str, compared.drop_columns([C.RUN_ID]).to_pylist()))
     assert rankeval("run", workspace.config, "--date", FIRST).code == 6
-    after = Results(spark, workspace.root).comparisons(date=FIRST)
-    assert sorted(map(str, after.drop(C.RUN_ID).collect())) == before != []
-    assert {row["test"] for row in compared.select("test").distinct().collect()} == {"t", "sign", "bootstrap"}
+    after = Results(workspace.root).comparisons(date=FIRST)
+    assert sorted(map(str, after.drop_columns([C.RUN_ID]).to_pylist())) == before != []
+    assert set(compared["test"].to_pylist()) == {"t", "sign", "bootstrap"}
 
     assert rankeval("score", workspace.root, "-m", "P@1", "--date", FIRST).code == 0
-    kept = Results(spark, workspace.root).gates(date=FIRST).orderBy("gate").collect()
+    kept = Results(workspace.root).gates(date=FIRST).sort_by("gate").to_pylist()
     assert [row["explanation"] for row in kept] == [row["explanation"] for row in rows]
 
     other = workspace.change(gates=[{"measure": "RR@2", "at_most": 1.0}])

@@ -10,14 +10,13 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import Results
 from tests.support import nights
+from tests.support.arrow_frames import by, tuples, where
 from tests.support.cli import rankeval
-from tests.support.frames import after_run, by
+from tests.support.frames import after_run
 from tests.support.nights import FIRST
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from tests.support.nights import Workspace
 
@@ -29,12 +28,18 @@ ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026,
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Make a workspace with both inputs, which asks for measures that read them."""
-    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR", TAIL], slices=["tier"])
-    made.write("train", [dict(zip(("user_id", "item_id", "interacted_at"), row.split(), strict=True)) for row in TRAIN])
-    made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()])
+    made = nights.workspace(
+        tmp_path / "workspace", format_=nights.PARQUET, measures=["MIUF", "Freshness", "RR", TAIL], slices=["tier"]
+    )
+    made.write(
+        "train",
+        [dict(zip(("user_id", "item_id", "interacted_at"), row.split(), strict=True)) for row in TRAIN],
+        nights.PARQUET,
+    )
+    made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()], nights.PARQUET)
     made.change(
-        inputs__train={"format": "delta", "path": "inputs/train"},
-        inputs__items={"format": "delta", "path": "inputs/items", "columns": {"published_at": "released"}},
+        inputs__train={"format": nights.PARQUET, "path": "inputs/train"},
+        inputs__items={"format": nights.PARQUET, "path": "inputs/items", "columns": {"published_at": "released"}},
         bands={"tier": {"of": "train", "edges": [2], "labels": ["new", "known"]}},
         item_slices=["head", "tail"],
         checks__seen_in_train={"warn": 0},
@@ -43,12 +48,11 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
-    spark: SparkSession, workspace: Workspace
-) -> None:
+@pytest.mark.usefixtures("spark")
+def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(workspace: Workspace) -> None:
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 0, done.err
-    results = Results(spark, workspace.root)
+    results = Results(workspace.root)
     of_als = results.user_metrics(date=FIRST, evaluation="nightly", model_id="als", k=2)
     # 2 of 4 users have a, one each c and d; b, which none has, counts as if one had it.
     assert by(of_als, "user_id", value="miuf") == {
@@ -77,8 +81,8 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
     apart = abs(values["RR(group='head')"] - values["RR(group='tail')"])
     of_groups = results.group_metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, slice="all")
     assert by(of_groups, C.MEASURE, value=C.VALUE)["ItemMAD(RR)"] == pytest.approx(apart, rel=0, abs=1e-12)
-    published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
-    assert published.columns == [field.name for field in after_run(schemas.LISTS)]
+    published = results.lists(date=FIRST, evaluation="nightly").drop_columns(list(C.RUN_KEY))
+    assert published.column_names == [field.name for field in after_run(schemas.LISTS)]
 
     checks = results.checks(date=FIRST, evaluation="nightly")
     counts = by(checks, "input", "check", value="count")
@@ -89,9 +93,9 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
         ("train", "train_after_cut"): 1,  # eve's a
     }
     assert counts["recommendations", "unknown_items"] == 1  # e
-    seen = checks.where("check = 'seen_in_train'").select("input", "count", "share", "verdict", "sample_keys").collect()
+    seen = tuples(where(checks, check="seen_in_train"), "input", "count", "share", "verdict", "sample_keys")
     # Of the first two items of eight lists, the a's that popularity shows to eve and kim.
-    assert [tuple(row) for row in seen] == [("recommendations", 2, 2 / 16, "warn", ["pop eve", "pop kim"])]
+    assert seen == [("recommendations", 2, 2 / 16, "warn", ["pop eve", "pop kim"])]
 
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4
@@ -106,13 +110,14 @@ def test_published_lists_do_not_know_their_items(published: Workspace) -> None:
     assert "nightly, 2026-01-01: found APLT, which need train; expected measures of the published" in refused.message
 
 
-def test_night_leaves_out_seen_items_and_unknown_items(spark: SparkSession, workspace: Workspace) -> None:
+@pytest.mark.usefixtures("spark")
+def test_night_leaves_out_seen_items_and_unknown_items(workspace: Workspace) -> None:
     """Als shows eve an a, and pop shows her and kim one; pop's list for eve begins with e, which the items lack."""
     workspace.change(policies__seen_in_train="drop", policies__unknown_items="drop", measures=["RR", "NotInTrain"])
     workspace.change(bands={}, slices=[], item_slices=[], checks__unknown_rows={"warn": 0.5})
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 0, done.err
-    results = Results(spark, workspace.root)
+    results = Results(workspace.root)
     lists = results.lists(date=FIRST, evaluation="nightly")
     lengths = by(lists, C.MODEL_ID, C.USER_ID, value=C.N_RECOMMENDED)
     assert {key: n for key, n in lengths.items() if n not in {0, 3}} == {
@@ -122,20 +127,20 @@ def test_night_leaves_out_seen_items_and_unknown_items(spark: SparkSession, work
     }
     ranks = by(lists, C.MODEL_ID, C.USER_ID, value=C.HIT_RANKS)
     assert (ranks["pop", "eve"], ranks["pop", "kim"]) == ([1], [1])  # b closes up to the first place
-    unseen = results.user_values(date=FIRST, evaluation="nightly", measure="NotInTrain").where("value is not null")
-    assert {row["value"] for row in unseen.collect()} == {1.0}
-    checks = results.checks(date=FIRST, evaluation="nightly").where("input = 'recommendations'")
-    found = {row["check"]: tuple(row)[-5:] for row in checks.drop("severity").collect()}
+    unseen = results.user_values(date=FIRST, evaluation="nightly", measure="NotInTrain")
+    assert set(unseen["value"].to_pylist()) - {None} == {1.0}
+    checks = results.checks(date=FIRST, evaluation="nightly", input="recommendations").drop_columns(["severity"])
+    found = {row["check"]: tuple(row.values())[-5:] for row in checks.to_pylist()}
     assert found["seen_in_train"] == (3, 3 / 24, 0.0, "warn", ["als eve  a", "pop kim  a"])
     assert found["unknown_rows"] == (1, 1 / 24, 0.5, "ok", ["e"])
     assert found["unknown_items"][:2] == (1, 1 / 5)
-    (run,) = results.runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").collect()
-    assert (run["policies"]["seen_in_train"], run["policies"]["unknown_items"]) == ("drop", "drop")
+    (run,) = where(results.runs(date=FIRST, evaluation="nightly"), status="PUBLISHED").to_pylist()
+    policies = dict(run["policies"])
+    assert (policies["seen_in_train"], policies["unknown_items"]) == ("drop", "drop")
 
 
-def test_vectors_of_several_lengths_fail_their_check_before_anything_is_scored(
-    spark: SparkSession, workspace: Workspace
-) -> None:
+@pytest.mark.usefixtures("spark")
+def test_vectors_of_several_lengths_fail_their_check_before_anything_is_scored(workspace: Workspace) -> None:
     lengths = {"a": 2, "b": 2, "c": 3, "d": 2}
     rows = [{"item_id": item, "released": day, "vector": [1.0] * lengths[item]} for item, day in ITEMS.items()]
     workspace.write("items", rows)
@@ -147,7 +152,7 @@ def test_vectors_of_several_lengths_fail_their_check_before_anything_is_scored(
     assert "items, vector_lengths: found 1 (25.00%), for example a: 2 numbers; c: 3 numbers; expected" in done.message
     assert "give each item a vector of one length" in done.message
     assert "recommendations, seen_in_train: found 3 (12.50%), for example als eve a; pop kim a" in done.message
-    (run,) = Results(spark, workspace.root).runs(date=FIRST).where("status = 'FAILED'").collect()
+    (run,) = where(Results(workspace.root).runs(date=FIRST), status="FAILED").to_pylist()
     assert run["error"]["stage"] == "check"
 
     workspace.change(measures=["RR"], checks__seen_in_train={})  # nobody reads the vectors then

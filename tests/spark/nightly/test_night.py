@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import deltalake
 import pytest
@@ -16,11 +16,12 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import Results
 from tests.support import nights
-from tests.support.frames import by
+from tests.support.arrow_frames import assert_key, by, where
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.apps.nightly.night import NightResult
     from tests.support.cli import Finished
@@ -35,22 +36,22 @@ def run(spark: SparkSession, workspace: Workspace, day: date = FIRST, *overrides
     return run_night(spark, load_config(workspace.config, overrides), day)
 
 
-def results(spark: SparkSession, workspace: Workspace) -> Results[DataFrame]:
-    return Results(spark, workspace.root)
+def results(workspace: Workspace) -> Results[pa.Table]:
+    """Read what was published, without Spark: ``results/test_readers`` shows that both read the same."""
+    return Results(workspace.root)
 
 
-def means(frame: DataFrame, model: str) -> dict[tuple[str, int], float]:
+def means(frame: pa.Table, model: str) -> dict[tuple[str, int], float]:
     """Means over all users of a model, by measure and cutoff."""
-    everyone = frame.where(f"slice = 'all' AND model_id = '{model}'")
-    return by(everyone, C.MEASURE, C.K, value=C.VALUE)
+    return by(where(frame, slice="all", model_id=model), C.MEASURE, C.K, value=C.VALUE)
 
 
-def metric_values(metrics: DataFrame) -> dict[tuple[object, ...], tuple[object, ...]]:
+def metric_values(metrics: pa.Table) -> dict[tuple[object, ...], tuple[object, ...]]:
     """Values, counts and intervals by their key, numbers to twelve digits after the point."""
     columns = (C.VALUE, "n_users", "std_error", "ci_low", "ci_high", "is_small")
     return {
         tuple(row[name] for name in METRIC_KEY): tuple(map(rounded, (row[name] for name in columns)))
-        for row in metrics.collect()
+        for row in metrics.to_pylist()
     }
 
 
@@ -58,8 +59,7 @@ def rounded(value: object) -> object:
     return round(value, 12) if isinstance(value, float) else value
 
 
-def rows(  # noqa: PLR0913 - a filter each
-    spark: SparkSession,
+def rows(
     workspace: Workspace,
     table: str,
     *,
@@ -68,20 +68,21 @@ def rows(  # noqa: PLR0913 - a filter each
     without: str = C.RUN_ID,
 ) -> list[str]:
     """Rows of a published table in a form that can be compared, whatever their order and run."""
-    frame = getattr(results(spark, workspace), table)(evaluation=evaluation, date=day)
-    return sorted(map(str, frame.drop(*without.split()).collect()))
+    frame = getattr(results(workspace), table)(evaluation=evaluation, date=day)
+    return sorted(map(str, frame.drop_columns(without.split()).to_pylist()))
 
 
-def newest_run(spark: SparkSession, workspace: Workspace, evaluation: str, day: date = FIRST) -> Row:
-    runs = results(spark, workspace).runs(evaluation=evaluation, date=day)
-    return runs.where("status = 'PUBLISHED'").orderBy("recorded_at").tail(1)[0]
+def newest_run(workspace: Workspace, evaluation: str, day: date = FIRST) -> dict[str, Any]:
+    runs = where(results(workspace).runs(evaluation=evaluation, date=day), status="PUBLISHED")
+    newest: dict[str, Any] = runs.sort_by("recorded_at").to_pylist(maps_as_pydicts="strict")[-1]
+    return newest
 
 
 # ---- what a night publishes ------------------------------------------------------------------------------------------
 
 
-def test_published_means_are_those_worked_out_by_hand(spark: SparkSession, published: Workspace) -> None:
-    metrics = results(spark, published).metrics(date=FIRST, evaluation="nightly")
+def test_published_means_are_those_worked_out_by_hand(published: Workspace) -> None:
+    metrics = results(published).metrics(date=FIRST, evaluation="nightly")
 
     # Four users have a relevant judgement: ann hits at 1, bob at 3, eve never, kim has no list.
     ndcg_of_ann = 3 / (3 + 1 / log2(3))
@@ -101,12 +102,12 @@ def test_published_means_are_those_worked_out_by_hand(spark: SparkSession, publi
     assert means(metrics, "pop")["RR", 2] == pytest.approx((1 / 2 + 1 + 1 + 1) / 4, rel=0, abs=1e-12)
 
 
-def test_health_counts_say_who_is_not_in_the_mean(spark: SparkSession, published: Workspace) -> None:
-    metrics = results(spark, published).metrics(date=FIRST, evaluation="nightly", slice="all", measure="RR", k=2)
+def test_health_counts_say_who_is_not_in_the_mean(published: Workspace) -> None:
+    metrics = results(published).metrics(date=FIRST, evaluation="nightly", slice="all", measure="RR", k=2)
 
     counts = ("n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users")
     # Of als: ida's RR is undefined for want of a relevant item; she and kim have no list; zoe has no judgement.
-    assert {row[C.MODEL_ID]: tuple(row[name] for name in counts) for row in metrics.collect()} == {
+    assert {row[C.MODEL_ID]: tuple(row[name] for name in counts) for row in metrics.to_pylist()} == {
         "als": (4, 1, 2, 1, 1),
         "pop": (4, 1, 1, 1, 0),
     }
@@ -114,7 +115,7 @@ def test_health_counts_say_who_is_not_in_the_mean(spark: SparkSession, published
 
 def test_night_publishes_what_evaluate_gives_for_the_same_frames(spark: SparkSession, published: Workspace) -> None:
     def frame(rows: nights.Rows) -> DataFrame:
-        return spark.createDataFrame(nights.of_date(rows, FIRST))
+        return spark.createDataFrame(nights.arrow_of(nights.of_date(rows, FIRST)))
 
     here = evaluate(
         frame(nights.recommendations()),
@@ -125,20 +126,20 @@ def test_night_publishes_what_evaluate_gives_for_the_same_frames(spark: SparkSes
         min_slice_size=2,
     )
 
-    there = results(spark, published)
+    there = results(published)
     per_user = there.user_metrics(date=FIRST, evaluation="nightly")
     metrics = there.metrics(date=FIRST, evaluation="nightly")
-    for column in ("rr", "ndcg", "success", "n_hits", "n_recommended"):  # bit by bit
-        assert by(per_user, *USER_KEY, value=column) == by(here.user_metrics, *USER_KEY, value=column)
     with here.cached() as once:
-        expected = metric_values(once.metrics)
+        found, expected = once.user_metrics.toArrow(), metric_values(once.metrics.toArrow())
+    for column in ("rr", "ndcg", "success", "n_hits", "n_recommended"):  # bit by bit
+        assert by(per_user, *USER_KEY, value=column) == by(found, *USER_KEY, value=column)
     assert metric_values(metrics) == expected
 
 
-def test_slices_of_the_users_add_up_to_the_whole(spark: SparkSession, published: Workspace) -> None:
-    rr = results(spark, published).metrics(date=FIRST, evaluation="nightly", model_id="pop", measure="RR", k=2)
+def test_slices_of_the_users_add_up_to_the_whole(published: Workspace) -> None:
+    rr = results(published).metrics(date=FIRST, evaluation="nightly", model_id="pop", measure="RR", k=2)
 
-    by_slice = {row[C.SLICE_VALUE]: row for row in rr.collect()}
+    by_slice = {row[C.SLICE_VALUE]: row for row in rr.to_pylist()}
     whole = by_slice.pop("")
     assert sorted(by_slice) == ["(unknown)", "AT", "DE"]
     assert sum(row["n_users"] for row in by_slice.values()) == whole["n_users"]
@@ -146,8 +147,8 @@ def test_slices_of_the_users_add_up_to_the_whole(spark: SparkSession, published:
     assert total / whole["n_users"] == pytest.approx(whole[C.VALUE], rel=0, abs=1e-12)
 
 
-def test_run_records_versions_and_rows_of_its_inputs(spark: SparkSession, published: Workspace) -> None:
-    inputs = {one["name"]: one for one in newest_run(spark, published, "nightly")["inputs"]}
+def test_run_records_versions_and_rows_of_its_inputs(published: Workspace) -> None:
+    inputs = {one["name"]: one for one in newest_run(published, "nightly")["inputs"]}
 
     assert {name: (one["format"], one["version"], one["n_rows"]) for name, one in inputs.items()} == {
         "recommendations": ("delta", 0, 24),
@@ -157,8 +158,8 @@ def test_run_records_versions_and_rows_of_its_inputs(spark: SparkSession, publis
     assert inputs["held_out"]["location"] == str(published.folder / "inputs" / "held_out")
 
 
-def test_run_records_the_full_definition_of_every_measure(spark: SparkSession, published: Workspace) -> None:
-    run = newest_run(spark, published, "nightly")
+def test_run_records_the_full_definition_of_every_measure(published: Workspace) -> None:
+    run = newest_run(published, "nightly")
     asked = run["measures"]
 
     assert [(one["measure"], one["k"], one["column"]) for one in asked] == [
@@ -169,90 +170,87 @@ def test_run_records_the_full_definition_of_every_measure(spark: SparkSession, p
     assert run["policies"]["invalid_scores"] == "drop"
 
 
-def test_date_without_rows_is_published_empty_with_its_reason(spark: SparkSession, published: Workspace) -> None:
-    there = results(spark, published)
+def test_date_without_rows_is_published_empty_with_its_reason(published: Workspace) -> None:
+    there = results(published)
 
-    assert newest_run(spark, published, "nightly", WITHOUT_ROWS)["reason"] == (
+    assert newest_run(published, "nightly", WITHOUT_ROWS)["reason"] == (
         "no rows for 2026-01-03 in recommendations and held_out"
     )
     for table in ("lists", "user_metrics", "metrics"):
-        assert there.published(table).where(f"evaluation_date = '{WITHOUT_ROWS}'").isEmpty()
+        assert where(there.published(table), evaluation_date=WITHOUT_ROWS).num_rows == 0
     assert by(there.checks(date=WITHOUT_ROWS), "input", "check", value="count")["recommendations", "rows"] == 0
 
 
-def test_sample_of_the_users_and_models_is_an_evaluation_of_its_own(
-    spark: SparkSession, published: Workspace, sampled: Finished
-) -> None:
+def test_sample_of_the_users_and_models_is_an_evaluation_of_its_own(published: Workspace, sampled: Finished) -> None:
     assert sampled.code == 0
     assert "published nightly.sample-0.75 2026-01-01" in sampled.out
-    there = results(spark, published)
+    there = results(published)
     whole = by(there.user_metrics(date=FIRST, evaluation="nightly"), *USER_KEY, value="rr")
     sample = by(there.user_metrics(date=FIRST, evaluation="nightly.sample-0.75"), *USER_KEY, value="rr")
     assert set(sample) < set(whole)
     assert sample == {key: whole[key] for key in sample}
     assert {model for model, *_ in sample} == {"als"}  # it was run with models: [als]
-    assert newest_run(spark, published, "nightly.sample-0.75")["sample_share"] == 0.75
-    assert newest_run(spark, published, "nightly")["sample_share"] == 1
+    assert newest_run(published, "nightly.sample-0.75")["sample_share"] == 0.75
+    assert newest_run(published, "nightly")["sample_share"] == 1
 
 
-def test_night_without_lists_publishes_everything_else(spark: SparkSession, published: Workspace) -> None:
-    there = results(spark, published)
+def test_night_without_lists_publishes_everything_else(published: Workspace) -> None:
+    there = results(published)
 
-    assert there.lists(date=FIRST, evaluation="nightly.sample-0.75").isEmpty()
-    assert not there.metrics(date=FIRST, evaluation="nightly.sample-0.75").isEmpty()
-    assert not there.lists(date=FIRST, evaluation="nightly").isEmpty()
+    assert there.lists(date=FIRST, evaluation="nightly.sample-0.75").num_rows == 0
+    assert there.metrics(date=FIRST, evaluation="nightly.sample-0.75").num_rows > 0
+    assert there.lists(date=FIRST, evaluation="nightly").num_rows > 0
 
 
 # ---- reruns ----------------------------------------------------------------------------------------------------------
 
 
 def test_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, own_copy: Workspace) -> None:
-    before = {table: rows(spark, own_copy, table) for table in TABLES}
+    before = {table: rows(own_copy, table) for table in TABLES}
 
     again = run(spark, own_copy)
 
     # The other dates and the sample are among these rows: they have not changed either.
-    assert {table: rows(spark, own_copy, table) for table in TABLES} == before
+    assert {table: rows(own_copy, table) for table in TABLES} == before
     for schema in (schema for schema in schemas.PUBLISHED if schema.name in TABLES):
-        table = results(spark, own_copy).published(schema.name)
-        assert table.groupBy(*schema.key).count().where("count > 1").isEmpty()
-        of_night = table.where(f"evaluation = 'nightly' AND evaluation_date = '{FIRST}'")
-        assert [row[0] for row in of_night.select(C.RUN_ID).distinct().collect()] == [again.run_id]
+        table = results(own_copy).published(schema.name)
+        assert_key(table, schema.key)
+        assert set(where(table, evaluation="nightly", evaluation_date=FIRST)[C.RUN_ID].to_pylist()) == {again.run_id}
 
 
 def test_rerun_after_an_input_changed_leaves_nothing_of_the_run_before(
-    spark: SparkSession, own_copy: Workspace
+    spark: SparkSession, own_copy_of_delta: Workspace
 ) -> None:
-    before = rows(spark, own_copy, "user_metrics", day=SECOND)
+    before = rows(own_copy_of_delta, "user_metrics", day=SECOND)
     log = [row for row in nights.recommendations() if row["model_id"] != "pop" and row["user_id"] != "eve"]
     judgements = [row for row in nights.held_out() if row["user_id"] != "eve"]
-    own_copy.write("recommendations", log)
-    own_copy.write("held_out", judgements)
+    own_copy_of_delta.write("recommendations", log)
+    own_copy_of_delta.write("held_out", judgements)
 
-    run(spark, own_copy)
+    run(spark, own_copy_of_delta)
 
-    there = results(spark, own_copy)
+    there = results(own_copy_of_delta)
     per_user = by(there.user_metrics(date=FIRST, evaluation="nightly"), *USER_KEY, value="rr")
     assert {key[:2] for key in per_user} == {("als", user) for user in ("ann", "bob", "kim", "ida")}
     metrics = there.metrics(date=FIRST, evaluation="nightly")
-    assert {row[0] for row in metrics.select(C.MODEL_ID).distinct().collect()} == {"als"}
-    assert {row[0] for row in metrics.select(C.SLICE_VALUE).distinct().collect()} == {"", "AT", "(unknown)"}
+    assert set(metrics[C.MODEL_ID].to_pylist()) == {"als"}
+    assert set(metrics[C.SLICE_VALUE].to_pylist()) == {"", "AT", "(unknown)"}
     assert means(metrics, "als")["RR", 1] == pytest.approx(1 / 3, rel=0, abs=1e-12)
-    inputs = newest_run(spark, own_copy, "nightly")["inputs"]
+    inputs = newest_run(own_copy_of_delta, "nightly")["inputs"]
     assert [one["version"] for one in inputs] == [1, 1, 0]
-    assert rows(spark, own_copy, "user_metrics", day=SECOND) == before
+    assert rows(own_copy_of_delta, "user_metrics", day=SECOND) == before
 
 
 def test_rerun_of_a_date_whose_rows_are_gone_empties_it(spark: SparkSession, own_copy: Workspace) -> None:
-    before = rows(spark, own_copy, "metrics", day=FIRST)
+    before = rows(own_copy, "metrics", day=FIRST)
     own_copy.write("recommendations", [row for row in nights.recommendations() if row["day"] == FIRST.isoformat()])
 
     emptied = run(spark, own_copy, SECOND)
 
     assert emptied.reason == "no rows for 2026-01-02 in recommendations"
     for table in ("lists", "user_metrics", "metrics"):
-        assert rows(spark, own_copy, table, day=SECOND) == []
-    assert rows(spark, own_copy, "metrics", day=FIRST) == before
+        assert rows(own_copy, table, day=SECOND) == []
+    assert rows(own_copy, "metrics", day=FIRST) == before
 
 
 # ---- inputs of all kinds ---------------------------------------------------------------------------------------------
@@ -290,9 +288,9 @@ def test_other_formats_with_other_column_names_give_the_same_numbers(
 
     for table in ("user_metrics", "metrics"):
         columns = f"{C.EVALUATION} {C.RUN_ID}"
-        found = rows(spark, own_copy, table, evaluation=format_, without=columns)
-        assert found == rows(spark, own_copy, table, evaluation="nightly", day=FIRST, without=columns)
-    assert results(spark, own_copy).lists(evaluation=format_).isEmpty()
+        found = rows(own_copy, table, evaluation=format_, without=columns)
+        assert found == rows(own_copy, table, evaluation="nightly", day=FIRST, without=columns)
+    assert results(own_copy).lists(evaluation=format_).num_rows == 0
 
 
 def test_number_ids_and_several_lists_a_user(spark: SparkSession, own_copy: Workspace) -> None:
@@ -310,7 +308,7 @@ def test_number_ids_and_several_lists_a_user(spark: SparkSession, own_copy: Work
 
     run(spark, own_copy)
 
-    there = results(spark, own_copy)
+    there = results(own_copy)
     per_list = by(
         there.user_metrics(date=FIRST, evaluation="nightly", model_id="als", k=2), "user_id", "list_id", value="rr"
     )
@@ -320,7 +318,7 @@ def test_number_ids_and_several_lists_a_user(spark: SparkSession, own_copy: Work
     assert {user for user, _ in per_list} == {ann, bob, eve, ida, kim}
     metrics = there.metrics(date=FIRST, evaluation="nightly")
     assert means(metrics, "als")["RR", 2] == pytest.approx(((1 + 1 / 2) / 2 + 0 + 0 + 0) / 4, rel=0, abs=1e-12)
-    whole = metrics.where("model_id = 'als' AND slice = 'all' AND measure = 'RR' AND k = 2").collect()
+    whole = where(metrics, model_id="als", slice="all", measure="RR", k=2).to_pylist()
     assert [(row["n_users"], row["n_lists"]) for row in whole] == [(4, 1 + 4)]
 
 
@@ -364,7 +362,7 @@ def test_policy_of_error_stops_the_night(spark: SparkSession, own_copy: Workspac
     assert fault.found.startswith(found)
     assert fault.fix
     assert published_versions(own_copy) == before
-    failed = results(spark, own_copy).runs().where("status = 'FAILED'").collect()
+    failed = where(results(own_copy).runs(), status="FAILED").to_pylist()
     assert [list(row["failed_checks"]) for row in failed] == [[fault.where]]
 
 

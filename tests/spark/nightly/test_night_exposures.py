@@ -13,7 +13,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.results import MeasureRecord, Results
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -32,9 +32,9 @@ ASKED = ["RR@2", "ItemCoverage@1", "CatalogCoverage@2", "Personalization@2"]
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Give a workspace with a catalogue of the items a to h."""
-    made = nights.workspace(tmp_path / "workspace", measures=ASKED, cutoffs=[])
-    made.write("items", [{"item_id": item} for item in "abcdefgh"])
-    made.change(inputs__items={"format": "delta", "path": "inputs/items"})
+    made = nights.workspace(tmp_path / "workspace", format_=nights.PARQUET, measures=ASKED, cutoffs=[])
+    made.write("items", [{"item_id": item} for item in "abcdefgh"], nights.PARQUET)
+    made.change(inputs__items={"format": nights.PARQUET, "path": "inputs/items"})
     return made
 
 
@@ -43,7 +43,7 @@ def test_they_are_published_shown_and_kept_when_the_night_is_scored_again(
 ) -> None:
     result = run_night(spark, load_config(workspace.config, ()), FIRST)
 
-    published = Results(spark, workspace.root)
+    published = Results(workspace.root)
     values = everyone_of(published)
     # als: ann a b c, bob b a d, eve c d a, zoe a b c, who has no judgement; pop: b a c, d a b, e a b, b a c.
     assert values["als", "ItemCoverage", 1] == (3, 4)
@@ -51,9 +51,9 @@ def test_they_are_published_shown_and_kept_when_the_night_is_scored_again(
     assert values["als", "CatalogCoverage", 2] == (4 / 8, 4)
     assert values["als", "Personalization", 2] == (pytest.approx(1 - (2 + 0 + 2 + 0 + 2 + 0) / 6 / 2, abs=1e-12), 4)
     assert values["als", "RR", 2] == ((1 + 0 + 0 + 0) / 4, 4)
-    assert result.n_rows["metrics"] == published.metrics().count()
-    assert set(published.user_metrics().columns) == {*schemas.USER_METRICS.field_names(), "rr"}
-    assert {row["measure"] for row in published.user_values().collect()} == {"RR"}
+    assert result.n_rows["metrics"] == published.metrics().num_rows
+    assert set(published.user_metrics().column_names) == {*schemas.USER_METRICS.field_names(), "rr"}
+    assert set(published.user_values()["measure"].to_pylist()) == {"RR"}
 
     shown = rankeval("show", workspace.root, "--measure", "ItemCoverage", "--slice", "any", "--format", "json")
     assert shown.code == 0, shown.err
@@ -75,7 +75,7 @@ def test_they_are_published_shown_and_kept_when_the_night_is_scored_again(
 
 def everyone_of(published: Results) -> dict[tuple[str, str, int], Any]:
     """Values and users of the slice of everyone, by model, measure and cutoff."""
-    rows = published.metrics(slice="all").collect()
+    rows = published.metrics(slice="all").to_pylist()
     return {(row["model_id"], row["measure"], row["k"]): (row["value"], row["n_users"]) for row in rows}
 
 
@@ -90,15 +90,13 @@ def test_a_measure_without_its_catalogue_is_refused_before_anything_is_read(work
 
 
 @pytest.mark.parametrize(("value", "n_faults"), [(0.5, 0), (None, 0), (1.1, 1), (float("nan"), 1)])
-def test_a_value_out_of_range_is_found_before_it_is_published(
-    spark: SparkSession, value: float | None, n_faults: int
-) -> None:
+def test_a_value_out_of_range_is_found_before_it_is_published(value: float | None, n_faults: int) -> None:
     coverage = MeasureRecord("CatalogCoverage", 2, None, RecordedDefinition("CatalogCoverage", {}), 0.0, 1.0)
     row = {**small.metric_rows(small.RANKS)[0], "measure": "CatalogCoverage", "k": 2, "value": value}
-    metrics = small.frame(spark, schemas.METRICS, [*small.metric_rows(small.RANKS), row]).toArrow()
+    metrics = small.table(schemas.METRICS, [*small.metric_rows(small.RANKS), row])
 
     faults = audit.exposures(metrics, [*small.MEASURES, coverage])
 
     assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
-    user_metrics = RowsOnSpark(small.frame(spark, schemas.USER_METRICS, small.user_rows(small.RANKS)))
+    user_metrics = RowsInProcess([small.table(schemas.USER_METRICS, small.user_rows(small.RANKS))])
     assert audit.user_metrics(user_metrics, metrics, [*small.MEASURES, coverage]) == []

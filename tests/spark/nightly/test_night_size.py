@@ -60,7 +60,7 @@ def test_too_much_is_refused_before_anything_is_computed(own_copy: Workspace) ->
 def by_user(tmp_path: Path, spark: SparkSession) -> Workspace:  # noqa: ARG001 - is active
     """Give a workspace whose one segment tells every user apart."""
     users = [f"u{number}" for number in range(N_USERS)]
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     workspace.write("recommendations", nights.recommendations({FIRST: {"als": dict.fromkeys(users, "a b")}}))
     workspace.write("held_out", nights.held_out({FIRST: {user: {"a": 1.0} for user in users}}))
     rows = [{"day": FIRST.isoformat(), "user_id": user, "country": user} for user in users]

@@ -11,7 +11,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import Results
 from tests.support import nights
-from tests.support.frames import by
+from tests.support.arrow_frames import by
 from tests.support.nights import FIRST, Workspace
 
 if TYPE_CHECKING:
@@ -37,11 +37,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def published(spark: SparkSession, made: Workspace) -> tuple[float, dict[Any, Any]]:
     run_night(spark, load_config(made.config, ()), FIRST)
-    results = Results(spark, made.root)
-    (row,) = results.metrics(date=FIRST, measure="RR").collect()
-    return float(row["value"]), by(
-        results.checks(date=FIRST).where("input = 'recommendations'"), "check", value="count"
-    )
+    results = Results(made.root)
+    (row,) = results.metrics(date=FIRST, measure="RR").to_pylist()
+    return float(row["value"]), by(results.checks(date=FIRST, input="recommendations"), "check", value="count")
 
 
 def test_log_that_counts_from_0_fails_a_night_unless_its_config_says_so(

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark.results import Results
-from tests.support import two_nights
+from tests.support import nights, two_nights
+from tests.support.arrow_frames import by, tuples, where
 from tests.support.cli import rankeval
-from tests.support.frames import by
+from tests.support.frames import frame_of
 from tests.support.two_nights import NOW, THEN, shift, values
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def done(
     _shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Workspace, Finished, Finished]:
     """Run both nights; between them, copy the first one's means to the seven days before it."""
-    made = two_nights.workspace(tmp_path_factory.mktemp("compared") / "workspace")
+    made = two_nights.workspace(tmp_path_factory.mktemp("compared") / "workspace", nights.PARQUET)
     first = rankeval("run", made.config, "--date", THEN)
     repeat_before(_shared_session, made.root)
     made.change(measures=["RR", "P"])
@@ -39,7 +40,7 @@ def done(
 def repeat_before(spark: SparkSession, root: str) -> None:
     """Leave what seven more nights with the means of the first one would have left in ``metrics`` and ``runs``."""
     results, days = Results(spark, root), [THEN - timedelta(days=day) for day in range(1, 8)]
-    ago = spark.createDataFrame([(day, index) for index, day in enumerate(days)], "evaluation_date date, n int")
+    ago = frame_of(spark, [(day, index) for index, day in enumerate(days)], "evaluation_date date, n int")
     version = results.table_versions()["metrics"] + 1
     for table, frame in (("metrics", results.metrics()), ("runs", results.runs().where("status = 'PUBLISHED'"))):
         repeated = frame.drop("evaluation_date").crossJoin(F.broadcast(ago))
@@ -55,13 +56,13 @@ def pinned(version: int) -> Any:  # noqa: ANN401 - Column has two classes, class
 
 
 def test_rules_against_the_previous_night_are_judged_in_the_run_and_again(
-    done: tuple[Workspace, Finished, Finished], spark: SparkSession
+    done: tuple[Workspace, Finished, Finished],
 ) -> None:
     workspace, first, second = done
     assert (first.code, second.code) == (0, 6), first.err + second.err
     assert "has no earlier published night to be compared with yet" in " ".join(first.out.split())
-    gates = Results(spark, workspace.root).gates()
-    rows = gates.where(F.col("evaluation_date") == F.lit(NOW)).orderBy("gate", "model_id", "slice_value").collect()
+    order = [(name, "ascending") for name in ("gate", "model_id", "slice_value")]
+    rows = Results(workspace.root).gates(date=NOW).sort_by(order).to_pylist()
     assert [(row["gate"], row["model_id"], row["slice_value"], row["verdict"]) for row in rows] == [
         (1, "als", "", "failed"),
         (1, "pop", "", "failed"),
@@ -82,13 +83,11 @@ def test_rules_against_the_previous_night_are_judged_in_the_run_and_again(
     assert rankeval("gate", workspace.root, "--date", NOW, "--config", loose).code == 0
 
 
-def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(
-    done: tuple[Workspace, Finished, Finished], spark: SparkSession
-) -> None:
+def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(done: tuple[Workspace, Finished, Finished]) -> None:
     """Equal means have no spread of their own: the band is two standard errors on either side."""
-    everything = Results(spark, done[0].root).checks(date=NOW)
-    checks = everything.where("check = 'drift'")
-    (row,) = checks.collect()
+    everything = Results(done[0].root).checks(date=NOW)
+    checks = where(everything, check="drift")
+    (row,) = checks.to_pylist()
     assert (row["evaluation_date"], row["input"], row["verdict"]) == (NOW, "metrics", "warn")
     before = np.array(list(values("als", THEN).values()))
     error = before.std(ddof=1) / np.sqrt(len(before))
@@ -100,8 +99,8 @@ def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(
     assert "metrics, drift: 1 (50.00%)" in " ".join(done[2].out.split())
     assert by(checks, "check", value="threshold") == {"drift": 0.0}
 
-    of_nights = everything.where(F.col("check").isin("volume", "absent_models", "fewer_users"))
-    numbers = {tuple(row[:2]): tuple(row[2:]) for row in of_nights.select(*NUMBERS).collect()}
+    of_nights = Results(done[0].root).checks(date=NOW, check=["volume", "absent_models", "fewer_users"])
+    numbers = {row[:2]: row[2:] for row in tuples(of_nights, *NUMBERS)}
     n_then, n_now = 2 * (80 + 80 + 5), 2 * (80 + 80)  # two items a list
     words = f"{n_now} rows, {n_then} by the median of 8 nights"
     assert numbers == {
@@ -111,4 +110,4 @@ def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(
         ("recommendations", "absent_models"): (1, 1 / 3, "warn", ["old"]),
         ("recommendations", "fewer_users"): (0, 0.0, "ok", []),
     }
-    assert Results(spark, done[0].root).checks(date=THEN).where(F.col("check").isin("volume", "drift")).isEmpty()
+    assert Results(done[0].root).checks(date=THEN, check=["volume", "drift"]).num_rows == 0

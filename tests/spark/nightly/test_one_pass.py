@@ -20,7 +20,7 @@ from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
-from tests.support import nights
+from tests.support import arrow_frames, nights
 from tests.support.frames import tuples
 from tests.support.nights import FIRST
 from tests.support.plans import counted_bytes
@@ -59,15 +59,16 @@ class Remover(Silent):
 
 @pytest.mark.parametrize(("lists", "stage"), [("false", "score"), ("true", "match")])
 def test_the_log_is_not_read_once_it_is_evaluated(spark: SparkSession, tmp_path: Path, lists: str, stage: str) -> None:
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     config = load_config(workspace.config, (NAMED, f"results.lists={lists}"))
     whole = run_night(spark, config, FIRST)
-    checks = tuples(Results(spark, workspace.root).checks(), "input", "check", "count", "share", "sample_keys")
+    checks = arrow_frames.tuples(Results(workspace.root).checks(), "input", "check", "count", "share", "sample_keys")
 
     again = run_night(spark, config, FIRST, progress=Remover(workspace.folder / "inputs" / "recommendations", stage))
 
     assert again.n_rows == whole.n_rows
-    assert tuples(Results(spark, workspace.root).checks(), "input", "check", "count", "share", "sample_keys") == checks
+    after = Results(workspace.root).checks()
+    assert arrow_frames.tuples(after, "input", "check", "count", "share", "sample_keys") == checks
 
 
 @pytest.mark.parametrize("models", [NAMED, "models=null"], ids=["named", "looked up"])
@@ -80,7 +81,7 @@ def test_bytes_of_the_log_are_read_once(spark: SparkSession, tmp_path: Path, mod
         for user in range(100)
         for item in draw.sample(range(5_000), 400)
     ]
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     workspace.write("log", rows, "parquet")
     workspace.change(inputs__recommendations={"format": "parquet", "path": "inputs/log"}, results__lists=False)
     size = (workspace.folder / "inputs" / "log" / "part-0.parquet").stat().st_size
@@ -92,7 +93,7 @@ def test_bytes_of_the_log_are_read_once(spark: SparkSession, tmp_path: Path, mod
 
 def test_model_without_a_usable_row_has_missing_users(spark: SparkSession, tmp_path: Path) -> None:
     """A model that the log names does not vanish from the results because nothing of it can be used."""
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     day = {"day": FIRST.isoformat()}
     ghosts = [{**day, "model_id": "ghost", "user_id": user, "item_id": "a", "score": float("nan")} for user in "ab"]
     workspace.write("recommendations", [*nights.recommendations(), *ghosts])
@@ -102,10 +103,10 @@ def test_model_without_a_usable_row_has_missing_users(spark: SparkSession, tmp_p
         unchecked = ("checks.invalid_scores={}", "checks.missing_users={}")
         config = load_config(workspace.config, (f"results.lists={lists}", *unchecked))
         run_night(spark, config, FIRST)
-        results = Results(spark, workspace.root)
+        results = Results(workspace.root)
         for table in (results.metrics(), results.user_metrics()):
-            assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "ghost", "pop"}
-        of_ghost = results.metrics(slice="all").where("model_id = 'ghost' AND measure = 'nDCG'").collect()
+            assert set(table[C.MODEL_ID].to_pylist()) == {"als", "ghost", "pop"}
+        of_ghost = results.metrics(slice="all", model_id="ghost", measure="nDCG").to_pylist()
         assert of_ghost
         assert all(row["value"] == 0 and row["n_missing"] >= row["n_users"] > 0 for row in of_ghost)
 
@@ -116,7 +117,7 @@ def test_model_without_a_usable_row_has_missing_users(spark: SparkSession, tmp_p
 def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     spark: SparkSession, tmp_path: Path, log: nights.Rows, judged: nights.Rows
 ) -> None:
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     workspace.write("recommendations", [*nights.recommendations(), *log])
     workspace.write("held_out", [*nights.held_out(), *judged])
     config = load_config(workspace.config)

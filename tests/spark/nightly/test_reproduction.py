@@ -15,11 +15,13 @@ from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from rankeval_spark.spark.result_tables import table_diff
 from tests.support import nights
+from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
+from tests.support.frames import frame_of
 from tests.support.nights import FIRST, GAINS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from tests.support.cli import Finished
     from tests.support.nights import Rows, Workspace
@@ -63,9 +65,9 @@ def files_of(root: str) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in Path(root).rglob("*"))
 
 
-def published_run(spark: SparkSession, workspace: Workspace) -> str:
-    runs = Results(spark, workspace.root).runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'")
-    (row,) = runs.select("run_id").collect()
+def published_run(workspace: Workspace) -> str:
+    runs = where(Results(workspace.root).runs(date=FIRST, evaluation="nightly"), status="PUBLISHED")
+    (row,) = runs.to_pylist()
     return str(row["run_id"])
 
 
@@ -76,7 +78,7 @@ def story(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Story:
     spark, own = _shared_session, _published[0].copy(tmp_path_factory.mktemp("reproduced"))
-    first = published_run(spark, own)
+    first = published_run(own)
     own.write("judged", nights.held_out(OTHER_GAINS), "parquet")
     own.change(inputs__held_out__format="parquet", inputs__held_out__path="inputs/judged")
     second = run_night(spark, load_config(own.config), FIRST, progress=Appending(own)).run_id
@@ -92,23 +94,19 @@ def story(
     return Story(own, first, second, (before, after), of_first, with_other_judgements, after_vacuum)
 
 
-def published(spark: SparkSession, story: Story, table: str) -> DataFrame:
-    return Results(spark, story.workspace.root).published(table).where(f"run_id = '{story.second}'")
-
-
-def test_append_in_the_middle_of_a_run_changes_nothing(spark: SparkSession, story: Story) -> None:
-    kim = published(spark, story, "lists").where("model_id = 'als' AND user_id = 'kim'").collect()
+def test_append_in_the_middle_of_a_run_changes_nothing(story: Story) -> None:
+    lists = Results(story.workspace.root).published("lists")
+    kim = where(lists, run_id=story.second, model_id="als", user_id="kim").to_pylist()
     assert [row["n_recommended"] for row in kim] == [0]
 
 
-def test_inputs_are_recorded_with_version_rows_and_columns(spark: SparkSession, story: Story) -> None:
-    runs = Results(spark, story.workspace.root).runs().where(f"run_id = '{story.second}' AND status = 'PUBLISHED'")
-    (row,) = runs.collect()
+def test_inputs_are_recorded_with_version_rows_and_columns(story: Story) -> None:
+    (row,) = where(Results(story.workspace.root).runs(), run_id=story.second, status="PUBLISHED").to_pylist()
     log, judged, segments = row["inputs"]
     assert (log["version"], log["n_rows"]) == (0, 24)
     assert (judged["version"], judged["n_rows"]) == (None, 7)
     assert (segments["version"], segments["n_rows"]) == (0, 4)
-    assert row["input_columns"] == {
+    assert dict(row["input_columns"]) == {
         "recommendations": "day string, model_id string, user_id string, item_id string, score double",
         "held_out": "day string, user_id string, item_id string, gain double",
         "segments": "day string, user_id string, country string",
@@ -169,9 +167,7 @@ def test_rows_are_matched_by_key_and_rounding_is_no_difference(spark: SparkSessi
     ]
 
     key = ("user_id", "slice_values")
-    rows = table_diff.to_differences(
-        spark.createDataFrame(then, columns), spark.createDataFrame(now, columns), key=key
-    ).cache()
+    rows = table_diff.to_differences(frame_of(spark, then, columns), frame_of(spark, now, columns), key=key).cache()
 
     assert table_diff.difference_counts({"metrics": rows}).collect()[0].asDict() == {
         "table": "metrics",
@@ -194,7 +190,7 @@ def test_rows_are_matched_by_key_and_rounding_is_no_difference(spark: SparkSessi
 
 
 def test_column_that_a_later_version_added_is_no_difference(spark: SparkSession) -> None:
-    published = spark.createDataFrame([("als", 1.0)], "model_id string, value double")
-    rerun = spark.createDataFrame([("als", 1.0, 3)], "model_id string, value double, n_lists int")
+    published = frame_of(spark, [("als", 1.0)], "model_id string, value double")
+    rerun = frame_of(spark, [("als", 1.0, 3)], "model_id string, value double, n_lists int")
     rows = table_diff.to_differences(published, rerun, key=["model_id"])
     assert [row["unlike"] for row in rows.collect()] == [[]]

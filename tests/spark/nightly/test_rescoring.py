@@ -12,9 +12,9 @@ from rankeval_spark.apps.published.rescoring import past_nights, score_night
 from rankeval_spark.errors import InputError
 from rankeval_spark.measures import MeasureSet, group_statistics
 from rankeval_spark.results import Results
+from tests.support.arrow_frames import by, where
 from tests.support.cli import rankeval
-from tests.support.frames import by
-from tests.support.nights import FIRST, WITHOUT_ROWS
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,9 +25,9 @@ KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
 
 def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy: Workspace) -> None:
-    before = Results(spark, own_copy.root)
+    before = Results(own_copy.root)
     old = by(before.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
-    others = by(before.metrics(evaluation="nightly").where(f"evaluation_date != '{FIRST}'"), *KEY, value=C.VALUE)
+    others = by(before.metrics(evaluation="nightly", date=[SECOND, WITHOUT_ROWS]), *KEY, value=C.VALUE)
 
     scored = rankeval(
         "score", own_copy.root, "--measures", "DCG@3", "-m", "RR@1", "--date", FIRST, "--evaluation", "nightly"
@@ -35,18 +35,19 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
 
     assert scored.code == 0, scored.err
     assert "DCG@3" in scored.out
-    after = Results(spark, own_copy.root)
+    after = Results(own_copy.root)
     new = by(after.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
     assert {key: new[key] for key in old} == old
     added = {key[3:] for key in new.keys() - old.keys()}
     assert added == {("DCG", 3)}
     groups = after.group_metrics(date=FIRST, evaluation="nightly", k=3)
-    named = {row[C.MEASURE] for row in groups.collect()}
-    assert named == {group_statistics.name_of(kind, "DCG") for kind in group_statistics.KINDS}
+    assert set(groups[C.MEASURE].to_pylist()) == {
+        group_statistics.name_of(kind, "DCG") for kind in group_statistics.KINDS
+    }
     # als at 3: ann's items are worth 3 and 1 at ranks 1 and 3, bob's is worth 2 at rank 3, eve and kim have none.
     dcg = (3 + 1 / log2(4)) + 2 / log2(4)
     assert new["als", "all", "", "DCG", 3] == pytest.approx(dcg / 4, rel=0, abs=1e-12)
-    assert by(after.metrics(evaluation="nightly").where(f"evaluation_date != '{FIRST}'"), *KEY, value=C.VALUE) == others
+    assert by(after.metrics(evaluation="nightly", date=[SECOND, WITHOUT_ROWS]), *KEY, value=C.VALUE) == others
 
     (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
     assert tuple(map(str, night.measures.measures)) == (
@@ -63,7 +64,7 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
     segments = by(
         after.user_metrics(date=FIRST, evaluation="nightly", k=3, model_id="als"), "user_id", value="segments"
     )
-    assert segments["ann"] == {"country": "AT"}
+    assert segments["ann"] == [("country", "AT")]
 
 
 def test_past_nights_are_the_published_ones_oldest_first(spark: SparkSession, published: Workspace) -> None:
@@ -114,7 +115,7 @@ def test_failed_scoring_leaves_the_night_as_it_was(
     spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
-    versions = Results(spark, own_copy.root).table_versions()
+    versions = Results(own_copy.root).table_versions()
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
@@ -123,9 +124,9 @@ def test_failed_scoring_leaves_the_night_as_it_was(
     with pytest.raises(RuntimeError):
         score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@3"]))
 
-    runs = Results(spark, own_copy.root).runs()
-    assert runs.where("status = 'FAILED'").count() == 1
-    assert Results(spark, own_copy.root).table_versions() == versions
+    runs = Results(own_copy.root).runs()
+    assert runs["status"].to_pylist().count("FAILED") == 1
+    assert Results(own_copy.root).table_versions() == versions
     with pytest.raises(InputError):
         past_nights(spark, own_copy.root, evaluation="another")
 
@@ -138,13 +139,8 @@ def test_what_is_scored_is_what_is_published_when_its_turn_comes(spark: SparkSes
 
     score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@2"]))
 
-    runs = (
-        Results(spark, own_copy.root)
-        .runs(date=FIRST, evaluation="nightly")
-        .where("status = 'PUBLISHED'")
-        .orderBy("recorded_at")
-    )
-    rerun, scored = (row["measures"] for row in runs.collect()[-2:])
+    runs = where(Results(own_copy.root).runs(date=FIRST, evaluation="nightly"), status="PUBLISHED")
+    rerun, scored = (row["measures"] for row in runs.sort_by("recorded_at").to_pylist()[-2:])
     assert {row["measure"] for row in scored} == {row["measure"] for row in rerun} | {"DCG"} == {"RR", "AP", "DCG"}
-    metrics = Results(spark, own_copy.root).metrics(date=FIRST, evaluation="nightly", slice="all")
-    assert {row["measure"] for row in metrics.select("measure").distinct().collect()} == {"RR", "AP", "DCG"}
+    metrics = Results(own_copy.root).metrics(date=FIRST, evaluation="nightly", slice="all")
+    assert set(metrics["measure"].to_pylist()) == {"RR", "AP", "DCG"}

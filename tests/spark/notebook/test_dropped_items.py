@@ -35,4 +35,5 @@ def test_a_small_catalogue_and_any_other_give_the_same(spark: SparkSession, tmp_
 
 def rows_of(result: Evaluation) -> list[str]:
     """Give the tables of users and of means, row by row."""
-    return [*sorted(map(str, result.user_metrics.collect())), *sorted(map(str, result.metrics.collect()))]
+    with result.cached() as kept:
+        return [*sorted(map(str, kept.user_metrics.collect())), *sorted(map(str, kept.metrics.collect()))]

@@ -116,7 +116,7 @@ def test_results_have_the_declared_columns_and_keys(spark: SparkSession) -> None
         assert_key(kept.checks, ("input", "check"))
 
 
-@pytest.mark.parametrize(("n_partitions", "is_adaptive"), [(1, False), (50, True)])
+@pytest.mark.parametrize(("n_partitions", "is_adaptive"), [(1, False), (20, True)])
 def test_the_order_and_the_partitions_of_the_rows_change_nothing(
     spark: SparkSession, expected: tuple[Values, Values], n_partitions: int, is_adaptive: bool
 ) -> None:

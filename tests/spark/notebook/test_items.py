@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
 from tests.evaluate.test_items import DATE, EXPECTED, LENGTHS, evaluated, inputs, values_of
-from tests.support.frames import by, judgements, ranking, table
+from tests.support.arrow_frames import shuffled
+from tests.support.frames import by, frame_of, judgements, ranking, table
 from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def test_rows_and_partitions_in_any_order_give_the_bits_of_this_process(
 ) -> None:
     if not is_broadcast:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    shuffled = {name: frame.orderBy(F.rand(7)).repartition(5) for name, frame in frames(spark).items()}
+    given = {name: spark.createDataFrame(shuffled(rows, 7)).repartition(5) for name, rows in inputs().items()}
     values: dict[str, dict[str, float | None]] = {}
-    for row in on_spark(shuffled, list(EXPECTED)).user_values.collect():
+    for row in on_spark(given, list(EXPECTED)).user_values.collect():
         values.setdefault(f"{row['measure']}@{row['k']}", {})[row["user_id"]] = row["value"]
     assert values == values_of(evaluated())
 
@@ -50,7 +50,7 @@ def test_repeated_item_fails_the_job_with_a_readable_message(spark: SparkSession
 
 def test_vectors_of_different_lengths_fail_the_job_with_a_readable_message(spark: SparkSession) -> None:
     given = frames(spark)
-    given["items"] = spark.createDataFrame([("a", [1.0]), ("b", [1.0, 2.0])], "item_id string, vector array<double>")
+    given["items"] = frame_of(spark, [("a", [1.0]), ("b", [1.0, 2.0])], "item_id string, vector array<double>")
     with pytest.raises(JOB_FAILED, match=LENGTHS):
         on_spark(given, ["ILD@2"]).user_metrics.collect()
 
@@ -65,7 +65,7 @@ def test_items_may_be_without_vectors_in_a_partition_or_altogether(
         judgements(spark, {"ann": {"a": 1}, "bob": {"x": 1}}),
         measures=["ILD@2", "ILD(unknown='drop')@2", "Unexpectedness@2"],
         train=table(spark, "user_id item_id", ("ann", "a"), ("bob", "y")),
-        items=spark.createDataFrame(items, "item_id string, vector array<double>"),
+        items=frame_of(spark, items, "item_id string, vector array<double>"),
     )
     found = by(result.user_values, "measure", "user_id", value="value")
     assert set(found.values()) == {None}

@@ -12,7 +12,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Results
-from tests.support.frames import by
+from tests.support.arrow_frames import by
 from tests.support.nights import FIRST, recommendations
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def test_published_lists_are_scored_with_the_judged_items_alone(spark: SparkSess
     """Of als: ann's list a b c is then a c, bob's b a d is d, eve's c d a is empty, and kim has none."""
     (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
     score_night(spark, own_copy.root, night, MeasureSet.parse(["R(judged_only=True)@1"]))
-    rows = Results(spark, own_copy.root).user_metrics(date=FIRST, evaluation="nightly", k=1, model_id="als")
+    rows = Results(own_copy.root).user_metrics(date=FIRST, evaluation="nightly", k=1, model_id="als")
     values = by(rows, "user_id", value="r_judged_only_true")
     assert {user: values[user] for user in ("ann", "bob", "eve", "kim")} == {"ann": 1 / 2, "bob": 1, "eve": 0, "kim": 0}
 

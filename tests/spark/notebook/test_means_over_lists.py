@@ -12,7 +12,7 @@ from rankeval_spark.apps.published.comparison import ComparisonSelection, compar
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from tests.support import nights
-from tests.support.frames import by, tuples
+from tests.support.arrow_frames import by, tuples
 from tests.support.nights import FIRST, SECOND
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_night_publishes_means_over_lists_and_compares_them_with_the_night_befor
     run_night(spark, config, FIRST)
     second = run_night(spark, config, SECOND)
 
-    results = Results(spark, own_copy.root)
+    results = Results(own_copy.root)
     of_night: dict[str, Any] = {"date": FIRST, "evaluation": "nightly"}
     rows = results.metrics(**of_night, slice="all", model_id="als", k=2)
     # ann hits at 1 in the morning and at 2 in the evening; bob, eve and kim, who has no list, count 0 once each.

@@ -9,7 +9,7 @@ import pytest
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.spark import plans as evaluation_plans
-from tests.support.frames import after_run, by
+from tests.support.frames import after_run, by, frame_of
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
 
@@ -28,12 +28,14 @@ BOOTSTRAP: Final[dict[str, Any]] = {"intervals": "bootstrap", "replicates": 200,
 def evaluated(
     spark: SparkSession,
     *,
-    n_partitions: int = 3,
+    n_partitions: int | None = None,
     ids: str = "string",
     **asked: Any,  # noqa: ANN401 - arguments of evaluate
 ) -> SparkEvaluation:
-    spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
-    frames = LOGS.frames(spark, ids=ids).repartition(n_partitions)
+    frames = LOGS.frames(spark, ids=ids)
+    if n_partitions is not None:
+        spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
+        frames = frames.repartition(n_partitions)
     options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
     result = evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
     assert isinstance(result, SparkEvaluation)
@@ -74,7 +76,7 @@ def assert_same(one: DataFrame, other: DataFrame) -> None:
         pytest.param({}, id="by default"),
         pytest.param({"population": "run", "models": ["als", "popular", "absent"]}, id="users of the run"),
         pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"]}, id="expected ties"),
-        pytest.param({"n_partitions": 40}, id="partitions of few users, some empty"),
+        pytest.param({"n_partitions": 20}, id="partitions of few users, some empty"),
     ],
 )
 def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
@@ -147,7 +149,7 @@ def test_a_case_that_is_an_error_fails_the_job_all_the_same(spark: SparkSession,
 
 def test_users_with_several_lists_are_averaged_first(spark: SparkSession) -> None:
     rows = [("m", "u", "1", "a", 2.0), ("m", "u", "2", "b", 1.0), ("m", "v", "1", "c", 1.0)]
-    log = spark.createDataFrame(rows, "model_id string, user_id string, list_id string, item_id string, score double")
-    truth = spark.createDataFrame([("u", "a"), ("v", "c")], "user_id string, item_id string")
+    log = frame_of(spark, rows, "model_id string, user_id string, list_id string, item_id string, score double")
+    truth = frame_of(spark, [("u", "a"), ("v", "c")], "user_id string, item_id string")
     found = by(evaluate(log, truth, measures=["P@1"]).metrics, "measure", value="value")
     assert found == {"P": (1 / 2 + 1) / 2}

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rankeval_spark import columns as C
 from rankeval_spark.results import Results
 from tests.support import nights
+from tests.support.arrow_frames import by, tuples
 from tests.support.cli import rankeval
-from tests.support.frames import by
 from tests.support.nights import FIRST
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
-
-def test_published_lists_hold_their_empty_ranks(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_published_lists_hold_their_empty_ranks(tmp_path: Path) -> None:
     """A night that is scored again gives the numbers that it would have had."""
     made = nights.workspace(
-        tmp_path, measures=["P@5"], policies={"rank_gaps": "keep"}, cutoffs=[], slices=[], checks={"short_lists": {}}
+        tmp_path,
+        format_=nights.PARQUET,
+        measures=["P@5"],
+        policies={"rank_gaps": "keep"},
+        cutoffs=[],
+        slices=[],
+        checks={"short_lists": {}},
     )
     log = [
         {"day": FIRST.isoformat(), "model_id": "als", "user_id": user, "item_id": item, "rank": rank}
@@ -37,9 +44,9 @@ def test_published_lists_hold_their_empty_ranks(spark: SparkSession, tmp_path: P
     done = rankeval("score", made.root, *(part for name in asked for part in ("-m", name)))
 
     assert done.code == 0, done.err
-    results = Results(spark, made.root)
+    results = Results(made.root)
     runs = by(results.lists(date=FIRST), C.USER_ID, value=C.EMPTY_RANKS)
-    assert {user: [tuple(one) for one in of_user] for user, of_user in runs.items()} == {
+    assert {user: [tuple(one.values()) for one in of_user] for user, of_user in runs.items()} == {
         "ann": [(1, 1), (3, 4)],
         "bob": [],
     }
@@ -50,5 +57,4 @@ def test_published_lists_hold_their_empty_ranks(spark: SparkSession, tmp_path: P
         "unj@5": (1 / 5 + 0) / 2,
         "UserCoverage(min_items=2)@4": 0,
     }
-    short = results.checks(date=FIRST).where("check = 'short_lists'").collect()
-    assert [(row["count"], row["share"]) for row in short] == [(2, 1.0)]
+    assert tuples(results.checks(date=FIRST, check="short_lists"), "count", "share") == [(2, 1.0)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rankeval_spark import evaluate
-from tests.support.frames import by
+from tests.support.frames import by, frame_of
 from tests.support.window_reference import COUNTS, LIST, MEASURES, Rules, to_user_metrics
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def random_logs(
     types = f"model_id string, user_id {ids}, list_id string, item_id {ids}, score double, rank int"
     kept = [*LIST, "item_id", *(["score"] if order == "score" else []), "rank"]
     return (
-        spark.createDataFrame(log, types).select(kept),
-        spark.createDataFrame(held_out, f"user_id {ids}, item_id {ids}, gain double, interacted_at timestamp"),
+        frame_of(spark, log, types).select(kept),
+        frame_of(spark, held_out, f"user_id {ids}, item_id {ids}, gain double, interacted_at timestamp"),
     )
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="session")
 def originals() -> dict[str, Path]:
@@ -41,12 +39,12 @@ def copied(
 
 
 @pytest.fixture
-def empty_root(spark: SparkSession, copied: Callable[[str, Callable[[str], object]], str]) -> str:
+def empty_root(copied: Callable[[str, Callable[[str], object]], str]) -> str:
     """Give a root with its tables, in which nothing was published."""
-    return copied("empty", partial(ResultsStore.open, spark))
+    return copied("empty", partial(ResultsStore.open, nights.HERE))
 
 
 @pytest.fixture
-def root(spark: SparkSession, copied: Callable[[str, Callable[[str], object]], str]) -> str:
+def root(copied: Callable[[str, Callable[[str], object]], str]) -> str:
     """Give a root in which the first night was published by run ``first``."""
-    return copied("published", lambda new: nights.publish(spark, new, nights.facts("first")))
+    return copied("published", lambda new: nights.publish(nights.HERE, new, nights.facts("first")))

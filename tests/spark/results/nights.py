@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from pyspark.sql import types as T
+import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
 from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
-from rankeval_spark.spark.spark_types import struct_field
+from rankeval_spark.spark.session.on_demand import is_on_demand, on_demand
+from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +38,15 @@ Row: TypeAlias = dict[str, object]
 RANKS: Ranks = {"ann": 1, "bob": 2, "eve": None}
 
 
+def no_session() -> NoReturn:
+    message = "a session was started"
+    raise AssertionError(message)
+
+
+HERE: Final = on_demand(no_session)
+"""Instead of a session: for what this process does by itself."""
+
+
 def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: object) -> RunRecord:
     given = {"config": '{"a":1}', "config_hash": "c0ffee", "code_version": "0.1.0", "measures": MEASURES, **others}
     return RunRecord(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
@@ -45,7 +57,7 @@ STAGED = (schemas.LISTS, schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS)
 
 
 def publish(spark: SparkSession, root: str, run: RunRecord, ranks: Ranks = RANKS) -> dict[str, int]:
-    """Run one night from its lock to its last row; return the published versions."""
+    """Run one night from its lock to its last row, staged by a session or ``HERE``; return the published versions."""
     store = ResultsStore.open(spark, root)
     with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
         started = store.start(run)
@@ -54,8 +66,10 @@ def publish(spark: SparkSession, root: str, run: RunRecord, ranks: Ranks = RANKS
         return started.publish(reason=None if ranks else "no rows for this date")
 
 
-def rows_of(table: DataFrame, *, without: Sequence[str] = (C.RUN_ID,)) -> list[str]:
-    """Rows in a form that can be compared, whatever their order."""
+def rows_of(table: DataFrame | pa.Table, *, without: Sequence[str] = (C.RUN_ID,)) -> list[str]:
+    """Rows in a form that can be compared with those of the same reader, whatever their order."""
+    if isinstance(table, pa.Table):
+        return sorted(map(str, table.drop_columns(list(without)).to_pylist()))
     return sorted(str(row) for row in table.drop(*without).collect())
 
 
@@ -66,15 +80,25 @@ def stage(spark: SparkSession, run: Run, ranks: Ranks) -> None:
         (schemas.METRICS, metric_rows(ranks)),
         (schemas.CHECKS, check_rows(ranks)),
     ):
-        run.stage(schema.name, frame(spark, schema, rows))
+        run.stage(schema.name, table(schema, rows) if is_on_demand(spark) else frame(spark, schema, rows))
+
+
+def table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
+    """Rows without the run's own columns, as a stage hands them over; what a row leaves out is nought."""
+    fields = _fields(schema)
+    columns = {field.name: [row.get(field.name, _nought(field)) for row in rows] for field in fields}
+    arrow: list[Any] = [(field.name, ARROW_TYPES[field.type]) for field in fields]
+    return pa.table(columns, schema=pa.schema(arrow))
 
 
 def frame(spark: SparkSession, schema: Schema, rows: Sequence[Row]) -> DataFrame:
-    """Rows without the run's own columns, as a stage hands them over; what a row leaves out is nought."""
+    """Rows as of :func:`table`, as a frame."""
+    return spark.createDataFrame(table(schema, rows), struct_type(replace(schema, fields=_fields(schema))))
+
+
+def _fields(schema: Schema) -> tuple[Field, ...]:
     measures = facts("columns").measure_fields() if schema is schemas.USER_METRICS else ()
-    fields = [field for field in (*schema.fields, *measures) if field.name not in C.RUN_KEY]
-    values = [tuple(row.get(field.name, _nought(field)) for field in fields) for row in rows]
-    return spark.createDataFrame(values, T.StructType([struct_field(field) for field in fields]))
+    return tuple(field for field in (*schema.fields, *measures) if field.name not in C.RUN_KEY)
 
 
 def _nought(field: Field) -> object:

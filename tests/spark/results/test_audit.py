@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
@@ -21,8 +21,6 @@ from tests.spark.results import nights
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from rankeval_spark.errors import Fault
     from rankeval_spark.results.publishing.staged_rows import StagedRows
 
@@ -33,13 +31,12 @@ TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRI
 
 
 @pytest.fixture(params=["on Spark", "here", "here, in parts"])
-def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], StagedRows]:
-    """Give the audit the rows of a frame: by Spark, by this process, and in parts that split users."""
+def audited(request: pytest.FixtureRequest) -> Callable[[pa.Table], StagedRows]:
+    """Give the audit rows: by Spark, by this process, and in parts that split users."""
 
-    def rows_of(frame: DataFrame) -> StagedRows:
+    def rows_of(rows: pa.Table) -> StagedRows:
         if request.param == "on Spark":
-            return RowsOnSpark(frame)
-        rows = frame.toArrow()
+            return RowsOnSpark(request.getfixturevalue("spark").createDataFrame(rows))
         if request.param == "here":
             return RowsInProcess([rows])
         return RowsInProcess([rows.slice(start, 1) for start in range(rows.num_rows)])
@@ -48,12 +45,12 @@ def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], StagedRows]
 
 
 @pytest.fixture
-def look(spark: SparkSession, audited: Callable[[DataFrame], StagedRows]) -> Look:
+def look(audited: Callable[[pa.Table], StagedRows]) -> Look:
     """Audit user rows against the metrics of the standard night."""
 
     def found(rows: list[nights.Row]) -> list[Fault]:
-        user_metrics = nights.frame(spark, schemas.USER_METRICS, rows)
-        metrics = nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS)).toArrow()
+        user_metrics = nights.table(schemas.USER_METRICS, rows)
+        metrics = nights.table(schemas.METRICS, nights.metric_rows(nights.RANKS))
         return audit.user_metrics(audited(user_metrics), metrics, nights.MEASURES)
 
     return found
@@ -82,7 +79,7 @@ def test_a_missing_user_is_found(look: Look) -> None:
 
 @pytest.mark.parametrize("n_lists", [3, 2, None])
 def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are_counted(
-    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], n_lists: int | None
+    audited: Callable[[pa.Table], StagedRows], n_lists: int | None
 ) -> None:
     rows = [
         {**row, "list_id": list_id, "rr": value}
@@ -97,8 +94,8 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     ]
     rows += [row for row in nights.user_rows({"bob": None}) if row["k"] == 1]
     faults = audit.user_metrics(
-        audited(nights.frame(spark, schemas.USER_METRICS, rows)),
-        nights.frame(spark, schemas.METRICS, metrics).toArrow(),
+        audited(nights.table(schemas.USER_METRICS, rows)),
+        nights.table(schemas.METRICS, metrics),
         nights.MEASURES,
     )
     found = {3: [], 2: ["0.25 over 2 users"], None: ["0.25 over 2 users with None lists"]}[n_lists]
@@ -110,21 +107,20 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     ("unit", "mean", "ratio"), [("user", 5 / 8, (2 + 2 / 4) / (2 + 13 / 4)), ("list", 2 / 5, (2 + 2) / (2 + 13))]
 )
 def test_means_over_lists_are_recomputed_from_all_lists(
-    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], unit: str, mean: float, ratio: float
+    audited: Callable[[pa.Table], StagedRows], unit: str, mean: float, ratio: float
 ) -> None:
     """Lists 1 of ann, of 2 of 2 items; 1, 0, 0, 0 of bob, 2 of 4, 0 of 3, 0 of 3, 0 of 3 items."""
     lists = [("ann", "1", 1.0, 2 / 2, 2.0)]
     lists += [("bob", f"{name}", float(name == 0), (1 / 2, 0.0)[name > 0], (4.0, 3.0)[name > 0]) for name in range(4)]
-    rows = [("als", 5, *one) for one in lists]
-    columns = "user_id string, list_id string, rr double, p double, p__weight double"
-    frame = spark.createDataFrame(rows, f"model_id string, k int, {columns}")
+    names = ("model_id", "k", "user_id", "list_id", "rr", "p", "p__weight")
+    frame = pa.Table.from_pylist([dict(zip(names, ("als", 5, *one), strict=True)) for one in lists])
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 5, "ci_method": "t"}
     published = [{**key, "measure": "RR", "value": mean}, {**key, "measure": "P", "value": ratio}]
     measures = [
         MeasureRecord("RR", 5, "rr", RecordedDefinition("RR", {}), 0.0, 1.0, unit=unit),
         MeasureRecord("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight", unit=unit),
     ]
-    metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
+    metrics = nights.table(schemas.METRICS, published)
     assert audit.user_metrics(audited(frame), metrics, measures) == []
     swapped = [replace(one, unit={"user": "list", "list": "user"}[unit]) for one in measures]
     faults = audit.user_metrics(audited(frame), metrics, swapped)
@@ -137,32 +133,31 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
 )
 def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_published(
-    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], ratio: float, mean: float, wrong: list[str]
+    audited: Callable[[pa.Table], StagedRows], ratio: float, mean: float, wrong: list[str]
 ) -> None:
     """Ann hits 2 of 2 and 0 of 4, on average 1 of 3; Bob 1 of 1: (1 + 1) / (3 + 1)."""
     lists = [("ann", "am", 1.0, 2.0, 1 / 2), ("ann", "pm", 0.0, 4.0, 1 / 2), ("bob", "", 1.0, 1.0, 1 / 8)]
     rows = [("als", 5, user, name, value, weight, log(ap)) for user, name, value, weight, ap in lists]
-    frame = spark.createDataFrame(
-        rows, "model_id string, k int, user_id string, list_id string, p double, p__weight double, gmap double"
-    )
+    names = ("model_id", "k", "user_id", "list_id", "p", "p__weight", "gmap")
+    frame = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 3, "ci_method": "t"}
     published = [{**key, "measure": "P", "value": ratio}, {**key, "measure": "GMAP", "value": mean}]
     measures = [
         MeasureRecord("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight"),
         MeasureRecord("GMAP", 5, "gmap", RecordedDefinition("GMAP", {}), None, 0.0, link="log"),
     ]
-    metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
+    metrics = nights.table(schemas.METRICS, published)
     faults = audit.user_metrics(audited(frame), metrics, measures)
     assert [fault.where for fault in faults] == [
         f"table metrics, model als, {name} at k = 5, slice all" for name in wrong
     ]
 
 
-def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable[[DataFrame], StagedRows]) -> None:
+def test_a_key_that_occurs_twice_is_named(audited: Callable[[pa.Table], StagedRows]) -> None:
     rows = nights.user_rows(nights.RANKS)
     frames = {
-        "user_metrics": audited(nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]])),
-        "metrics": audited(nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS))),
+        "user_metrics": audited(nights.table(schemas.USER_METRICS, [*rows, rows[0]])),
+        "metrics": audited(nights.table(schemas.METRICS, nights.metric_rows(nights.RANKS))),
     }
     faults = audit.refused_rows(frames, [schemas.USER_METRICS, schemas.METRICS])
     assert [fault.where for fault in faults] == ["table user_metrics"]
@@ -178,31 +173,29 @@ def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable
         ("user_metrics", "n_judged", None, "n_judged IS NOT NULL"),
     ],
 )
-def test_a_row_that_its_table_would_refuse_is_named(  # noqa: PLR0913, PLR0917 - the cases of one parameter set
-    spark: SparkSession,
-    audited: Callable[[DataFrame], StagedRows],
+def test_a_row_that_its_table_would_refuse_is_named(
+    audited: Callable[[pa.Table], StagedRows],
     table: str,
     column: str,
     value: float | None,
     rule: str,
 ) -> None:
     rows = {"user_metrics": nights.user_rows(nights.RANKS), "metrics": nights.metric_rows(nights.RANKS)}
-    frames = {name: nights.frame(spark, TABLES[name], rows[name]) for name in rows}
-    is_meant = F.col(C.K) == F.lit(2)
-    frames[table] = frames[table].withColumn(column, F.when(is_meant, F.lit(value)).otherwise(F.col(column)))
+    rows[table] = [{**row, column: value} if row[C.K] == 2 else row for row in rows[table]]
+    frames = {name: nights.table(TABLES[name], rows[name]) for name in rows}
     faults = audit.refused_rows({name: audited(frames[name]) for name in rows}, [TABLES[name] for name in rows])
     assert [fault.where for fault in faults] == [f"table {table}"]
     assert "model_id='als'" in faults[0].found
     assert rule in faults[0].expected
 
 
-def test_a_failed_check_stops_the_run_before_it_publishes(spark: SparkSession, root: str) -> None:
-    store = ResultsStore.open(spark, root)
+def test_a_failed_check_stops_the_run_before_it_publishes(root: str) -> None:
+    store = ResultsStore.open(nights.HERE, root)
     failed = [{**row, "verdict": "error", "count": 5} for row in nights.check_rows(nights.RANKS)]
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
-        run.stage("checks", nights.frame(spark, schemas.CHECKS, failed))
+        run.stage("checks", nights.table(schemas.CHECKS, failed))
         with pytest.raises(ChecksFailedError, match="input held_out, check null_keys: found 5") as stopped:
             run.audit()
     assert stopped.value.exit_code == 3
-    assert Results(spark, root).checks(verdict="error").isEmpty()
+    assert Results(root).checks(verdict="error").num_rows == 0

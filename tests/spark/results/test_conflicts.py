@@ -11,14 +11,11 @@ from tests.spark.results import nights
 
 if TYPE_CHECKING:
     import pytest
-    from pyspark.sql import SparkSession
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
 
-def test_a_commit_that_was_overtaken_is_made_again(
-    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_was_overtaken_is_made_again(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = deltalake.DeltaTable.create_write_transaction
     overtaken: list[str] = []
 
@@ -30,11 +27,11 @@ def test_a_commit_that_was_overtaken_is_made_again(
 
     before = deltalake.DeltaTable(f"{root}/metrics").version()
     monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", commit_and_be_overtaken)
-    versions = nights.publish(spark, root, nights.facts("overtaken"), CHANGED)
+    versions = nights.publish(nights.HERE, root, nights.facts("overtaken"), CHANGED)
     monkeypatch.undo()
 
     assert overtaken
     assert versions["metrics"] == before + 2  # the stranger's commit, then ours
-    metrics = Results(spark, root).metrics()
-    assert {row["run_id"] for row in metrics.collect()} == {"overtaken"}
-    assert metrics.count() == len(nights.metric_rows(CHANGED))
+    metrics = Results(root).metrics()
+    assert set(metrics["run_id"].to_pylist()) == {"overtaken"}
+    assert metrics.num_rows == len(nights.metric_rows(CHANGED))

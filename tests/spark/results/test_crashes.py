@@ -1,4 +1,7 @@
-"""A run may die anywhere: readers see the last whole run, and the next run mends what was left."""
+"""A run may die anywhere: readers see the last whole run, and the next run mends what was left.
+
+All of it in this process: ``test_readers`` shows that Spark sees the same, and ``tests/faults`` kills runs on Spark.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import deltalake
 import pytest
 
 from rankeval_spark import columns as C, schemas
@@ -15,10 +19,9 @@ from rankeval_spark.results import Results, ResultsStore
 from rankeval_spark.results.publishing import failpoints, publish as publishing
 from rankeval_spark.results.storage import delta_log, locks
 from tests.spark.results import nights
+from tests.support.arrow_frames import assert_key, tuples, where
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.results.journal import JournalState
     from rankeval_spark.results.storage.commits import Root
 
@@ -28,15 +31,15 @@ UNTOUCHED = ("after_staging",)
 ANNOUNCED = ("after_intent", "after_metrics", "before_marker")
 
 
-def crash(spark: SparkSession, root: str, failpoint: str, ranks: nights.Ranks) -> None:
+def crash(root: str, failpoint: str, ranks: nights.Ranks) -> None:
     """Run the first night again until the failpoint; nothing is cleaned up after it, as if it had been killed."""
     with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-        nights.publish(spark, root, nights.facts("crashed"), ranks)
+        nights.publish(nights.HERE, root, nights.facts("crashed"), ranks)
 
 
-def events(spark: SparkSession, root: str) -> list[tuple[str, str]]:
-    runs = Results(spark, root).runs().orderBy("recorded_at")
-    return [(row[C.RUN_ID], row["status"]) for row in runs.collect()]
+def events(root: str) -> list[tuple[str, str]]:
+    runs = Results(root).runs().sort_by("recorded_at")
+    return [(row[C.RUN_ID], row["status"]) for row in runs.to_pylist()]
 
 
 def leftovers(root: str) -> list[str]:
@@ -44,33 +47,28 @@ def leftovers(root: str) -> list[str]:
 
 
 @pytest.mark.parametrize("failpoint", [*UNTOUCHED, *ANNOUNCED])
-def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(
-    spark: SparkSession, root: str, failpoint: str
-) -> None:
-    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
-    crash(spark, root, failpoint, CHANGED)
-    assert nights.rows_of(Results(spark, root).user_metrics(), without=()) == before
+def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(root: str, failpoint: str) -> None:
+    before = nights.rows_of(Results(root).user_metrics(), without=())
+    crash(root, failpoint, CHANGED)
+    assert nights.rows_of(Results(root).user_metrics(), without=()) == before
     for schema in nights.STAGED:  # a plain reader of one table sees one run, whole
-        plain = spark.read.format("delta").load(f"{root}/{schema.name}")
-        assert plain.groupBy(*schema.key).count().where("count > 1").isEmpty()
-        assert plain.select(C.RUN_ID).distinct().count() == 1
+        plain = deltalake.DeltaTable(f"{root}/{schema.name}").to_pyarrow_table()
+        assert_key(plain, schema.key)
+        assert len(set(plain[C.RUN_ID].to_pylist())) == 1
 
-    nights.publish(spark, root, nights.facts("rerun"), CHANGED)
-    assert nights.rows_of(Results(spark, root).user_values(k=1)) == [
-        f"Row(evaluation='nightly', evaluation_date=datetime.date(2026, 1, 1), model_id='als', "
-        f"user_id={user!r}, list_id='', measure='RR', k=1, value={value})"
-        for user, value in (("ann", 0.0), ("kim", 1.0))
-    ]
+    nights.publish(nights.HERE, root, nights.facts("rerun"), CHANGED)
+    values = tuples(Results(root).user_values(k=1), C.MODEL_ID, C.USER_ID, C.LIST_ID, C.MEASURE, C.K, C.VALUE)
+    assert values == [("als", "ann", "", "RR", 1, 0.0), ("als", "kim", "", "RR", 1, 1.0)]
     assert leftovers(root) == []
-    assert (("crashed", "PUBLISHED") in events(spark, root)) == (failpoint in ANNOUNCED)
+    assert (("crashed", "PUBLISHED") in events(root)) == (failpoint in ANNOUNCED)
 
 
-def test_the_next_date_rolls_a_crashed_date_forward_first(spark: SparkSession, root: str) -> None:
-    crash(spark, root, "after_user_metrics", CHANGED)
-    nights.publish(spark, root, nights.facts("next", nights.SECOND))
-    first = Results(spark, root).user_metrics(date=nights.FIRST)
-    assert {(row[C.RUN_ID], row[C.USER_ID]) for row in first.collect()} == {("crashed", "ann"), ("crashed", "kim")}
-    assert events(spark, root)[-5:] == [
+def test_the_next_date_rolls_a_crashed_date_forward_first(root: str) -> None:
+    crash(root, "after_user_metrics", CHANGED)
+    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    first = Results(root).user_metrics(date=nights.FIRST)
+    assert {(row[C.RUN_ID], row[C.USER_ID]) for row in first.to_pylist()} == {("crashed", "ann"), ("crashed", "kim")}
+    assert events(root)[-5:] == [
         ("crashed", "PUBLISHING"),
         ("next", "RUNNING"),
         ("crashed", "PUBLISHED"),
@@ -80,21 +78,21 @@ def test_the_next_date_rolls_a_crashed_date_forward_first(spark: SparkSession, r
     assert leftovers(root) == []
 
 
-def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(spark: SparkSession, root: str) -> None:
-    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
-    crash(spark, root, "after_user_metrics", CHANGED)
+def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(root: str) -> None:
+    before = nights.rows_of(Results(root).user_metrics(), without=())
+    crash(root, "after_user_metrics", CHANGED)
     shutil.rmtree(Path(root, "_staging"))
-    nights.publish(spark, root, nights.facts("next", nights.SECOND))
-    results = Results(spark, root)
+    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    results = Results(root)
     assert nights.rows_of(results.user_metrics(date=nights.FIRST), without=()) == before
-    assert ("crashed", "MAINTAINED") in events(spark, root)
+    assert ("crashed", "MAINTAINED") in events(root)
 
 
 def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
-    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
+    root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Suspended before its turn to publish: its night was taken over, and its staging is gone."""
-    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    before = nights.rows_of(Results(root).user_metrics(), without=())
     recovered = publishing.recover
 
     def suspended(held: Root) -> JournalState:
@@ -104,52 +102,52 @@ def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
 
     monkeypatch.setattr(publishing, "recover", suspended)
     with pytest.raises(ResultsError, match=r"found no \w+ and no \w+ .*in its staging"):
-        nights.publish(spark, root, nights.facts("lost"), CHANGED)
-    assert nights.rows_of(Results(spark, root).user_metrics(), without=()) == before
-    assert events(spark, root)[-1] == ("lost", "RUNNING")
+        nights.publish(nights.HERE, root, nights.facts("lost"), CHANGED)
+    assert nights.rows_of(Results(root).user_metrics(), without=()) == before
+    assert events(root)[-1] == ("lost", "RUNNING")
 
 
-def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(spark: SparkSession, root: str) -> None:
+def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(root: str) -> None:
     """As of a version that did not look for them: nobody could ever publish it, and everybody would try."""
-    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
-    store = ResultsStore.open(spark, root)
+    before = nights.rows_of(Results(root).user_metrics(), without=())
+    store = ResultsStore.open(nights.HERE, root)
     infinite = [{**row, "value": float("inf")} for row in nights.metric_rows(CHANGED)]
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "refused"):
         run = store.start(nights.facts("refused"))
-        run.stage("user_metrics", nights.frame(spark, schemas.USER_METRICS, nights.user_rows(CHANGED)))
-        run.stage("metrics", nights.frame(spark, schemas.METRICS, infinite))
+        run.stage("user_metrics", nights.table(schemas.USER_METRICS, nights.user_rows(CHANGED)))
+        run.stage("metrics", nights.table(schemas.METRICS, infinite))
         with failpoints.armed("after_intent"), pytest.raises(failpoints.FailpointError):
             run.publish()
-    nights.publish(spark, root, nights.facts("next", nights.SECOND))
-    assert nights.rows_of(Results(spark, root).user_metrics(date=nights.FIRST), without=()) == before
-    assert ("refused", "MAINTAINED") in events(spark, root)
+    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    assert nights.rows_of(Results(root).user_metrics(date=nights.FIRST), without=()) == before
+    assert ("refused", "MAINTAINED") in events(root)
     assert leftovers(root) == []
 
 
-def test_what_was_announced_is_finished_before_a_run_looks_at_the_nights_before(spark: SparkSession, root: str) -> None:
-    crash(spark, root, "after_intent", CHANGED)
-    store = ResultsStore.open(spark, root)
+def test_what_was_announced_is_finished_before_a_run_looks_at_the_nights_before(root: str) -> None:
+    crash(root, "after_intent", CHANGED)
+    store = ResultsStore.open(nights.HERE, root)
     with store.run_lock(nights.NIGHTLY, nights.SECOND, "next"):
         store.start(nights.facts("next", nights.SECOND))
-        assert ("crashed", "PUBLISHED") in events(spark, root)
+        assert ("crashed", "PUBLISHED") in events(root)
 
 
-def test_a_reader_who_came_earlier_keeps_what_he_saw(spark: SparkSession, root: str) -> None:
-    results = Results(spark, root)
+def test_a_reader_who_came_earlier_keeps_what_he_saw(root: str) -> None:
+    results = Results(root)
     before = nights.rows_of(results.metrics(), without=())
-    nights.publish(spark, root, nights.facts("again"), CHANGED)
+    nights.publish(nights.HERE, root, nights.facts("again"), CHANGED)
     assert nights.rows_of(results.metrics(), without=()) == before
     assert nights.rows_of(results.refresh().metrics(), without=()) != before
 
 
-def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(spark: SparkSession, root: str) -> None:
-    store = ResultsStore.open(spark, root)
+def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(root: str) -> None:
+    store = ResultsStore.open(nights.HERE, root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
-        nights.stage(spark, run, CHANGED)
+        nights.stage(nights.HERE, run, CHANGED)
         run.fail("score", ValueError("no such thing"), failed_checks=["null_keys"])
-    failed = Results(spark, root).runs().where("status = 'FAILED'").collect()[0]
-    assert failed["error"].asDict() == {"stage": "score", "type": "ValueError", "message": "no such thing"}
+    (failed,) = where(Results(root).runs(), status="FAILED").to_pylist()
+    assert failed["error"] == {"stage": "score", "type": "ValueError", "message": "no such thing"}
     assert failed["failed_checks"] == ["null_keys"]
     assert leftovers(root) == []
 
@@ -164,32 +162,30 @@ def leave_the_lock_behind(root: str) -> None:
 
 
 @pytest.mark.parametrize("has_lock", [True, False], ids=["killed", "without its JVM"])
-def test_maintenance_records_runs_that_ended_before_they_staged_anything(
-    spark: SparkSession, root: str, has_lock: bool
-) -> None:
-    crash(spark, root, "after_staging", CHANGED)
+def test_maintenance_records_runs_that_ended_before_they_staged_anything(root: str, has_lock: bool) -> None:
+    crash(root, "after_staging", CHANGED)
     if has_lock:
         leave_the_lock_behind(root)
     shutil.rmtree(Path(root, "_staging"))
-    ResultsStore.open(spark, root).maintenance().remove_staging()
-    assert events(spark, root)[-2:] == [("crashed", "RUNNING"), ("crashed", "FAILED")]
+    ResultsStore.open(nights.HERE, root).maintenance().remove_staging()
+    assert events(root)[-2:] == [("crashed", "RUNNING"), ("crashed", "FAILED")]
 
 
-def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(spark: SparkSession, root: str) -> None:
+def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(root: str) -> None:
     """What a killed process leaves: RUNNING, its staging and its lock; ``tests/faults`` kills them for good."""
-    crash(spark, root, "after_staging", CHANGED)
+    crash(root, "after_staging", CHANGED)
     leave_the_lock_behind(root)
 
-    nights.publish(spark, root, nights.facts("next"), CHANGED)
+    nights.publish(nights.HERE, root, nights.facts("next"), CHANGED)
 
-    assert events(spark, root)[-5:] == [
+    assert events(root)[-5:] == [
         ("crashed", "RUNNING"),
         ("crashed", "FAILED"),
         ("next", "RUNNING"),
         ("next", "PUBLISHING"),
         ("next", "PUBLISHED"),
     ]
-    failed = Results(spark, root).runs().where("status = 'FAILED'").collect()[0]
+    (failed,) = where(Results(root).runs(), status="FAILED").to_pylist()
     assert failed["reason"] == "died: its process was gone, or silent for too long, when run next took over"
     assert (failed["error"]["stage"], failed["error"]["type"]) == ("unknown", "Died")
     assert failed["config_hash"] == "c0ffee"
@@ -197,17 +193,17 @@ def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(spark: SparkSe
 
 
 def test_an_event_that_is_lost_or_cannot_be_written_does_not_hide_what_happened(
-    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
+    root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ResultsStore.open(spark, root)
+    store = ResultsStore.open(nights.HERE, root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
-        nights.stage(spark, run, CHANGED)
+        nights.stage(nights.HERE, run, CHANGED)
         monkeypatch.setattr(delta_log, "find_commit", lambda *_, **__: None)
         error = ValueError("no such thing")
         run.fail("score", error)
         assert notes_of(error) == [f"run bad could not be recorded as FAILED: {ResultsError.title}"]
         assert leftovers(root) == []
-        nights.stage(spark, run, CHANGED)
+        nights.stage(nights.HERE, run, CHANGED)
         with pytest.raises(ResultsError, match=r"table runs: found no commit of run bad after version \d+"):
             run.publish()

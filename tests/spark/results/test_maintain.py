@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
 from rankeval_spark.results import Results, ResultsStore
 from rankeval_spark.results.maintenance.maintenance import Compacted
 from rankeval_spark.results.publishing import failpoints
-from rankeval_spark.results.storage import delta_log, tables
+from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from rankeval_spark.schemas import Field
 from tests.spark.results import nights
 from tests.support import nights as workspaces
+from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
 
 if TYPE_CHECKING:
@@ -38,56 +38,59 @@ def maintenance(spark: SparkSession, root: str) -> Maintenance:
     return ResultsStore.open(spark, root, create=False).maintenance()
 
 
-def statuses(spark: SparkSession, root: str) -> list[str]:
-    return [row["status"] for row in Results(spark, root).runs().orderBy("recorded_at").collect()]
+def statuses(root: str) -> list[str]:
+    events: list[str] = Results(root).runs().sort_by("recorded_at")["status"].to_pylist()
+    return events
 
 
-def n_rows(spark: SparkSession, root: str, day: date) -> dict[str, int]:
+def n_rows(root: str, day: date) -> dict[str, int]:
     """Rows of a night as anybody reads them, at the published versions."""
-    results = Results(spark, root)
-    is_night = F.col(C.EVALUATION_DATE) == F.lit(day)
-    return {schema.name: results.published(schema.name).where(is_night).count() for schema in nights.STAGED}
+    results = Results(root)
+    return {
+        schema.name: where(results.published(schema.name), evaluation_date=day).num_rows for schema in nights.STAGED
+    }
 
 
 def test_a_deletion_that_was_killed_is_finished_by_the_next_run(spark: SparkSession, root: str) -> None:
-    before = n_rows(spark, root, nights.FIRST)
+    before = n_rows(root, nights.FIRST)
     early = Results(spark, root)
     early.table_versions()
     with failpoints.armed("after_deletion"), pytest.raises(failpoints.FailpointError):
         maintenance(spark, root).keep_days(1, newest=THIRD)
-    assert (n_rows(spark, root, nights.FIRST), Results(spark, root).deleted()) == (before, {})
+    assert (n_rows(root, nights.FIRST), Results(root).deleted()) == (before, {})
 
     nights.publish(spark, root, nights.facts("third", THIRD))
     gone = {(nights.NIGHTLY, nights.FIRST): {"lists", "user_metrics"}}
-    assert Results(spark, root).deleted() == gone
-    assert n_rows(spark, root, nights.FIRST) == {**before, "lists": 0, "user_metrics": 0}
-    assert n_rows(spark, root, THIRD) == before
-    assert statuses(spark, root)[-5:] == ["MAINTAINING", "RUNNING", "MAINTAINED", "PUBLISHING", "PUBLISHED"]
+    assert Results(root).deleted() == gone
+    assert n_rows(root, nights.FIRST) == {**before, "lists": 0, "user_metrics": 0}
+    assert n_rows(root, THIRD) == before
+    assert statuses(root)[-5:] == ["MAINTAINING", "RUNNING", "MAINTAINED", "PUBLISHING", "PUBLISHED"]
     with pytest.raises(InputError, match=r"nightly, 2026-01-01: found no lists: deleted by rankeval maintain"):
-        Results(spark, root).lists(date=nights.FIRST)
+        Results(root).lists(date=nights.FIRST)
     assert early.lists(date=nights.FIRST).count() == before["lists"]  # pinned before, and told so
 
 
-def test_staging_of_dead_runs_goes_and_that_of_live_ones_stays(spark: SparkSession, root: str) -> None:
+def test_staging_of_dead_runs_goes_and_that_of_live_ones_stays(root: str) -> None:
     for failpoint, day in (("after_staging", nights.FIRST), ("after_lists", nights.SECOND)):
         with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-            nights.publish(spark, root, nights.facts(f"dead-{failpoint}", day))
-    store = ResultsStore.open(spark, root)
+            nights.publish(nights.HERE, root, nights.facts(f"dead-{failpoint}", day))
+    store = ResultsStore.open(nights.HERE, root)
     with store.run_lock(nights.NIGHTLY, THIRD, "live"):
         run = store.start(nights.facts("live", THIRD))
-        nights.stage(spark, run, nights.RANKS)
-        done = maintenance(spark, root).remove_staging()  # the second one is rolled forward, and so removed, before
+        nights.stage(nights.HERE, run, nights.RANKS)
+        # The second one is rolled forward, and so removed, before.
+        done = maintenance(nights.HERE, root).remove_staging()
         run.publish()
     assert [name.rpartition(".")[2] for name in done.removed] == ["dead-after_staging"]
     assert [name.rpartition(".")[2] for name in done.kept] == ["live"]
     assert list(Path(root, "_staging").iterdir()) == []
-    assert all(n_rows(spark, root, day)["lists"] for day in (nights.SECOND, THIRD))
+    assert all(n_rows(root, day)["lists"] for day in (nights.SECOND, THIRD))
 
 
 def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, own_copy: workspaces.Workspace) -> None:
     root, storage = own_copy.root, LocalStorage(own_copy.root)
-    means = nights.rows_of(Results(spark, root).metrics(), without=())
-    users = {row[C.USER_ID] for row in Results(spark, root).user_metrics(date=workspaces.SECOND).collect()}
+    means = nights.rows_of(Results(root).metrics(), without=())
+    users = set(Results(root).user_metrics(date=workspaces.SECOND)[C.USER_ID].to_pylist())
     assert "ann" in users
 
     abandoned = Path(root, "lists", "part-of-a-write-that-was-killed.parquet")
@@ -102,18 +105,19 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, 
     assert not abandoned.exists()
     assert "runs " in done.out.partition("small files merged: ")[2].splitlines()[0]
 
-    results = Results(spark, root)
+    results = Results(root)
     assert nights.rows_of(results.metrics(), without=()) == means
-    assert {row[C.USER_ID] for row in results.user_metrics(date=workspaces.SECOND).collect()} == users - {"ann"}
+    assert set(results.user_metrics(date=workspaces.SECOND)[C.USER_ID].to_pylist()) == users - {"ann"}
     for schema in tables.TABLES:
-        text = nights.rows_of(tables.read_table(spark, storage, schema.name), without=("config",))
+        newest = local_tables.scan(storage, schema.name).to_table()
+        text = nights.rows_of(newest, without=["config"] if "config" in newest.column_names else ())
         assert not [row for row in text if re.search(r"\bann\b", row)], schema.name
     published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
     assert results.table_versions() == published
 
     again = maintenance(spark, root)
     assert (again.keep_days(1).nights, again.compact("metrics")) == ((), Compacted(0, 0))
-    assert Results(spark, root).table_versions() == published
+    assert Results(root).table_versions() == published
 
     assert again.erase_user("zoe")["checks"] > 0  # the example of a user without a judgement
 
@@ -132,13 +136,11 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, 
         maintenance(spark, root).vacuum("lists")
 
 
-def test_tables_with_other_columns_than_declared_are_refused(
-    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_with_other_columns_than_declared_are_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hint = Field("hint", "string", "What to do")
     other = replace(schemas.CHECKS, fields=(*schemas.CHECKS.fields, hint))
     monkeypatch.setattr(schemas, "PUBLISHED", (*schemas.PUBLISHED[:-1], other))
     with pytest.raises(ResultsError, match=r"table checks: found other columns .*\(hint string\).*new results root"):
-        maintenance(spark, root).remove_staging()
+        maintenance(nights.HERE, root).remove_staging()
     with pytest.raises(ResultsError, match="column hint: found none; expected string"):
-        nights.publish(spark, root, nights.facts("by-other-code"))
+        nights.publish(nights.HERE, root, nights.facts("by-other-code"))

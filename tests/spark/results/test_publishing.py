@@ -15,6 +15,7 @@ from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsS
 from rankeval_spark.results.storage import delta_log, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.spark.results import nights
+from tests.support.arrow_frames import assert_key, where
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,55 +24,59 @@ TABLES = [schema.name for schema in nights.STAGED]
 
 
 def test_a_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, root: str) -> None:
-    before = {table: nights.rows_of(Results(spark, root).published(table)) for table in TABLES}
+    before = {table: nights.rows_of(Results(root).published(table)) for table in TABLES}
     nights.publish(spark, root, nights.facts("again"))
-    after = Results(spark, root)
+    after = Results(root)
     for schema in nights.STAGED:
-        frame = after.published(schema.name)
-        assert nights.rows_of(frame) == before[schema.name]
-        assert frame.groupBy(*schema.key).count().where("count > 1").isEmpty()
-        assert {row[C.RUN_ID] for row in frame.collect()} == {"again"}
+        rows = after.published(schema.name)
+        assert nights.rows_of(rows) == before[schema.name]
+        assert_key(rows, schema.key)
+        assert set(rows[C.RUN_ID].to_pylist()) == {"again"}
 
 
-def test_a_rerun_after_the_input_changed_leaves_no_stale_row(spark: SparkSession, root: str) -> None:
-    nights.publish(spark, root, nights.facts("again"), {"ann": 2})
-    users = Results(spark, root).user_metrics().where("k = 2").collect()
+def test_a_rerun_after_the_input_changed_leaves_no_stale_row(root: str) -> None:
+    nights.publish(nights.HERE, root, nights.facts("again"), {"ann": 2})
+    users = Results(root).user_metrics(k=2).to_pylist()
     assert [(row[C.USER_ID], row["rr"]) for row in users] == [("ann", 1 / 2)]
 
 
-def test_other_dates_and_other_evaluations_stay_as_they_were(spark: SparkSession, root: str) -> None:
-    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+@pytest.mark.parametrize("host", ["on Spark", "here"])
+def test_other_dates_and_other_evaluations_stay_as_they_were(
+    root: str, host: str, request: pytest.FixtureRequest
+) -> None:
+    spark = request.getfixturevalue("spark") if host == "on Spark" else nights.HERE
+    before = nights.rows_of(Results(root).user_metrics(), without=())
     nights.publish(spark, root, nights.facts("second", nights.SECOND), {"ann": 2})
     nights.publish(spark, root, nights.facts("other", evaluation="Nightly; it's other"), {"ann": None})
-    results = Results(spark, root)
+    results = Results(root)
     assert nights.rows_of(results.user_metrics(date="2026-01-01", evaluation="nightly"), without=()) == before
-    assert results.user_metrics(date=nights.SECOND).count() == len((1, 2))
-    assert results.user_metrics(evaluation="Nightly; it's other").count() == len((1, 2))
+    assert results.user_metrics(date=nights.SECOND).num_rows == len((1, 2))
+    assert results.user_metrics(evaluation="Nightly; it's other").num_rows == len((1, 2))
 
 
-def test_a_rerun_without_rows_clears_the_date_and_says_why(spark: SparkSession, root: str) -> None:
-    nights.publish(spark, root, nights.facts("empty"), {})
-    nights.publish(spark, root, nights.facts("empty_again"), {})  # now nothing changes in most tables
-    results = Results(spark, root)
-    assert [results.published(table).count() for table in TABLES] == [0, 0, 0, 1]
-    published = results.runs().where("run_id = 'empty_again' AND status = 'PUBLISHED'").collect()
+def test_a_rerun_without_rows_clears_the_date_and_says_why(root: str) -> None:
+    nights.publish(nights.HERE, root, nights.facts("empty"), {})
+    nights.publish(nights.HERE, root, nights.facts("empty_again"), {})  # now nothing changes in most tables
+    results = Results(root)
+    assert [results.published(table).num_rows for table in TABLES] == [0, 0, 0, 1]
+    published = where(results.runs(), run_id="empty_again", status="PUBLISHED").to_pylist()
     assert [row["reason"] for row in published] == ["no rows for this date"]
 
 
-def test_a_table_that_was_not_staged_is_emptied_for_the_night(spark: SparkSession, root: str) -> None:
-    store = ResultsStore.open(spark, root)
+def test_a_table_that_was_not_staged_is_emptied_for_the_night(root: str) -> None:
+    store = ResultsStore.open(nights.HERE, root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "narrow"):
         run = store.start(nights.facts("narrow"))
-        run.stage("checks", nights.frame(spark, schemas.CHECKS, nights.check_rows(nights.RANKS)))
+        run.stage("checks", nights.table(schemas.CHECKS, nights.check_rows(nights.RANKS)))
         run.publish()
-    assert Results(spark, root).lists().isEmpty()
+    assert Results(root).lists().num_rows == 0
 
 
 def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> None:
-    store = ResultsStore.open(spark, empty_root)
+    store = ResultsStore.open(nights.HERE, empty_root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "one"):
         run = store.start(nights.facts("one", sample_share=1 / 4))
-        nights.stage(spark, run, nights.RANKS)
+        nights.stage(nights.HERE, run, nights.RANKS)
         versions = run.publish(
             inputs=[InputRecord("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
         )
@@ -148,14 +153,14 @@ def test_every_table_is_created_as_declared(spark: SparkSession, empty_root: str
 def test_a_table_that_other_readers_could_not_read_is_not_written_to(spark: SparkSession, root: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     with pytest.raises(ResultsError, match="reader version 3"):
-        nights.publish(spark, root, nights.facts("again"))
+        nights.publish(nights.HERE, root, nights.facts("again"))
 
 
 def test_a_table_of_a_newer_version_is_not_written_to(spark: SparkSession, root: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{root}/checks` ADD COLUMNS (hint STRING)")
     with pytest.raises(ResultsError, match="table checks: found other columns than this version declares"):
-        nights.publish(spark, root, nights.facts("again"))
-    assert Results(spark, root).runs().where("status = 'PUBLISHING' AND run_id = 'again'").isEmpty()
+        nights.publish(nights.HERE, root, nights.facts("again"))
+    assert where(Results(root).runs(), status="PUBLISHING", run_id="again").num_rows == 0
 
 
 class ForgetfulStorage(LocalStorage):
@@ -171,11 +176,11 @@ class ForgetfulStorage(LocalStorage):
         return self._known[table] if folder == "_delta_log" and table in self._known else super().names(path)
 
 
-def test_a_writer_that_cannot_find_its_commit_fails(spark: SparkSession, root: str) -> None:
-    store = ResultsStore(spark, ForgetfulStorage(root))
+def test_a_writer_that_cannot_find_its_commit_fails(root: str) -> None:
+    store = ResultsStore(nights.HERE, ForgetfulStorage(root))
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "again"):
         run = store.start(nights.facts("again"))
-        nights.stage(spark, run, nights.RANKS)
+        nights.stage(nights.HERE, run, nights.RANKS)
         with pytest.raises(ResultsError, match="table lists: found no commit of run again"):
             run.publish()
 

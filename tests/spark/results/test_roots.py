@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_folder_that_holds_other_things_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_holds_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"holds other things \(thesis.txt\)") as refused:
-        ResultsStore.open(spark, str(tmp_path))
+        ResultsStore.open(nights.HERE, str(tmp_path))
     assert refused.value.exit_code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_missing_root_is_not_made_unless_requested(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_root_is_not_made_unless_requested(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="where there are no results"):
-        ResultsStore.open(spark, str(tmp_path / "typo"), create=False)
+        ResultsStore.open(nights.HERE, str(tmp_path / "typo"), create=False)
     assert not (tmp_path / "typo").exists()
 
 
-def test_a_root_that_cannot_be_written_is_a_readable_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_written_is_a_readable_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="Not a directory"):
-        ResultsStore.open(spark, str(tmp_path / "file" / "results"))
+        ResultsStore.open(nights.HERE, str(tmp_path / "file" / "results"))
 
 
-def test_a_root_in_a_newer_layout_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_root_in_a_newer_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_rankeval.json").write_text('{"layout": 2}')
     with pytest.raises(ConfigError, match="in layout 2"):
-        ResultsStore.open(spark, str(tmp_path))
+        ResultsStore.open(nights.HERE, str(tmp_path))
 
 
-def test_a_store_without_locks_needs_the_word_of_the_scheduler(spark: SparkSession) -> None:
+def test_a_store_without_locks_needs_the_word_of_the_scheduler() -> None:
     with pytest.raises(ConfigError, match="let the scheduler allow one run per root"):
-        open_storage(spark, "s3a://bucket/results")
+        open_storage(nights.HERE, "s3a://bucket/results")
 
 
 @pytest.mark.parametrize("root", ["ftp://host/results", "/data/`id`", "/data/${env:HOME}", " "])
@@ -55,10 +55,8 @@ def test_a_root_of_another_kind_is_refused(root: str) -> None:
         normalise(root)
 
 
-def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(
-    spark: SparkSession, empty_root: str
-) -> None:
-    store = ResultsStore.open(spark, empty_root)
+def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(empty_root: str) -> None:
+    store = ResultsStore.open(nights.HERE, empty_root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "first"):
         with (
             pytest.raises(ResultsBusyError, match="run first") as busy,
@@ -70,36 +68,34 @@ def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(
     assert busy.value.exit_code == 5
 
 
-def test_a_root_without_a_published_run_says_so(spark: SparkSession, empty_root: str) -> None:
+def test_a_root_without_a_published_run_says_so(empty_root: str) -> None:
     with pytest.raises(InputError, match="no published run"):
-        Results(spark, empty_root).metrics()
+        Results(empty_root).metrics()
 
 
-def test_a_first_run_that_was_killed_while_it_made_a_table_blocks_no_other_run(
-    spark: SparkSession, empty_root: str
-) -> None:
+def test_a_first_run_that_was_killed_while_it_made_a_table_blocks_no_other_run(empty_root: str) -> None:
     """What a SIGTERM in the middle of the first commit left behind, file by file."""
-    ResultsStore.open(spark, empty_root)
+    ResultsStore.open(nights.HERE, empty_root)
     log = Path(empty_root, "user_metrics", "_delta_log")
     shutil.rmtree(log)
     (log / "_staged_commits").mkdir(parents=True)
     (log / ".00000000000000000000.json.26cf5e7c-7dd6-4d57-8197-dc280f1f5f47.tmp").write_bytes(b"")
 
-    nights.publish(spark, empty_root, nights.facts("first"))
+    nights.publish(nights.HERE, empty_root, nights.facts("first"))
 
-    assert Results(spark, empty_root).user_metrics().count() == len(nights.user_rows(nights.RANKS))
+    assert Results(empty_root).user_metrics().num_rows == len(nights.user_rows(nights.RANKS))
     assert [path.name for path in log.iterdir() if path.name.endswith(".tmp")] == []
 
 
-def test_a_table_without_a_log_keeps_its_files(spark: SparkSession, empty_root: str) -> None:
+def test_a_table_without_a_log_keeps_its_files(empty_root: str) -> None:
     """Whatever became of its log, rows are not thrown away unasked."""
-    nights.publish(spark, empty_root, nights.facts("first"))
+    nights.publish(nights.HERE, empty_root, nights.facts("first"))
     for commit in Path(empty_root, "lists", "_delta_log").glob("*.json"):
         commit.unlink()
     files = sorted(Path(empty_root, "lists").rglob("*.parquet"))
     assert files
     with pytest.raises(ResultsError, match=r"table lists: found files without a log of Delta"):
-        ResultsStore.open(spark, empty_root)
+        ResultsStore.open(nights.HERE, empty_root)
     assert sorted(Path(empty_root, "lists").rglob("*.parquet")) == files
 
 

@@ -21,7 +21,9 @@ PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
 from tests.spark.session.test_connect import results_on
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+from tests.support.processes import SETTINGS
+settings = {**SETTINGS, "spark.ui.enabled": "false"}
+spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
 found = results_on(spark)
 spark.stop()
 print("found:" + json.dumps([type(spark).__module__, found]))

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +16,6 @@ from tests.support import nights
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST
 from tests.support.processes import SETTINGS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SECRET = "s3cret/of+the (environment)"
 OF_JAVA = "s3cret-of-java"
@@ -72,8 +68,8 @@ def command_lines() -> set[bytes]:
 
 
 @pytest.mark.slow
-def test_value_from_the_environment_is_nowhere_to_be_seen(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path / "workspace")
+def test_value_from_the_environment_is_nowhere_to_be_seen(tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path / "workspace", format_=nights.PARQUET)
     events = tmp_path / "events"
     events.mkdir()
     logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events), "spark.eventLog.compress": "false"}
@@ -84,7 +80,7 @@ def test_value_from_the_environment_is_nowhere_to_be_seen(spark: SparkSession, t
     for secret in (SECRET, OF_JAVA):
         assert not [line for line in seen if secret.encode() in line]
         assert secret not in done.stdout
-        assert secret not in "".join(map(str, Results(spark, workspace.root).runs().collect()))
+        assert secret not in str(Results(workspace.root).runs().to_pylist())
 
     (log,) = [file for file in events.rglob("*") if file.is_file() and "appstatus" not in file.name]
     text = log.read_text(encoding="utf-8")
@@ -101,7 +97,7 @@ def test_value_from_the_environment_is_nowhere_to_be_seen(spark: SparkSession, t
 
 @pytest.mark.slow
 def test_value_from_the_environment_that_spark_refuses_is_not_repeated(tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path / "workspace")
+    workspace = nights.workspace(tmp_path / "workspace", format_=nights.PARQUET)
     done, seen = run(workspace, tmp_path, {"spark.sql.shuffle.partitions": "${env:TEST_SECRET}"})
 
     assert done.returncode == 2, done.stdout

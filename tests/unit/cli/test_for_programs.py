@@ -121,9 +121,7 @@ def test_there_is_no_colour_without_a_terminal(published: Workspace, arguments: 
     assert "\x1b" not in done.out + done.err
 
 
-def test_validate_of_a_date_says_what_is_read_and_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # One that another test of this process left active would be chosen.
-    monkeypatch.setattr("rankeval_spark.spark.session.builder.SparkSession.getActiveSession", lambda: None)
+def test_validate_of_a_date_says_what_is_read_and_where(tmp_path: Path) -> None:
     made = nights.workspace(tmp_path / "workspace")
 
     found = read(rankeval("validate", made.config, "--date", FIRST, "--json"))

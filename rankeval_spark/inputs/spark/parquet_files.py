@@ -58,7 +58,7 @@ def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
     Examples
     --------
     >>> import datetime
-    >>> chosen(["f/day=2025-12-31/a", "f/day=2026-01-01/a", "f/day=2026-01-02/a"], datetime.date(2026, 1, 1))
+    >>> chosen_files(["f/day=2025-12-31/a", "f/day=2026-01-01/a", "f/day=2026-01-02/a"], datetime.date(2026, 1, 1))
     ['f/day=2025-12-31/a', 'f/day=2026-01-01/a']
     """
     of_date = [file for file in files if date.isoformat() in file]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.errors import RefusedCallError
 from rankeval_spark.measures import Measure
 from tests.support import naive_exposures, naive_parity
 from tests.support.ranked_items import assert_row, by_key, groups_of, ranked_items, table_of, texts
@@ -78,7 +78,7 @@ def test_an_item_described_twice_is_refused_where_its_categories_are_read() -> N
     items = pa.concat_tables([ITEMS, ITEMS.slice(3, 1)])
     lists, train = {"m": {"u1": ["i1"]}}, [("u1", "i1")]
     assert rows_of(lists, train, {}, measures=["PopREO", "PopRSP"], items=items).num_rows == 2
-    with pytest.raises(RefusedError, match="twice in the catalogue; expected each item once"):
+    with pytest.raises(RefusedCallError, match="twice in the catalogue; expected each item once"):
         rows_of(lists, train, {}, measures=["BiasDisparity(category='Drama')"], items=items)
 
 

@@ -102,6 +102,24 @@ def test_the_users_who_lose_are_compared_with_themselves(database: duckdb.DuckDB
     assert [row["delta"] for row in rows] == exactly(BOB_ALS - BOB_POP)
 
 
+def test_the_shares_count_users_and_the_mean_does_not_hide_them(database: duckdb.DuckDBPyConnection) -> None:
+    (row,) = answers(database, "share-of-users-who-gain-and-lose")
+    differences = [ANN_ALS - ANN_POP, BOB_ALS - BOB_POP]
+    assert (row["model_id"], row["n_users"]) == ("als", 2)
+    assert float(row["share_gains"]) == sum(one > 0.05 for one in differences) / 2
+    assert float(row["share_loses"]) == sum(one < -0.05 for one in differences) / 2
+    assert row["mean_difference"] == pytest.approx(sum(differences) / 2, rel=0, abs=1e-12)
+
+
+def test_quantiles_lie_between_the_values_of_the_users(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "distribution-of-users")
+    assert of(rows, "model_id", "n_users") == [("als", 2), ("popular", 2)]
+    for row, (low, high) in zip(rows, (sorted((ANN_ALS, BOB_ALS)), sorted((ANN_POP, BOB_POP))), strict=True):
+        found = [row[name] for name in ("low_tenth", "low_quarter", "median", "high_quarter", "high_tenth")]
+        assert found == exactly(*(low + share * (high - low) for share in (0.1, 0.25, 0.5, 0.75, 0.9)))
+        assert row["mean"] == pytest.approx((low + high) / 2, rel=0, abs=1e-12)
+
+
 def test_the_items_of_the_worst_users_are_those_of_the_log(database: duckdb.DuckDBPyConnection) -> None:
     rows = answers(database, "items-of-the-worst-users")
     assert of(rows, "user_id", "item_id", "gain") == [

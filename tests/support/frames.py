@@ -23,7 +23,8 @@ _TYPES: Final = {
     C.SCORE: "double",
     C.GAIN: "double",
     C.VALUE: "double",
-    C.INTERACTED_AT: "timestamp",
+    C.PROPENSITY: "double",
+    **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), "timestamp"),
     C.RANK: "int",
     C.K: "int",
     C.N_RECOMMENDED: "int",
@@ -49,7 +50,10 @@ _TYPES: Final = {
 }
 """Types of the columns that are not text."""
 
-_DEFAULTS: Final = {C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0, C.INTERACTED_AT: None, C.VALUE: None}
+_DEFAULTS: Final = {
+    **{C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0},
+    **dict.fromkeys((C.INTERACTED_AT, C.VALUE, C.PROPENSITY)),
+}
 
 _LIST_DEFAULTS: Final[dict[str, Any]] = {
     **{name: _DEFAULTS[name] for name in (C.MODEL_ID, C.LIST_ID)},

@@ -96,6 +96,8 @@ def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: st
 
 
 def _gains_by_value(column: pa.ChunkedArray, by_value: Mapping[Any, float]) -> pa.ChunkedArray:
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0, and Arrow looks at the bits
     place = pc.index_in(column, value_set=pa.array(by_value, column.type))
     return pc.take(pa.chunked_array([pa.array(by_value.values(), pa.float64())]), place)
 

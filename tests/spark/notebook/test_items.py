@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from rankeval_spark import evaluate
-from tests.evaluate.test_items import DATE, EXPECTED, LENGTHS, evaluated, inputs, values_of
+from tests.evaluate.test_items import DATE, EXPECTED, evaluated, inputs, values_of
 from tests.support.arrow_frames import shuffled
 from tests.support.frames import by, frame_of, judgements, ranking, table
 from tests.support.plans import JOB_FAILED
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark import Evaluation
+
+LENGTHS_IN_A_WORKER: Final = (
+    r"\[rankeval:items\] vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'; "
+    r"expected one length; fix: give each item a vector of one length\."
+)
 
 
 def frames(spark: SparkSession) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def test_repeated_item_fails_the_job_with_a_readable_message(spark: SparkSession
 def test_vectors_of_different_lengths_fail_the_job_with_a_readable_message(spark: SparkSession) -> None:
     given = frames(spark)
     given["items"] = frame_of(spark, [("a", [1.0]), ("b", [1.0, 2.0])], "item_id string, vector array<double>")
-    with pytest.raises(JOB_FAILED, match=LENGTHS):
+    with pytest.raises(JOB_FAILED, match=LENGTHS_IN_A_WORKER):
         on_spark(given, ["ILD@2"]).user_metrics.collect()
 
 

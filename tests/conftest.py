@@ -42,7 +42,7 @@ TEST_SETTINGS = {
     # Plans are tested as they run in production, so adaptive execution stays on and merges nothing away.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
-    # Nobody looks at the plans that Spark writes down for its pages, again with each stage of adaptive execution, nor
+    # No test looks at the plans that Spark writes down for its pages, again with each stage of adaptive execution, nor
     # doubts those that its rules make: of a night a tenth of the time.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.lightweightPlanChangeValidation": "false",

@@ -32,9 +32,6 @@ NO_ORDER: Final = "neither a score nor a rank"
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
 
-_IGNORES_SCORES: Final = (("rank_gaps", "keep"), ("order", "rank"))
-"""Policies under which ranks order the lists, and their values."""
-
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
@@ -266,10 +263,12 @@ def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:
 
 def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     labels = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
-    ignoring = next((name for name, value in _IGNORES_SCORES if getattr(request.policies, name) == value), None)
+    policies = request.policies
+    ignoring = policies.ignoring_scores
     if labels and ignoring is not None:
-        found = f"{getattr(request.policies, ignoring)!r}, which ignores the scores"
-        fix = f"set {ignoring} to its default, or leave these measures out"
+        found = f"{getattr(policies, ignoring)!r}, which ignores the scores"
+        default = type(policies).model_fields[ignoring].default
+        fix = f"set {ignoring} to {default}, or leave these measures out"
         yield Fault(ignoring, found, f"scores for {labels[0]}", fix)
     elif labels and C.SCORE not in given[LOG]:
         fix = "add the scores to the log, or leave these measures out"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, TypeVar
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.input_shapes import Nested
 from rankeval_spark.errors import Fault, InputError
+
+Array = TypeVar("Array")
 
 RECOMMENDATIONS: Final = "recommendations"
 """Column of structs that ``recommendForAllUsers`` of MLlib writes."""
@@ -61,6 +63,32 @@ def _of_structs(where: str, type_: str, fields: Collection[str]) -> Nested:
     return Nested(
         items=f"{RECOMMENDATIONS}.{C.ITEM_ID}", scores=None if score is None else f"{RECOMMENDATIONS}.{score}"
     )
+
+
+def arrays_by_column(nested: Nested, read: Callable[[str, str], Array]) -> dict[str, Array]:
+    """Read the arrays of a log with one row per list, by the canonical column of their elements.
+
+    Parameters
+    ----------
+    read : callable
+        Finds an array, given ``column`` or ``column.field`` and the key that names it.
+
+    Raises
+    ------
+    InputError
+        Columns that are missing or hold no arrays; all of them.
+    """
+    faults: list[Fault] = []
+    found: dict[str, Array] = {}
+    for name, place in nested.places.items():
+        if name in nested.renames:
+            try:
+                found[name] = read(nested.renames[name], place)
+            except InputError as error:
+                faults.extend(error.faults)
+    if faults:
+        raise InputError(*faults)
+    return found
 
 
 def array_fault(where: str, place: str, path: str, type_: str) -> Fault:

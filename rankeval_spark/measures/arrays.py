@@ -59,6 +59,19 @@ def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     return np.arange(1, len(list_index) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def in_ranges(first: IntVector, length: IntVector) -> IntVector:
+    """List the places of ranges, one range after another, given where each begins and how long it is.
+
+    Examples
+    --------
+    >>> in_ranges(np.array([4, 0, 7]), np.array([2, 0, 1]))
+    array([4, 5, 7])
+    """
+    before = np.cumsum(length) - length
+    places: IntVector = np.arange(int(length.sum())) + np.repeat(first - before, length)
+    return places
+
+
 def places_of(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntVector]) -> IntVector:
     """Find each (list, rank) among others, which come sorted by list and rank; -1 where it is not there.
 

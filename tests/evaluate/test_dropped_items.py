@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rankeval_spark import Evaluation
 
 TRAIN: Final = (("ann", "a"), ("ann", "a"), ("ann", "z"), ("bob", "b"), (None, "c"), ("ann", None), (None, None))
-"""ann's a occurs twice; rows without a user or an item are nobody's and nothing."""
+"""ann's a occurs twice; rows without a user or an item are in no list."""
 
 MEASURES: Final = ("P@1", "RR", "nDCG@3", "Gini@3")
 

@@ -336,6 +336,6 @@ def test_logs_with_a_row_per_list(
 
 
 def flat_log(lists: pa.Table, names: dict[str, str]) -> pa.Table:
-    """Make the flat log that a nested one stands for: without scores where none are named."""
+    """Make the flat log with the same items as a nested one: without scores where none are named."""
     log = flat_of(lists)
     return log if "scores" in names else log.drop_columns(["score"])

@@ -106,7 +106,7 @@ class Workspace:
         return Workspace(Path(shutil.copytree(self.folder, folder / "workspace")))
 
     def rewritten(self, format_: str) -> Workspace:
-        """Write the inputs anew in another format, and change the config with them; return the workspace."""
+        """Write the inputs again in another format, and change the config with them; return the workspace."""
         for name, rows in (("recommendations", recommendations()), ("held_out", held_out()), ("segments", segments())):
             shutil.rmtree(self.folder / "inputs" / name)
             self.write(name, rows, format_)

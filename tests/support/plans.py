@@ -130,9 +130,9 @@ def exchange_keys(frame: DataFrame) -> list[str]:
 
 def files_read(frame: DataFrame) -> int:
     """Run the frame and count the files that its scans of tables opened."""
-    anew = frame.select("*")  # a plan that ran before has counted them once, and does not do so again
-    anew.collect()
-    return sum(_files_read(_executed_plan(anew)))
+    again = frame.select("*")  # a plan that ran before has counted them once, and does not do so again
+    again.collect()
+    return sum(_files_read(_executed_plan(again)))
 
 
 def _files_read(java: Any) -> Iterator[int]:  # noqa: ANN401 - an object of the JVM

@@ -149,9 +149,16 @@ class Policies(Model):
     keep them, or drop them before ranking. They are counted either way."""
 
     @property
+    def ignoring_scores(self) -> str | None:
+        """Name the policy by which ranks order the lists, whatever the scores are; None where scores count."""
+        if self.rank_gaps == "keep":
+            return "rank_gaps"
+        return "order" if self.order == "rank" else None
+
+    @property
     def ignores_scores(self) -> bool:
         """Return True if the ranks of the log order the lists, whatever the scores are."""
-        return self.order == "rank" or self.rank_gaps == "keep"
+        return self.ignoring_scores is not None
 
     @property
     def is_attributed(self) -> bool:

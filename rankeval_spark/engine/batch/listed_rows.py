@@ -13,6 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import COLUMNS_OF
+from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
@@ -65,9 +66,8 @@ def flat_lists(items: pa.Array | pa.ChunkedArray, scores: pa.Array | pa.ChunkedA
     """
     items = in_one_piece(items)
     lengths = _lengths(items)
-    ends = np.cumsum(lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
-    position = np.arange(len(row)) - np.repeat(ends - lengths, lengths) + 1
+    position = in_ranges(np.ones_like(lengths), lengths)
     paired = None if scores is None else _paired(in_one_piece(scores), lengths)
     return FlatLists(row, position, pc.list_flatten(items), paired)
 
@@ -82,10 +82,9 @@ def _paired(scores: pa.Array, n_items: IntVector) -> pa.Array:
     is_pair: BoolVector = lengths == n_items
     if is_pair.all():
         return flat
-    starts = np.repeat(np.cumsum(lengths) - lengths, n_items)
-    own = np.arange(len(starts)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
     is_null = np.repeat(~is_pair, n_items)
-    return pc.take(flat, to_arrow(np.where(is_null, 0, starts + own), is_null=is_null))
+    places = in_ranges(np.cumsum(lengths) - lengths, n_items)
+    return pc.take(flat, to_arrow(np.where(is_null, 0, places), is_null=is_null))
 
 
 def with_items(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:

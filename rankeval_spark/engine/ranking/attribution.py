@@ -17,6 +17,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import CodedRows
 from rankeval_spark.engine.batch.codes import Codes, ascending, to_codes
+from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
@@ -197,7 +198,7 @@ def _of_all(lists: _Lists, events: _Events, rules: AttributionRules) -> tuple[In
     event, slot = events.of_models(lists.n_models)
     in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
     first, end = in_time.within(slot, events.time[event], rules.window)
-    places = _ranges(first, end)
+    places = in_ranges(first, end - first)
     return events.row[np.repeat(event, end - first)], lists.timed[in_time.entry[places]]
 
 
@@ -236,16 +237,7 @@ def _of_empty(batch: Batch, lists: _Lists) -> tuple[IntVector, IntVector]:
     by_user = np.argsort(batch.held_out.user, kind="stable")
     users = batch.held_out.user[by_user]
     first, end = (np.searchsorted(users, lists.keys.user[empty], side=side) for side in ("left", "right"))
-    return by_user[_ranges(first, end)], np.repeat(empty, end - first)
-
-
-def _ranges(first: IntVector, end: IntVector) -> IntVector:
-    """List the positions from ``first`` to before ``end``, range after range."""
-    length = end - first
-    ends = np.cumsum(length)
-    total = int(ends[-1]) if len(ends) else 0
-    places: IntVector = np.arange(total) - np.repeat(ends - length - first, length)
-    return places
+    return by_user[in_ranges(first, end - first)], np.repeat(empty, end - first)
 
 
 def _consumed(lists: _Lists, events: _Events, pair_of_row: IntVector) -> BoolVector:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK
+from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,14 +73,13 @@ class CompactLists:
         """Repeat the judgements of these owners."""
         first, last = self._ranges(owner)
         length = last - first
-        ends = np.cumsum(length)
-        places = np.arange(length.sum()) - np.repeat(ends - length - first, length)
+        places = in_ranges(first, length)
         of_judged = {
             C.JUDGED_GAINS: self.judgements.gain,
             C.JUDGED_VALUES: self.judgements.value,
             C.JUDGED_GROUPS: self.judgements.groups,
         }
-        offsets = to_arrow(np.append(0, ends).astype(np.int32))
+        offsets = to_arrow(np.append(0, np.cumsum(length)).astype(np.int32))
         return {
             name: pa.ListArray.from_arrays(offsets, to_arrow(numbers[places]))
             for name, numbers in of_judged.items()

@@ -12,10 +12,10 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.sections.input_shapes import POSITION, column_and_field
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.listed_rows import flat_lists
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.arrow_types import is_list, plain, spark_name
 from rankeval_spark.inputs.input_columns import column_fault
-from rankeval_spark.inputs.nested_lists import array_fault, recognised
+from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.input_shapes import Nested
@@ -36,16 +36,7 @@ def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:
     InputError
         Columns that are missing or hold no arrays; all of them.
     """
-    faults: list[Fault] = []
-    arrays: dict[str, pa.Array] = {}
-    for name, path in nested.renames.items():
-        if path != POSITION:
-            try:
-                arrays[name] = _array(table, path, where, nested.places[name])
-            except InputError as error:
-                faults.extend(error.faults)
-    if faults:
-        raise InputError(*faults)
+    arrays = arrays_by_column(nested, lambda path, place: _array(table, path, where, place))
     flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
     row = to_arrow(flat.row)
     of_list = [name for name in table.column_names if not nested.is_of_items(name, table.column_names)]

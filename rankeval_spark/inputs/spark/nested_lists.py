@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, functions as F, types as T
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.input_shapes import POSITION, column_and_field
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import column_fault
-from rankeval_spark.inputs.nested_lists import array_fault, recognised
+from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
 from rankeval_spark.inputs.spark.filters import column
 from rankeval_spark.inputs.spark.opening import CORRUPT
 from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
@@ -87,16 +87,7 @@ def arrays_of(schema: T.StructType, nested: Nested, where: str) -> ListArrays:
     InputError
         Columns that are missing or hold neither arrays nor text; all of them.
     """
-    faults: list[Fault] = []
-    found: dict[str, Array] = {}
-    for name, path in nested.renames.items():
-        if path != POSITION:
-            try:
-                found[name] = _array(schema, path, where, nested.places[name])
-            except InputError as error:
-                faults.extend(error.faults)
-    if faults:
-        raise InputError(*faults)
+    found = arrays_by_column(nested, lambda path, place: _array(schema, path, where, place))
     return ListArrays(_with_broken_lines(found[C.ITEM_ID], schema), found.get(C.SCORE), nested)
 
 

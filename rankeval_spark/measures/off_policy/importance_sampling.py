@@ -62,7 +62,7 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     >>> inverse_propensity_score(batch.cut([0])).values.round(4)
     array([[0.6667]])
     """
-    return _mean(cut.lists, _weights(cut.lists))
+    return _mean(cut.lists, _weights(cut.lists) * cut.lists.hit_gain)
 
 
 @Definition(
@@ -87,7 +87,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
     array([[0.3333]])
     """
-    return _mean(cut.lists, np.minimum(_weights(cut.lists), limit))
+    return _mean(cut.lists, np.minimum(_weights(cut.lists), limit) * cut.lists.hit_gain)
 
 
 @Definition(
@@ -141,28 +141,28 @@ def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
     >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)
     (array([[0.8333]]), array([[1.4167]]))
     """
-    lists, weights = cut.lists, _weights(cut.lists)
-    numbers = weights if power == "1" else weights**2
-    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
-    return Ratio(_sum(lists, numbers), n_judged, where=n_judged > 0)
+    return _mean(cut.lists, _weights(cut.lists) ** int(power))
 
 
 def _weights(lists: Lists) -> FloatVector:
     """Weight of each impression of a listed item; refuse numbers that are no probability."""
-    for what, numbers, least in (("propensity", lists.propensities, 0.0), ("score", lists.scores, -1.0)):
-        is_wrong = ~((numbers > least) & (numbers >= 0) & (numbers <= 1))
-        if is_wrong.any():
-            found = f"a {what} of {option_text(float(numbers[is_wrong][0]))} for an impression"
-            low = "above 0" if what == "propensity" else "from 0"
-            expected = f"a probability {low} to 1: that of showing the item"
-            fix = "give scores that are probabilities of the target policy, and the propensities of the log"
-            raise JudgementError(Fault("measures", found, expected, fix))
-    return lists.scores / lists.propensities
+    propensity, chance = lists.propensities, lists.scores
+    _refuse("propensity", propensity[~((propensity > 0) & (propensity <= 1))], "above 0 to 1")
+    _refuse("score", chance[~((chance >= 0) & (chance <= 1))], "from 0 to 1")
+    return chance / propensity
 
 
-def _mean(lists: Lists, weights: FloatVector) -> Ratio:
+def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
+    if len(wrong):
+        found = f"a {what} of {option_text(float(wrong[0]))} for an impression"
+        fix = "give scores that are probabilities of the target policy, and the propensities of the log"
+        raise JudgementError(Fault("measures", found, f"a probability {expected}: that of showing the item", fix))
+
+
+def _mean(lists: Lists, numbers: FloatVector) -> Ratio:
+    """Average a number of each impression, 0 for those of items that are not listed."""
     n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
-    return Ratio(_sum(lists, weights * lists.hit_gain), n_judged, where=n_judged > 0)
+    return Ratio(_sum(lists, numbers), n_judged, where=n_judged > 0)
 
 
 def _sum(lists: Lists, numbers: FloatVector) -> FloatMatrix:

@@ -142,6 +142,12 @@ def test_several_lists_a_user(spark: SparkSession, unit: str) -> None:
     assert_agree(spark, inputs, *OF_USERS, *OF_GROUPS, "comparisons", unit=unit, baseline="popular")
 
 
+@pytest.mark.parametrize("asked", [{"lists": "pooled"}, {"order": "rank"}, {"order": "rank", "lists": "pooled"}])
+def test_lists_that_are_pooled_and_ranks_that_order_them(spark: SparkSession, asked: dict[str, Any]) -> None:
+    inputs = Awkward.make(8, has_lists=True, has_ranks=True)
+    assert_agree(spark, inputs, "ranked_items", *MADE_APART, "checks", **asked)
+
+
 def test_measures_beyond_accuracy(spark: SparkSession) -> None:
     asked = {"measures": [*SIX, *BEYOND], "evaluation_date": dt.date(2026, 1, 31)}
     assert_agree(spark, Awkward.make(4), *MADE_APART, **asked)

@@ -1,4 +1,4 @@
-"""A run may die anywhere: readers see the last whole run, and the next run mends what was left.
+"""A run may die anywhere: readers see the last whole run, and the next run completes what was left.
 
 All of it in this process: ``test_readers`` shows that Spark sees the same, and ``tests/faults`` kills runs on Spark.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -48,10 +49,10 @@ def java() -> Java:
 
 
 @pytest.fixture(scope="module")
-def class_path() -> str:
-    """Give the class path of one jar."""
+def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the class path of one jar, copied: of one jar in a folder with a space, Java 17 archives no class."""
     (jar,) = (find_spark_home() / "jars").glob("slf4j-api-*.jar")
-    return str(jar)
+    return str(shutil.copy(jar, tmp_path_factory.mktemp("jars")))
 
 
 @pytest.fixture(autouse=True)

@@ -95,7 +95,7 @@ class NightTables:
         has_one_list, has_means = self.usable.has_one_list, bool(request.measures.columns)
         has_partials = has_one_list and request.draws is None and has_means
         are_kept = has_means and not has_one_list
-        done = _RowsDone(advance, sum(bucket.num_rows for bucket in self.usable.user_rows.buckets))
+        done = _RowsDone(advance, self.usable.user_rows.n_rows)
 
         def on_bucket(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[_Part]:
             rows = list(rows)

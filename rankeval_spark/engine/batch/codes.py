@@ -1,6 +1,6 @@
 """Dense integer codes of ids, and sort keys of numbers.
 
-Codes are numbered by first appearance and differ between partitions: nothing may be ordered by them. Where ids decide
+Codes differ between partitions: nothing may be ordered by them. Where ids decide
 an order, their dictionary is ordered, which is far shorter than the rows.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -21,6 +21,9 @@ UintVector = np.ndarray
 """uint64, one-dimensional."""
 
 _SIGN = np.uint64(1 << 63)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_CELLS_OF_A_VALUE = 8
+_MOST_CELLS_OF_A_ROW = 4
 
 
 class Codes(NamedTuple):
@@ -31,7 +34,7 @@ class Codes(NamedTuple):
     code : int64, shape (n_rows,)
         Position of the id of each row; NULL ids must have been left out.
     values : pa.Array
-        Distinct ids, by first appearance.
+        Distinct ids, in any order.
     """
 
     code: IntVector
@@ -46,11 +49,45 @@ class Codes(NamedTuple):
 def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     """Encode a column; a row with NULL gets the code -1."""
     whole = in_one_piece(column)
+    if whole.null_count:
+        known = to_codes(whole.drop_null())
+        code = np.full(len(whole), -1)
+        code[to_numpy(pc.is_valid(whole))] = known.code
+        return Codes(code, known.values)
+    if pa.types.is_signed_integer(whole.type) and len(whole):
+        numbers = to_numpy(whole)
+        first, last = int(numbers.min()), int(numbers.max())
+        if last - first < _MOST_CELLS_OF_A_ROW * len(numbers):
+            return _codes_in_range(numbers, first, last, whole.type)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     encoded = whole.dictionary_encode()
-    code = to_numpy(encoded.indices, null=-1).astype(np.int64)
+    code = to_numpy(encoded.indices).astype(np.int64)
     return Codes(code, encoded.dictionary)
+
+
+def _codes_in_range(numbers: np.ndarray, first: int, last: int, id_type: pa.DataType) -> Codes:
+    """Encode numbers that lie close together by marking which occur: faster than by hashing them."""
+    offset = numbers.astype(np.int64) - first
+    is_there = np.zeros(last - first + 1, dtype=np.bool_)
+    is_there[offset] = True
+    code = np.cumsum(is_there) - 1
+    return Codes(code[offset], to_arrow(np.flatnonzero(is_there) + first).cast(id_type))
+
+
+def places_among(values: IntVector, known: IntVector) -> IntVector:
+    """Find each value among distinct others: its position, -1 where it is not there.
+
+    Most are not: a mask of hashes rules them out before the others are looked up.
+    """
+    n_bits = max(1, _CELLS_OF_A_VALUE * len(known)).bit_length()
+    shift = np.uint64(64 - n_bits)
+    mask = np.zeros(1 << n_bits, dtype=np.bool_)
+    mask[(known.view(np.uint64) * _GOLDEN) >> shift] = True
+    rows = np.flatnonzero(mask[(values.view(np.uint64) * _GOLDEN) >> shift])
+    found = np.full(len(values), -1)
+    found[rows] = to_numpy(pc.index_in(to_arrow(values[rows]), value_set=to_arrow(known)), null=-1)
+    return found
 
 
 def in_id_order(codes: Codes) -> Codes:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import ascending, starts_of_runs, to_codes
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.batch.codes import ascending, places_among, starts_of_runs, to_codes
 from rankeval_spark.engine.failures import refuse, refuse_input
 
 if TYPE_CHECKING:
@@ -144,4 +143,4 @@ def _times(held_out: CodedRows) -> IntVector:
 
 def gains_of(pair: IntVector, judgements: Judgements) -> IntVector:
     """Find the judgement of each (owner, item): its position, -1 where there is none."""
-    return to_numpy(pc.index_in(to_arrow(pair), value_set=to_arrow(judgements.pair)), null=-1)
+    return places_among(pair, judgements.pair)

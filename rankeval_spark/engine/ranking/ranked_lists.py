@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import ascending, bytes_descending, descending_key, packed, starts_of_runs
+from rankeval_spark.engine.batch.codes import (
+    ascending,
+    bytes_descending,
+    descending_key,
+    packed,
+    starts_of_runs,
+    to_codes,
+)
 from rankeval_spark.engine.failures import refuse
 
 if TYPE_CHECKING:
@@ -239,9 +246,10 @@ def _settle(
 
 def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, rules: ListRules) -> list[np.ndarray]:
     """Return what decides between rows of equal score, the first criterion first; smaller is better."""
-    ids = entries.batch.items
+    codes = to_codes(to_arrow(entries.item[rows]))  # few items of the batch tie
+    ids = pc.take(entries.batch.items, codes.values)
     place = bytes_descending(ids) if rules.ties == "item_desc" else ascending(ids)
-    by_item = [place[entries.item[rows]]]
+    by_item = [place[codes.code]]
     by_rank = [] if entries.logged is None else [entries.logged[rows]]
     if rules.ties == "rank":
         return [*by_rank, *by_item]

@@ -259,7 +259,10 @@ def _is_valid(column: pa.ChunkedArray) -> BoolVector:
 
 def _is_finite(column: pa.ChunkedArray) -> BoolVector:
     """Say of each number whether it is neither NULL nor NaN nor infinite."""
-    return np.isfinite(to_numpy(column)) if pa.types.is_floating(column.type) else _is_valid(column)
+    if not pa.types.is_floating(column.type):
+        return _is_valid(column)
+    parts = [np.isfinite(to_numpy(part)) for part in column.chunks]
+    return np.concatenate(parts) if parts else _all(0)
 
 
 def _has_valid_order(log: pa.Table) -> BoolVector:

@@ -91,7 +91,7 @@ class Usable:
             return tuple(self.request.models)
         log = self.tables.recommendations.table
         return (
-            tuple(sorted(pc.unique(log[C.MODEL_ID].drop_null()).to_pylist()))
+            tuple(sorted(pc.unique(log[C.MODEL_ID]).drop_null().to_pylist()))
             if C.MODEL_ID in log.column_names
             else (C.ONE_MODEL,)
         )
@@ -170,9 +170,11 @@ class Usable:
             names.remove(C.MODEL_ID)
         job = job_of(request, self.log.column_names, needs=needs, models=self.models, has_lists=has_lists)
         job = replace(job, constants=self._constants(needs))
-        return to_user_rows(
-            {row_kinds.LOG: self.log.select(names), **self._others(needs)}, job, n_threads=self.n_threads
-        )
+        log, others = self.log.select(names), self._others(needs)
+        if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
+            held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
+            others[row_kinds.HELD_OUT] = held_out.rename_columns({C.GAIN: C.SCORE})
+        return to_user_rows({row_kinds.LOG: log, **others}, job, n_threads=self.n_threads)
 
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it."""

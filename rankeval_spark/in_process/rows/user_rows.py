@@ -45,15 +45,15 @@ class UserRows:
 
     Attributes
     ----------
-    buckets : tuple of pa.Table
-        All rows of some users each.
+    buckets : tuple of tuple of pa.Table
+        All rows of some users each, in parts that may lack columns of one another.
     job : Job
         What is computed.
     n_threads : int
         Buckets that are worked on at a time.
     """
 
-    buckets: tuple[pa.Table, ...]
+    buckets: tuple[tuple[pa.Table, ...], ...]
     job: Job
     n_threads: int
 
@@ -65,8 +65,17 @@ class UserRows:
         ``user_rows.run(lambda job: job.partials)``
         """
         on_bucket = work(self.job)
-        found = run_in_threads(lambda bucket: list(on_bucket(bucket.to_batches())), self.buckets, self.n_threads)
+
+        def found_of(bucket: tuple[pa.Table, ...]) -> list[_Found]:
+            return list(on_bucket(pa.concat_tables(bucket, promote_options="default").to_batches()))
+
+        found = run_in_threads(found_of, self.buckets, self.n_threads)
         return list(chain.from_iterable(found))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all inputs."""
+        return sum(part.num_rows for bucket in self.buckets for part in bucket)
 
     def with_job(self, job: Job) -> UserRows:
         """Return the same rows for another computation."""
@@ -92,8 +101,7 @@ def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) ->
         for start in range(0, max(1, table.num_rows), _ROWS_CUT_AT_ONCE)  # its columns are there without a row too
     ]
     cut = run_in_threads(lambda part: _cut(*part, n_buckets), parts, n_threads)
-    by_bucket = zip(*cut, strict=True) if cut else []
-    return UserRows(tuple(pa.concat_tables(own, promote_options="default") for own in by_bucket), job, n_threads)
+    return UserRows(tuple(zip(*cut, strict=True)), job, n_threads)
 
 
 def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workloads = Workloads(spark, tables, Path(options.scratch or cache_dir() / "bench" / "scratch"))
     n_rows = spark.read.parquet(str(tables.recommendations)).count()
     try:
-        timings = run(spark, workloads, settings, parts=options.parts, repeats=options.repeats)
+        timings = run(spark, workloads, settings, parts=options.parts, repeats=options.repeats, only=options.only)
     finally:
         workloads.clear()
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
@@ -66,9 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(
-    spark: SparkSession, workloads: Workloads, settings: DataSettings, *, parts: Sequence[str], repeats: int
+    spark: SparkSession,
+    workloads: Workloads,
+    settings: DataSettings,
+    *,
+    parts: Sequence[str],
+    repeats: int,
+    only: Sequence[str] | None = None,
 ) -> dict[str, Timing]:
-    """Time the requested parts, all their contenders in one round of turns."""
+    """Time the requested parts, all their contenders in one round of turns, or the floor and those that are named."""
     contenders = {
         "main": workloads.main,
         "here": lambda: in_process.contenders(workloads.tables),
@@ -79,7 +85,13 @@ def run(
         "night": Nights(workloads, cache_dir() / "bench" / "demo", _say).contenders,
     }
     # By name: the floor and the default call belong to several parts.
-    chosen = {one.name: one for part in PARTS if part in parts for one in contenders[part]()}
+    chosen = {
+        one.name: one
+        for part in PARTS
+        if part in parts
+        for one in contenders[part]()
+        if only is None or one.name == FLOOR or any(word.lower() in one.name.lower() for word in only)
+    }
     return interleaved(list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
 
 
@@ -124,6 +136,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=list(PARTS[:3]),
         help="what to time (main, here and extras)",
     )
+    parser.add_argument("--only", nargs="+", help="parts of the names of the lines wanted, next to the floor (all)")
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)
 

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workloads = Workloads(spark, tables, Path(options.scratch or cache_dir() / "bench" / "scratch"))
     n_rows = spark.read.parquet(str(tables.recommendations)).count()
     try:
-        timings = run(spark, workloads, settings, parts=options.parts, repeats=options.repeats, only=options.only)
+        timings = run(workloads, settings, parts=options.parts, repeats=options.repeats, only=options.only)
     finally:
         workloads.clear()
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
@@ -66,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(
-    spark: SparkSession,
     workloads: Workloads,
     settings: DataSettings,
     *,
@@ -92,7 +91,9 @@ def run(
         for one in contenders[part]()
         if only is None or one.name == FLOOR or any(word.lower() in one.name.lower() for word in only)
     }
-    return interleaved(list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
+    return interleaved(
+        list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(workloads.spark), report=_say
+    )
 
 
 def plain_session(cores: int, heap: str) -> SparkSession:

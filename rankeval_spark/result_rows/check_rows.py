@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -52,6 +53,12 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
 
+OPEN_WINDOWS: Final = "open_windows"
+"""The check that no list's window was still open when the events were read; made of a night, which has a clock."""
+
+EVENTS_END: Final = "events_end"
+"""The check that the events reach the end of the last list's window; it counts microseconds."""
+
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
 
@@ -75,6 +82,9 @@ FEWER_USERS: Final = "fewer_users"
 
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
+
+NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
+"""Checks that another run of the same night need not have: they also depend on the time at which it runs."""
 
 ZERO_RANKS: Final = "zero_ranks"
 UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
@@ -152,8 +162,32 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
     return Fact(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
 
 
+def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
+    """Count the microseconds of the last list's window that lie after the newest interaction.
+
+    Parameters
+    ----------
+    parts : iterable of tuple
+        End of the last window of each model, newest interaction, both in microseconds, and length of a window.
+    """
+    ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
+    last = max((one for one in ends if one is not None), default=None)
+    if last is None:
+        return Fact(RECOMMENDATIONS, EVENTS_END, 0, 0)
+    event, window = max((one for one in newest if one is not None), default=last - lengths[0]), lengths[0]
+    missed = min(max(0, last - event), window)
+    words = f"the last window ends {_moment(last)}, the newest event is of {_moment(event)}"
+    return Fact(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
+
+
+def _moment(micros: int) -> str:
+    """Write a moment in UTC, without its fraction of a second."""
+    seconds = datetime.fromtimestamp(micros // 1_000_000, tz=timezone.utc)
+    return f"{seconds:%Y-%m-%d %H:%M:%S}"
+
+
 _OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {
-    one.__name__: one for one in (alike_values, vector_lengths, missing_users)
+    one.__name__: one for one in (alike_values, vector_lengths, missing_users, events_end)
 }
 
 

@@ -155,7 +155,7 @@ CHECKS: Final = {
     "unknown_rows",
     "seen_in_train",
     "train_after_cut",
-    *("before_list", "after_window", "consumed_before", "list_times"),
+    *("before_list", "after_window", "consumed_before", "list_times", "open_windows", "events_end"),
     "extra_columns",
     "volume",
     "absent_models",
@@ -243,6 +243,7 @@ TABLES: Final = {
 EXIT_CODES: Final = {
     "ConfigError": 2,
     "ChecksFailedError": 3,
+    "OpenWindowsError": 4,
     "RefusedCallError": 3,
     "InputError": 4,
     "ResultsBusyError": 5,

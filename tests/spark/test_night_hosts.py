@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.errors import ChecksFailedError, OpenWindowsError
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.support import nights
@@ -21,6 +22,7 @@ from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+from tests.support.young_impressions import impressions
 
 if TYPE_CHECKING:
     from datetime import date
@@ -287,8 +289,22 @@ def test_nights_that_attribute_by_time(spark: SparkSession, tmp_path: Path, *, h
     on_both(spark, workspace)
     counted = {row["check"]: row["count"] for row in rows_of(workspace, "here", "checks")}
     assert min(counted[name] for name in ("before_list", "after_window", "consumed_before")) > 0
+    assert counted["open_windows"] == 0
     (run,) = published(workspace, "here")
     assert dict(run["policies"])["attribution_window"] == "2h"
+
+
+def test_nights_whose_windows_are_open_are_refused_or_partial(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = impressions(tmp_path, dt.timedelta(hours=1), dt.timedelta(hours=3), dt.timedelta(hours=5))
+    for session, config in zip((spark, on_demand(no_session)), roots(workspace), strict=True):
+        with pytest.raises(OpenWindowsError, match=r"found 1 lists \(33.33%\)"):
+            run_night(session, config, FIRST)
+    ((there, here),) = on_both(spark, workspace, "checks.open_windows={warn: 0}")
+    assert there.warnings == here.warnings
+    counted = {row["check"]: (row["count"], row["verdict"]) for row in rows_of(workspace, "here", "checks")}
+    assert counted["open_windows"] == (1, "warn")
+    # The newest event is a minute after the last list, and windows are of two hours.
+    assert counted["events_end"] == (119 * 60 * 1_000_000, "warn")
 
 
 def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:

@@ -24,8 +24,17 @@ from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, FIX
-from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    Fault,
+    InputError,
+    OpenWindowsError,
+    interruption,
+    nearest,
+    visible,
+)
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
@@ -319,8 +328,11 @@ class _Night(RunLife):
         failed = self._of_verdict("error")
         if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.plan.config.results.quarantine else ""
-            of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
-            raise ChecksFailedError(*unusable_inputs, *of_checks)
+            of_checks = (
+                self._without_lists(row) or self._open_windows(row) or _check_fault(row, kept) for row in failed
+            )
+            is_early = not unusable_inputs and {row["check"] for row in failed} == {check_rows.OPEN_WINDOWS}
+            raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *of_checks)
 
     def _of_verdict(self, verdict: str) -> list[CheckRow]:
         """Take the rows of the checks with a verdict."""
@@ -354,6 +366,14 @@ class _Night(RunLife):
         hint = nearest(model, map(str, names)) if model not in names else ""
         fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
         return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
+
+    def _open_windows(self, row: CheckRow) -> Fault | None:
+        """Say that the night was run before all of its events could be there, and when they are."""
+        if row["check"] != check_rows.OPEN_WINDOWS:
+            return None
+        ends = "".join(key for fact in self.facts if fact.check == check_rows.EVENTS_END for key in fact.sample_keys)
+        found = f"{row['count']:,} lists ({row['share']:.2%}) whose attribution window was not over; {ends}"
+        return Fault(f"{row['input']}, {row['check']}", found, OVER, OPEN_FIX)
 
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""

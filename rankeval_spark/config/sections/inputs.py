@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
+from rankeval_spark.config.sections.durations import Grace, microseconds
 from rankeval_spark.config.sections.input_shapes import ColumnName, Gains, Nested, column_and_field
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
@@ -289,6 +290,9 @@ class HeldOutInput(InputConfig):
 
     gains: Gains | None = None
     """How events, ratings or seconds become gains, instead of a column with gains."""
+    late_data_grace: Grace | None = None
+    """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
+    long after the window of its last list: see the check `open_windows`."""
 
     @model_validator(mode="after")
     def _one_source_of_gains(self) -> HeldOutInput:
@@ -296,6 +300,18 @@ class HeldOutInput(InputConfig):
             found = "both gains and columns.gain"
             raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
         return self
+
+    def complete_until(self, date: dt.date, now: dt.datetime) -> dt.datetime:
+        """Return the moment up to which all events are there: the grace before now, or before the version that is read.
+
+        Parameters
+        ----------
+        now : datetime
+            When the table is read; a Delta table can be read as it was at an earlier time.
+        """
+        moment = self.moment(date)
+        grace = dt.timedelta(microseconds=microseconds(self.late_data_grace or "0s"))
+        return (now if moment is None else min(now, moment)) - grace
 
     @property
     @override

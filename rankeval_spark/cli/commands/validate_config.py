@@ -61,10 +61,10 @@ def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
 
 def _inputs(config: EvaluationConfig, day: date) -> list[InputSize]:
     from rankeval_spark.config import check_roots  # noqa: PLC0415 - only with a date
-    from rankeval_spark.inputs.arrow.input_sizes import size_of  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.inputs.arrow.input_sizes import sizes_of  # noqa: PLC0415 - pyarrow takes a moment
 
     check_roots(config, day)
-    return [size_of(name, one, day) for name, one in config.inputs if one is not None]
+    return [size for name, one in config.inputs if one is not None for size in sizes_of(name, one, day)]
 
 
 def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> dict[str, Any]:

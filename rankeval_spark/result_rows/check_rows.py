@@ -32,6 +32,9 @@ EXTRA_COLUMNS: Final = "extra_columns"
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
+SAMPLED_CANDIDATES: Final = "sampled_candidates"
+"""The check that lists rank the whole catalogue, made where the config says that they do not."""
+
 ALIKE_VALUES: Final = "alike_values"
 """The check of values of segments that are written in two ways."""
 

@@ -156,7 +156,7 @@ CHECKS: Final = {
     "seen_in_train",
     "train_after_cut",
     *("before_list", "after_window", "consumed_before", "list_times", "open_windows", "events_end"),
-    "extra_columns",
+    *("extra_columns", "sampled_candidates"),
     "volume",
     "absent_models",
     "fewer_users",

@@ -282,7 +282,8 @@ class _Night(RunLife):
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            self.facts += [*column_facts(self.host.inputs), *self.history.volume(self.counts)]
+            self.facts += [*column_facts(self.host.inputs), *candidate_facts(self.plan.config)]
+            self.facts += self.history.volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -406,6 +407,15 @@ def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
         Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
         for one in inputs
     ]
+
+
+def candidate_facts(config: EvaluationConfig) -> list[Fact]:
+    """Say that lists rank a sample of the catalogue, if the config does: readers of the results cannot see it."""
+    n_candidates = config.inputs.recommendations.sampled_candidates
+    if n_candidates is None:
+        return []
+    words = f"lists rank {n_candidates:,} sampled candidates: no value or order of models holds for the whole catalogue"
+    return [Fact(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
 
 
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:

@@ -132,6 +132,8 @@ class Checks(Model):
     alike_values: Threshold = Threshold(warn=0)
     """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
     own. Share of the distinct values of the segments in `slices`."""
+    sampled_candidates: Threshold = Threshold(warn=0)
+    """1 where `inputs.recommendations.sampled_candidates` says that lists rank a sample of the catalogue."""
     extra_columns: Threshold = Threshold()
     """Columns of an input's table that nothing reads. Share of its columns."""
     volume: Volume = Volume(warn=0.5)

@@ -273,6 +273,9 @@ class RecommendationsInput(InputConfig):
     {als: lists/als, popular: lists/popular}. All have the same format and columns."""
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""
+    sampled_candidates: Annotated[Whole, Field(ge=1)] | None = None
+    """Number of candidates that each list ranks, where these are a sample of the catalogue, such as 100 for a relevant
+    item and 99 that were drawn. The check `sampled_candidates` then says that values hold for such lists only."""
     nested: Nested | None = None
     """Columns of the items and scores of a list, where a row of the table is a whole list."""
 

@@ -60,7 +60,7 @@ OPEN_WINDOWS: Final = "open_windows"
 """The check that no list's window was still open when the events were read; made of a night, which has a clock."""
 
 EVENTS_END: Final = "events_end"
-"""The check that the events reach the end of the last list's window; it counts microseconds."""
+"""The check that the events reach the end of the last list's window; it counts seconds."""
 
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
@@ -95,6 +95,9 @@ UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
 
 REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
+_SECOND: Final = 1_000_000
+"""Microseconds of a second."""
 
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""
@@ -166,7 +169,7 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
 
 
 def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
-    """Count the microseconds of the last list's window that lie after the newest interaction.
+    """Count the seconds of the last list's window that lie after the newest interaction.
 
     Parameters
     ----------
@@ -177,15 +180,16 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
     last = max((one for one in ends if one is not None), default=None)
     if last is None:
         return Fact(RECOMMENDATIONS, EVENTS_END, 0, 0)
-    event, window = max((one for one in newest if one is not None), default=last - lengths[0]), lengths[0]
-    missed = min(max(0, last - event), window)
+    event = max((one for one in newest if one is not None), default=last - lengths[0])
+    window = lengths[0] // _SECOND
+    missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
     words = f"the last window ends {_moment(last)}, the newest event is of {_moment(event)}"
     return Fact(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
 
 
 def _moment(micros: int) -> str:
     """Write a moment in UTC, without its fraction of a second."""
-    seconds = datetime.fromtimestamp(micros // 1_000_000, tz=timezone.utc)
+    seconds = datetime.fromtimestamp(micros // _SECOND, tz=timezone.utc)
     return f"{seconds:%Y-%m-%d %H:%M:%S}"
 
 

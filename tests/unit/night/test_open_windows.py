@@ -159,16 +159,21 @@ def test_grace_without_attribution_is_refused(tmp_path: Path) -> None:
         load_config(made.config)
 
 
+SECONDS: Final = WINDOW // 1_000_000
+
+
 @pytest.mark.parametrize(
     ("parts", "count", "total"),
     [
-        ([(10 * HOUR, 10 * HOUR, WINDOW)], 0, WINDOW),
-        ([(10 * HOUR, 12 * HOUR, WINDOW)], 0, WINDOW),
-        ([(10 * HOUR, 10 * HOUR - 1, WINDOW)], 1, WINDOW),
-        ([(10 * HOUR, 9 * HOUR, WINDOW), (9 * HOUR, 9 * HOUR + 5, WINDOW)], HOUR - 5, WINDOW),
-        ([(10 * HOUR, HOUR, WINDOW)], WINDOW, WINDOW),
-        ([(10 * HOUR, None, WINDOW)], WINDOW, WINDOW),
-        ([(None, 5, WINDOW), (10 * HOUR, None, WINDOW)], WINDOW, WINDOW),
+        ([(10 * HOUR, 10 * HOUR, WINDOW)], 0, SECONDS),
+        ([(10 * HOUR, 12 * HOUR, WINDOW)], 0, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1, WINDOW)], 1, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1_000_000, WINDOW)], 1, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1_000_001, WINDOW)], 2, SECONDS),
+        ([(10 * HOUR, 9 * HOUR, WINDOW), (9 * HOUR, 9 * HOUR + 5_000_000, WINDOW)], 3600 - 5, SECONDS),
+        ([(10 * HOUR, HOUR, WINDOW)], SECONDS, SECONDS),
+        ([(10 * HOUR, None, WINDOW)], SECONDS, SECONDS),
+        ([(None, 5, WINDOW), (10 * HOUR, None, WINDOW)], SECONDS, SECONDS),
         ([(None, None, WINDOW)], 0, 0),
         ([], 0, 0),
     ],
@@ -184,4 +189,4 @@ def test_events_end_is_the_part_of_the_last_window_after_the_newest_event(
 def test_events_end_names_both_moments() -> None:
     fact = events_end([(1_770_000_000_000_000, 1_769_999_000_000_000, 2_000_000_000)])
     expected = "the last window ends 2026-02-02 02:40:00, the newest event is of 2026-02-02 02:23:20"
-    assert fact == Fact("recommendations", "events_end", 1_000_000_000, 2_000_000_000, [expected])
+    assert fact == Fact("recommendations", "events_end", 1000, 2000, [expected])

@@ -209,6 +209,13 @@ class ChecksFailedError(FaultsError):
     title = "a check failed, nothing was published"
 
 
+class OpenWindowsError(ChecksFailedError):
+    """The attribution window of a list is not over, so that events of it are still to come; nothing was published."""
+
+    exit_code = 4
+    title = "the events are not complete yet, nothing was published"
+
+
 class RefusedCallError(ChecksFailedError):
     """A call of ``evaluate`` met what a policy or an input does not allow, or ids of two types."""
 

@@ -11,6 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
@@ -192,4 +193,10 @@ def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     baseline = request.comparisons.baseline if request.comparisons else None
     if request.policies.seen_in_train == "drop":  # what was in the log is counted there; of the lists they are gone
         scored = scored.drop(C.SEEN)
-    return input_checks.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST), baseline=baseline)
+    return input_checks.to_list_facts(
+        scored,
+        k=max(cutoffs, default=C.WHOLE_LIST),
+        baseline=baseline,
+        window=request.policies.window,
+        events_until=None if request.events_until is None else micros_of(request.events_until),
+    )

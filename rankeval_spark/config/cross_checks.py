@@ -88,17 +88,29 @@ def _catalogue_faults(measures: MeasureSet, inputs: Inputs) -> list[Fault]:
 
 
 def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
-    """Find policies that drop items by an input that is missing; called at ``policies``."""
+    """Find policies that need an input that is missing, and settings of inputs that need a policy; at ``policies``."""
     if "inputs" not in keys:
         return []
+    return [*_dropping_faults(policies, keys["inputs"]), *_grace_faults(policies, keys["inputs"])]
+
+
+def _grace_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
+    grace = inputs.held_out.late_data_grace
+    if grace is None or policies.is_attributed:
+        return []
+    found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
+    return [Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix)]
+
+
+def _dropping_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
     return [
         Fault(
             f".{name}",
-            f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in inputs)}",
+            f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in names)}",
             "the input that says which items to drop",
-            f"add inputs.{inputs[0]}, or set {name} to keep",
+            f"add inputs.{names[0]}, or set {name} to keep",
         )
-        for name, inputs in lacking_inputs(policies, _given(keys["inputs"])).items()
+        for name, names in lacking_inputs(policies, _given(inputs)).items()
     ]
 
 

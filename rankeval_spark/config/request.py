@@ -13,7 +13,7 @@ from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, datetime
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
     from rankeval_spark.config.sections.bands import Band
@@ -53,6 +53,8 @@ class Request:
         It costs a join.
     max_rows_per_user : int
         Largest number of rows of one user in all inputs together.
+    events_until : datetime or None
+        Moment up to which all events are there, with attribution by time; None where nobody knows.
     """
 
     measures: MeasureSet
@@ -67,6 +69,7 @@ class Request:
     bands: Mapping[str, Band] = field(default_factory=dict)
     counts_seen: bool = False
     max_rows_per_user: int = MAX_ROWS_PER_USER
+    events_until: datetime | None = None
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ EXTRA_COLUMNS: Final = "extra_columns"
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
+SAMPLED_CANDIDATES: Final = "sampled_candidates"
+"""The check that lists rank the whole catalogue, made where the config says that they do not."""
+
 ALIKE_VALUES: Final = "alike_values"
 """The check of values of segments that are written in two ways."""
 
@@ -51,6 +55,12 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
     "list_times": ("n_times", "n_lists"),
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
+
+OPEN_WINDOWS: Final = "open_windows"
+"""The check that no list's window was still open when the events were read; made of a night, which has a clock."""
+
+EVENTS_END: Final = "events_end"
+"""The check that the events reach the end of the last list's window; it counts seconds."""
 
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
@@ -76,12 +86,18 @@ FEWER_USERS: Final = "fewer_users"
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
 
+NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
+"""Checks that another run of the same night need not have: they also depend on the time at which it runs."""
+
 ZERO_RANKS: Final = "zero_ranks"
 UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
 """Checks of rows that are left out of the evaluation; a row fails one of them at most."""
 
 REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
+_SECOND: Final = 1_000_000
+"""Microseconds of a second."""
 
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""
@@ -152,8 +168,33 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
     return Fact(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
 
 
+def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
+    """Count the seconds of the last list's window that lie after the newest interaction.
+
+    Parameters
+    ----------
+    parts : iterable of tuple
+        End of the last window of each model, newest interaction, both in microseconds, and length of a window.
+    """
+    ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
+    last = max((one for one in ends if one is not None), default=None)
+    if last is None:
+        return Fact(RECOMMENDATIONS, EVENTS_END, 0, 0)
+    event = max((one for one in newest if one is not None), default=last - lengths[0])
+    window = lengths[0] // _SECOND
+    missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
+    words = f"the last window ends {_moment(last)}, the newest event is of {_moment(event)}"
+    return Fact(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
+
+
+def _moment(micros: int) -> str:
+    """Write a moment in UTC, without its fraction of a second."""
+    seconds = datetime.fromtimestamp(micros // _SECOND, tz=timezone.utc)
+    return f"{seconds:%Y-%m-%d %H:%M:%S}"
+
+
 _OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {
-    one.__name__: one for one in (alike_values, vector_lengths, missing_users)
+    one.__name__: one for one in (alike_values, vector_lengths, missing_users, events_end)
 }
 
 

@@ -20,7 +20,7 @@ LAYERS: Final = (
     {"evaluation", "inputs"},
     {"refusals"},
     {"engine"},
-    {"result_rows"},
+    {"result_rows", "inputs.trec_files"},
     {"inputs.arrow", "spark.spark_types"},
     {"in_process", "spark.rows"},
     {"spark.facts"},
@@ -37,7 +37,8 @@ LAYERS: Final = (
 """From the bottom to the top; parts of one layer do not see each other, the words at the bottom excepted.
 
 A part is a folder or module below the package. A module belongs to the part with the longest name that it begins with:
-``inputs`` has what both hosts know of inputs, ``inputs.arrow`` and ``inputs.spark`` read them; of ``spark`` itself
+``inputs`` has what both hosts know of inputs, ``inputs.trec_files`` reads the files of TREC, ``inputs.arrow`` and
+``inputs.spark`` read all of them; of ``spark`` itself
 there is only its version.
 """
 

@@ -155,8 +155,8 @@ CHECKS: Final = {
     "unknown_rows",
     "seen_in_train",
     "train_after_cut",
-    *("before_list", "after_window", "consumed_before", "list_times"),
-    "extra_columns",
+    *("before_list", "after_window", "consumed_before", "list_times", "open_windows", "events_end"),
+    *("extra_columns", "sampled_candidates"),
     "volume",
     "absent_models",
     "fewer_users",
@@ -243,6 +243,7 @@ TABLES: Final = {
 EXIT_CODES: Final = {
     "ConfigError": 2,
     "ChecksFailedError": 3,
+    "OpenWindowsError": 4,
     "RefusedCallError": 3,
     "InputError": 4,
     "ResultsBusyError": 5,

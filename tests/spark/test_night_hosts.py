@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.support import nights
@@ -21,6 +22,8 @@ from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+from tests.support.united_logs import with_paths, with_trec
+from tests.support.young_impressions import impressions
 
 if TYPE_CHECKING:
     from datetime import date
@@ -287,8 +290,70 @@ def test_nights_that_attribute_by_time(spark: SparkSession, tmp_path: Path, *, h
     on_both(spark, workspace)
     counted = {row["check"]: row["count"] for row in rows_of(workspace, "here", "checks")}
     assert min(counted[name] for name in ("before_list", "after_window", "consumed_before")) > 0
+    assert counted["open_windows"] == 0
     (run,) = published(workspace, "here")
     assert dict(run["policies"])["attribution_window"] == "2h"
+
+
+def test_nights_whose_windows_are_open_are_refused_or_partial(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = impressions(tmp_path, dt.timedelta(hours=1), dt.timedelta(hours=3), dt.timedelta(hours=5))
+    for session, config in zip((spark, on_demand(no_session)), roots(workspace), strict=True):
+        with pytest.raises(OpenWindowsError, match=r"found 1 lists \(33.33%\)"):
+            run_night(session, config, FIRST)
+    ((there, here),) = on_both(spark, workspace, "checks.open_windows={warn: 0}")
+    assert there.warnings == here.warnings
+    counted = {row["check"]: (row["count"], row["verdict"]) for row in rows_of(workspace, "here", "checks")}
+    assert counted["open_windows"] == (1, "warn")
+    # The newest event is a minute after the last list, and windows are of two hours.
+    assert counted["events_end"] == (119 * 60, "warn")
+
+
+def test_nights_of_trec_files(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = with_trec(nights.workspace(tmp_path), has_one_file=False)
+    on_both(spark, workspace)
+    (run,) = published(workspace, "here")
+    columns = "model_id string, user_id string, item_id string, score double, rank bigint"
+    assert dict(run["input_columns"])["recommendations"] == columns
+
+
+def test_lines_that_are_none_of_trec_are_counted_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = with_trec(nights.workspace(tmp_path, results__quarantine=True))
+    file = workspace.folder / "inputs" / "runs" / "all.txt"
+    wrong = ["ann Q0 e 1 als", "ann Q0 f 1 much als", "ann"]
+    file.write_text(file.read_text() + "".join(f"{line}\n" for line in wrong))
+    qrels = workspace.folder / "inputs" / "qrels.txt"
+    qrels.write_text(qrels.read_text() + "ann 0 f 1.5\n")
+    run_night(on_demand(lambda: spark), load_config(workspace.config), FIRST)
+    found = {(row["input"], row["check"]): row["count"] for row in rows_of(workspace, "results", "checks")}
+    assert found["recommendations", "null_keys"] == 3
+    assert found["held_out", "null_keys"] == 1
+    (kept,) = (workspace.folder / "results" / "_quarantine").iterdir()
+    refused = {row["row"] for row in deltalake.DeltaTable(str(kept)).to_pyarrow_table().to_pylist()}
+    assert refused == {*wrong, "ann 0 f 1.5"}
+
+
+@pytest.mark.parametrize("format_", ["delta", "parquet", "trec"])
+def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_path: Path, format_: str) -> None:
+    workspace = with_paths(nights.workspace(tmp_path), format_)
+    ((there, here),) = on_both(spark, workspace)
+    assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
+
+
+def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    workspace = with_paths(nights.workspace(tmp_path), "csv")
+    for model in ("als", "pop"):
+        own = [row for row in nights.recommendations() if row["model_id"] == model]
+        workspace.write(f"{model}_named", [{**row, "model_id": "run"} for row in own], "csv")
+    workspace.change(inputs__recommendations__paths={"als": "inputs/als", "pop": "inputs/pop_named"})
+    run_night(spark, load_config(workspace.config), FIRST)
+    assert {row["model_id"] for row in rows_of(workspace, "results", "metrics")} == {"als", "pop"}
+    extra = [{**row, "slot": "top"} for row in nights.recommendations()]
+    workspace.write("other", extra, "csv")
+    workspace.change(inputs__recommendations__paths={"als": "inputs/als", "pop": "inputs/other"})
+    with pytest.raises(InputError, match=r"recommendations.paths.pop: found columns .*slot string.*those of als"):
+        run_night(spark, load_config(workspace.config), FIRST)
 
 
 def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:

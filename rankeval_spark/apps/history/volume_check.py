@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 3
 """Models that a check names."""
 
-_NOT_ROWS: Final = ("version", "timestamp", "ranks_from")
+_NOT_ROWS: Final = ("version", "timestamp", "ranks_from", "late_data_grace", "sampled_candidates")
 """Keys of an input that do not say which table, and which of its rows, are read."""
 
 

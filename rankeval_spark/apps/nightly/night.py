@@ -24,8 +24,17 @@ from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, FIX
-from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    Fault,
+    InputError,
+    OpenWindowsError,
+    interruption,
+    nearest,
+    visible,
+)
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
@@ -273,7 +282,8 @@ class _Night(RunLife):
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            self.facts += [*column_facts(self.host.inputs), *self.history.volume(self.counts)]
+            self.facts += [*column_facts(self.host.inputs), *candidate_facts(self.plan.config)]
+            self.facts += self.history.volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -319,8 +329,11 @@ class _Night(RunLife):
         failed = self._of_verdict("error")
         if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.plan.config.results.quarantine else ""
-            of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
-            raise ChecksFailedError(*unusable_inputs, *of_checks)
+            of_checks = (
+                self._without_lists(row) or self._open_windows(row) or _check_fault(row, kept) for row in failed
+            )
+            is_early = not unusable_inputs and {row["check"] for row in failed} == {check_rows.OPEN_WINDOWS}
+            raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *of_checks)
 
     def _of_verdict(self, verdict: str) -> list[CheckRow]:
         """Take the rows of the checks with a verdict."""
@@ -355,6 +368,14 @@ class _Night(RunLife):
         fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
         return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
 
+    def _open_windows(self, row: CheckRow) -> Fault | None:
+        """Say that the night was run before all of its events could be there, and when they are."""
+        if row["check"] != check_rows.OPEN_WINDOWS:
+            return None
+        ends = "".join(key for fact in self.facts if fact.check == check_rows.EVENTS_END for key in fact.sample_keys)
+        found = f"{row['count']:,} lists ({row['share']:.2%}) whose attribution window was not over; {ends}"
+        return Fault(f"{row['input']}, {row['check']}", found, OVER, OPEN_FIX)
+
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
@@ -386,6 +407,15 @@ def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
         Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
         for one in inputs
     ]
+
+
+def candidate_facts(config: EvaluationConfig) -> list[Fact]:
+    """Say that lists rank a sample of the catalogue, if the config does: readers of the results cannot see it."""
+    n_candidates = config.inputs.recommendations.sampled_candidates
+    if n_candidates is None:
+        return []
+    words = f"lists rank {n_candidates:,} sampled candidates: no value or order of models holds for the whole catalogue"
+    return [Fact(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
 
 
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:

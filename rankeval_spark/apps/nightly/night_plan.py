@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ class NightPlan:
         """
         check_roots(config, evaluation_date)
         least_cost(config).require_at_most(config.results.most_rows)
-        request = request_of(config, evaluation_date)
+        request = _with_clock(request_of(config, evaluation_date), config, evaluation_date)
         return cls(config, request, evaluation_date, sample_share, config.public_json(), config.config_hash)
 
     @property
@@ -76,6 +76,14 @@ class NightPlan:
             sample_share=self.sample_share,
             measures=measure_facts(self.request.measures, self.request.policies),
         )
+
+
+def _with_clock(request: Request, config: EvaluationConfig, evaluation_date: date) -> Request:
+    """Add the moment up to which events are complete, where it matters."""
+    if not request.policies.is_attributed:
+        return request
+    until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(timezone.utc))
+    return replace(request, events_until=until)
 
 
 def new_run_id() -> str:

@@ -133,9 +133,10 @@ def pinned(recorded: Event) -> EvaluationConfig:
 
 def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, object]:
     # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not recorded.
-    place = {} if given.get("table") else {"path": fact["location"]}
+    key, place = ("paths", json.loads(fact["location"])) if given.get("paths") else ("path", fact["location"])
+    found = {} if given.get("table") else {key: place}
     version = {} if fact["version"] is None else {"version": fact["version"], "timestamp": None}
-    return {**place, **version}
+    return {**found, **version}
 
 
 def _plan(night: PastNight) -> NightPlan:

@@ -88,7 +88,7 @@ def left_out(run: RecordedRun) -> tuple[str, ...]:
         return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before",)
     rules = ", ".join(map(str, _previous_rules(run.night)))
     of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
-    of_checks = f"the checks {', '.join(check_rows.OF_NIGHTS)}, which look at the nights before"
+    of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
     return (of_checks, *of_gates)
 
 
@@ -137,7 +137,7 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     staged = rehearsal.staged(schema.name)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
-        pair = [frame.where(~F.col("check").isin(*check_rows.OF_NIGHTS)) for frame in pair]
+        pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)

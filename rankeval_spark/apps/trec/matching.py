@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rankeval_spark.apps.trec.files import Qrels, TrecRun
+    from rankeval_spark.inputs.trec_files import Qrels, TrecRun
 
 
 @dataclass(frozen=True)

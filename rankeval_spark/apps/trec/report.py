@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rankeval_spark.apps.trec.files import TrecRun, read_qrels, read_run
 from rankeval_spark.apps.trec.matching import Matched, match, refuse_repeated_documents
 from rankeval_spark.apps.trec.trec_names import OLD, Count, Line, TopicCounts, Version, requested_lines
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.inputs.trec_files import TrecRun, read_qrels, read_run
 from rankeval_spark.measures import Measure, MeasureSet
 
 if TYPE_CHECKING:

@@ -116,9 +116,9 @@ def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSessi
 
 def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:
     inputs = [one for _, one in config.inputs if one]
-    if any(one.path is None for one in inputs):  # tables of a catalog
+    if any(one.table is not None for one in inputs):  # of a catalog
         return False
-    return are_small({one.location(day) for one in inputs for day in dates})
+    return are_small({location for one in inputs for day in dates for location in one.locations(day).values()})
 
 
 def run_one(

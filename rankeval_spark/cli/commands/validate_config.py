@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display.terminal import console, is_quiet, say_done, write_out
 from rankeval_spark.config import EvaluationConfig, least_cost
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
+from rankeval_spark.errors import Fault, InputError, OpenWindowsError
 
 if TYPE_CHECKING:
     from datetime import date
@@ -26,16 +28,21 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
     facts = _facts(path, config)
     inputs: Sequence[InputSize] = ()
     faults: Sequence[Fault] = ()
+    windows: dict[str, Any] | None = None
     for date_ in days:  # one or none
         inputs = _inputs(config, date_)
         faults = _input_faults(config, date_, inputs)
         facts |= _night(config, date_, inputs)
+        windows = None if faults else _windows(config, date_)
+        facts |= {"windows": windows}
     if is_json:
         write_out(json.dumps(facts, indent=2) + "\n")
     elif not is_quiet():
         _show(facts, str(least_cost(config)), inputs, has_faults=bool(faults))
     if faults:
         raise InputError(*faults)
+    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
+        raise OpenWindowsError(_open_fault(windows))
 
 
 def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
@@ -54,10 +61,10 @@ def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
 
 def _inputs(config: EvaluationConfig, day: date) -> list[InputSize]:
     from rankeval_spark.config import check_roots  # noqa: PLC0415 - only with a date
-    from rankeval_spark.inputs.arrow.input_sizes import size_of  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.inputs.arrow.input_sizes import sizes_of  # noqa: PLC0415 - pyarrow takes a moment
 
     check_roots(config, day)
-    return [size_of(name, one, day) for name, one in config.inputs if one is not None]
+    return [size for name, one in config.inputs if one is not None for size in sizes_of(name, one, day)]
 
 
 def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> dict[str, Any]:
@@ -84,6 +91,34 @@ def _input_faults(config: EvaluationConfig, day: date, inputs: Sequence[InputSiz
     return [*missing, *column_faults(config, day)]
 
 
+def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
+    """Say when the attribution window of the last list is over; None without one, or where only Spark reads the log."""
+    from rankeval_spark.inputs.arrow.file_inputs import last_shown  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.inputs.arrow.files import ForSparkError  # noqa: PLC0415 - as above
+
+    if not config.policies.is_attributed:
+        return None
+    try:
+        shown = last_shown(config, day)
+    except ForSparkError:
+        return None
+    if shown is None:
+        return None
+    until = config.inputs.held_out.complete_until(day, datetime.now(timezone.utc))
+    end = shown + timedelta(microseconds=config.policies.window)
+    return {
+        "last_shown_at": shown.isoformat(),
+        "last_window_ends_at": end.isoformat(),
+        "events_until": until.isoformat(),
+        "is_open": end > until,
+    }
+
+
+def _open_fault(windows: Mapping[str, Any]) -> Fault:
+    found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
+    return Fault("inputs.recommendations", found, f"an end before {windows['events_until']}: {OVER}", OPEN_FIX)
+
+
 def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, has_faults: bool) -> None:
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
     verdict = "" if has_faults else "valid; "
@@ -96,6 +131,9 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, h
         remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
         if remark and not one.is_missing:
             say_done(f"inputs.{one.name}: {remark}")
+    if facts["windows"]:
+        is_over = "is not over yet" if facts["windows"]["is_open"] else "is over"
+        say_done(f"the window of the last list ends {facts['windows']['last_window_ends_at']} and {is_over}")
     if not has_faults:
         why = facts["why_spark"]
         say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")

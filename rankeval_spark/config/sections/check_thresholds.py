@@ -15,6 +15,12 @@ LEAST_COUNTED: Final = 3
 """Earlier nights that the check `volume` needs."""
 
 
+OVER: Final = "a window that is over, for as long as late_data_grace says, when the events are read"
+"""What is expected of every list by the check `open_windows`."""
+
+OPEN_FIX: Final = "run the date again later, or publish what is there with --set 'checks.open_windows={warn: 0}'"
+
+
 class Threshold(Model):
     """Shares above which a check warns or fails; a threshold that is left out (or null) never applies."""
 
@@ -106,7 +112,7 @@ class Checks(Model):
     `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
     before_list: Threshold = Threshold()
     """Interactions no later than the list was shown: no judgements of it. Share of the interactions of its user, over
-    all lists. This check and the next three are made where `policies.attribution` is set."""
+    all lists. This check and the next five are made where `policies.attribution` is set."""
     after_window: Threshold = Threshold()
     """Interactions later than the attribution window of a list: no judgements of it. Share as in `before_list`."""
     consumed_before: Threshold = Threshold()
@@ -115,11 +121,19 @@ class Checks(Model):
     list_times: Threshold = Threshold(warn=0)
     """Lists whose rows were shown at several times; the earliest counts. Share of the lists. Where a time is a list of
     its own, name that column as the list: `columns: {list_id: recommended_at}`."""
+    open_windows: Threshold = Threshold(error=0)
+    """Lists whose attribution window, with `inputs.held_out.late_data_grace`, was not over when a night was computed.
+    Share of the lists with a time. Such a night fails with exit code 4; `{warn: 0}` publishes what is there."""
+    events_end: Threshold = Threshold(warn=0.5)
+    """Part of the window of the last list that lies after the newest interaction of all users with a list. Share of the
+    window: a large one means that not all events of the window are read."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
     alike_values: Threshold = Threshold(warn=0)
     """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
     own. Share of the distinct values of the segments in `slices`."""
+    sampled_candidates: Threshold = Threshold(warn=0)
+    """1 where `inputs.recommendations.sampled_candidates` says that lists rank a sample of the catalogue."""
     extra_columns: Threshold = Threshold()
     """Columns of an input's table that nothing reads. Share of its columns."""
     volume: Volume = Volume(warn=0.5)

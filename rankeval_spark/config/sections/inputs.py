@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
@@ -23,17 +24,20 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
+from rankeval_spark.config.sections.durations import Grace, microseconds
+from rankeval_spark.config.sections.inference import ModelName
 from rankeval_spark.config.sections.input_shapes import ColumnName, Gains, Nested, column_and_field
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
-Format = Literal["delta", "parquet", "orc", "csv", "json", "table"]
+Format = Literal["delta", "parquet", "orc", "csv", "json", "trec", "table"]
 IN_CATALOG: Final = ("delta", "parquet", "table")
 """Formats of a table that is named."""
 
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
+PathsOfModels = Mapping[ModelName, PathText]
 Scalar = str | int | float | bool
 
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -129,9 +133,11 @@ class InputConfig(ModelWithPaths):
     canonical_columns: ClassVar[tuple[str, ...]] = ()
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
     allows_other_columns: ClassVar[bool] = False
+    trec_form: ClassVar[Literal["run", "qrels"] | None] = None
 
     format: Format
-    """Format of the files or the table. `table` is a table or view of the catalog in any format that Spark reads."""
+    """Format of the files or the table. `table` is a table or view of the catalog in any format that Spark reads. Of
+    trec, the recommendations are a run, and held_out the judgements (qrels)."""
     path: PathText | None = None
     """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
@@ -179,6 +185,8 @@ class InputConfig(ModelWithPaths):
         return self
 
     def _place_faults(self) -> list[Fault]:
+        if self.format == "trec" and self.trec_form is None:
+            return [Fault(".format", "format trec", "another format", "only a run and its judgements are TREC files")]
         if (self.path is None) == (self.table is None):
             found = "neither path nor table" if self.path is None else "both path and table"
             return [Fault("", found, "one of them", "give the path of the files, or the name of a catalog table")]
@@ -220,6 +228,14 @@ class InputConfig(ModelWithPaths):
         del columns
         return [self.renames.get(name, name) for name in names]
 
+    def of_models(self) -> Mapping[str, InputConfig]:
+        """Return where the rows of each model are, where they are in several places; empty where they are in one."""
+        return {}
+
+    def locations(self, date: dt.date) -> Mapping[str, str]:
+        """Return the absolute paths that are read for an evaluation date, by their keys; none of a catalog."""
+        return {} if self.path is None else {"path": self.location(date)}
+
     def location(self, date: dt.date) -> str:
         """Return the absolute path, or the name of the table, for an evaluation date."""
         if self.table is not None:
@@ -250,11 +266,51 @@ class RecommendationsInput(InputConfig):
     """The recommendation log: one row per recommended item, with score, rank or both, or one row per list."""
 
     canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT)
+    trec_form = "run"
 
+    paths: PathsOfModels | None = None
+    """Instead of path, where the rows of each model are in a place of their own: paths by model, such as
+    {als: lists/als, popular: lists/popular}. All have the same format and columns."""
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""
+    sampled_candidates: Annotated[Whole, Field(ge=1)] | None = None
+    """Number of candidates that each list ranks, where these are a sample of the catalogue, such as 100 for a relevant
+    item and 99 that were drawn. The check `sampled_candidates` then says that values hold for such lists only."""
     nested: Nested | None = None
     """Columns of the items and scores of a list, where a row of the table is a whole list."""
+
+    @override
+    def _place_faults(self) -> list[Fault]:
+        given = [name for name in ("path", "table", "version") if getattr(self, name) is not None]
+        given += [f"columns.{C.MODEL_ID}"] if C.MODEL_ID in self.columns else []
+        if self.paths == {}:
+            return [Fault(".paths", "no path", "a path of each model")]
+        if self.paths and given:
+            fix = "the keys of paths name the models, and each place is read as it is: remove the other keys"
+            return [Fault("", f"both paths and {', '.join(given)}", "one of them", fix)]
+        if self.paths and self.format == "table":
+            fix = "make a view that unites them, with the name of each model as a constant"
+            return [Fault(".paths", "paths with format table", "the name of a table or view", fix)]
+        return [] if self.paths else super()._place_faults()
+
+    @override
+    def of_models(self) -> Mapping[str, InputConfig]:
+        return {
+            model: self.model_copy(update={"path": path, "paths": None}) for model, path in (self.paths or {}).items()
+        }
+
+    @override
+    def locations(self, date: dt.date) -> Mapping[str, str]:
+        if not self.paths:
+            return super().locations(date)
+        return {f"paths.{model}": one.location(date) for model, one in self.of_models().items()}
+
+    @override
+    def location(self, date: dt.date) -> str:
+        """Return the absolute path, or the name of the table; of several paths a JSON object, by model."""
+        if not self.paths:
+            return super().location(date)
+        return json.dumps({model: one.location(date) for model, one in self.of_models().items()}, ensure_ascii=False)
 
     @model_validator(mode="after")
     def _one_form(self) -> RecommendationsInput:
@@ -286,9 +342,13 @@ class HeldOutInput(InputConfig):
     """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY)
+    trec_form = "qrels"
 
     gains: Gains | None = None
     """How events, ratings or seconds become gains, instead of a column with gains."""
+    late_data_grace: Grace | None = None
+    """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
+    long after the window of its last list: see the check `open_windows`."""
 
     @model_validator(mode="after")
     def _one_source_of_gains(self) -> HeldOutInput:
@@ -296,6 +356,18 @@ class HeldOutInput(InputConfig):
             found = "both gains and columns.gain"
             raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
         return self
+
+    def complete_until(self, date: dt.date, now: dt.datetime) -> dt.datetime:
+        """Return the moment up to which all events are there: the grace before now, or before the version that is read.
+
+        Parameters
+        ----------
+        now : datetime
+            When the table is read; a Delta table can be read as it was at an earlier time.
+        """
+        moment = self.moment(date)
+        grace = dt.timedelta(microseconds=microseconds(self.late_data_grace or "0s"))
+        return (now if moment is None else min(now, moment)) - grace
 
     @property
     @override

@@ -124,6 +124,11 @@ def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[st
     ConfigError
         Every path outside.
     """
-    named = {f"inputs.{name}.path": one.location(date) for name, one in config.inputs if one and one.path is not None}
+    named = {
+        f"inputs.{name}.{key}": location
+        for name, one in config.inputs
+        if one
+        for key, location in one.locations(date).items()
+    }
     named["results.root"] = config.results.location
     require_allowed(*named.items(), environment=environment)

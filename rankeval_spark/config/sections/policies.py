@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, StringConstraints, model_validator
 
-from rankeval_spark.config.sections.base import Flag, Model, fault_error, refuse_faults
+from rankeval_spark.config.sections.base import Flag, Model, refuse_faults
+from rankeval_spark.config.sections.durations import duration, microseconds
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -27,42 +28,9 @@ Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
 ConsumedBefore = Literal["keep", "drop"]
 
-_MICROSECONDS: Final[Mapping[str, int]] = {
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
-"""Microseconds of the units of a window."""
-
-_LONGEST_DAYS: Final = 36_500
-
-
-def microseconds(window: str) -> int:
-    """Return a window such as ``7d`` in microseconds; raise ValueError for other text.
-
-    Examples
-    --------
-    >>> microseconds("36h")
-    129600000000
-    """
-    number, unit = window[:-1], window[-1:]
-    if unit not in _MICROSECONDS or not (number.isascii() and number.isdigit()):
-        raise ValueError(window)
-    return int(number) * _MICROSECONDS[unit]
-
 
 def _window(text: str) -> str:
-    if text == "none":
-        return text
-    try:
-        length = microseconds(text)
-    except ValueError:
-        length = 0
-    if not 0 < length <= _LONGEST_DAYS * _MICROSECONDS["d"]:
-        expected = f"a whole number above 0 and one of the units s, m, h, d, such as 7d; {_LONGEST_DAYS}d at most"
-        raise fault_error(Fault("", repr(text), expected))
-    return text
+    return text if text == "none" else duration(text, least=1)
 
 
 Window = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(_window)]

@@ -7,6 +7,7 @@ microseconds; both ends are exact: ``shown < interacted <= shown + window``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,13 +25,29 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-TIMING_FIELDS: Final = ("n_interactions", "n_before", "n_after", "n_items", "n_consumed", "n_lists", "n_times")
+TIMING_FIELDS: Final = (
+    *("n_interactions", "n_before", "n_after", "n_items", "n_consumed", "n_lists", "n_times"),
+    *("until", "newest"),
+)
 """Counts of a list: interactions of its user; those no later than the list; those after its window; its rows; those of
-items that the user had interacted with; 1; and 1 if its rows have several times, else 0."""
+items that the user had interacted with; 1; and 1 if its rows have several times, else 0. Then two moments in
+microseconds: the end of its window, NULL without a time, and the newest interaction of its user, NULL without one."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max
 """Time of a list without a row that has one."""
+
+
+def micros_of(moment: datetime) -> int:
+    """Return a moment in microseconds, as times are compared here.
+
+    Examples
+    --------
+    >>> micros_of(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=timezone.utc))
+    1000005
+    """
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,7 @@ class Attributed:
     is_judged, is_consumed : bool, shape (n_log_rows,)
         Whether the user interacts with the item of the row at any time, and no later than its list was shown.
     timing : pa.StructArray, length n_lists
-        Counts, see :data:`TIMING_FIELDS`.
+        What the times say, see :data:`TIMING_FIELDS`.
     """
 
     held_out: CodedRows
@@ -250,13 +267,16 @@ def _consumed(lists: _Lists, events: _Events, pair_of_row: IntVector) -> BoolVec
 
 
 def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: AttributionRules) -> pa.StructArray:
-    """Count what the times of each list say; NULL for lists without a row."""
+    """Say what the times of each list are, see :data:`TIMING_FIELDS`; NULL for lists without a row."""
     user, n_lists = lists.keys.user, lists.keys.n_lists
     in_time = _InTime(events.user, events.time, np.zeros(len(events.row), dtype=np.int64))
     start = in_time.n_earlier(user, np.full(n_lists, _NO_TIME))
     end = in_time.n_earlier(user, np.full(n_lists, _NEVER))
-    shown = np.where(lists.shown == _NEVER, _NO_TIME, lists.shown)
-    until = np.where(lists.shown == _NEVER, _NEVER, lists.shown + rules.window)
+    has_time = lists.shown != _NEVER
+    shown = np.where(has_time, lists.shown, _NO_TIME)
+    until = np.where(has_time, np.where(has_time, lists.shown, 0) + rules.window, _NEVER)
+    newest = np.full(max(n_lists and user.max() + 1, events.user.max(initial=-1) + 1), _NO_TIME)
+    np.maximum.at(newest, events.user, events.time)
     counts = {
         "n_interactions": end - start,
         "n_before": in_time.n_earlier(user, shown, or_at=True) - start,
@@ -266,5 +286,6 @@ def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: Attribu
         "n_lists": np.ones(n_lists),
         "n_times": lists.has_several_times,
     }
-    arrays = [to_arrow(counts[name].astype(np.int64)) for name in TIMING_FIELDS]
+    arrays = [to_arrow(each.astype(np.int64)) for each in counts.values()]
+    arrays += [to_arrow(until, is_null=~has_time), to_arrow(newest[user], is_null=newest[user] == _NO_TIME)]
     return pa.StructArray.from_arrays(arrays, names=list(TIMING_FIELDS), mask=to_arrow(lists.n_rows == 0))

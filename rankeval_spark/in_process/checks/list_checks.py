@@ -14,6 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.in_process.checks import sample_keys
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, Fact
@@ -44,6 +45,9 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
         yield lists.of_seen()
     if C.TIMING in rows.column_names:
         yield from (lists.of_timing(check, *names) for check, names in check_rows.OF_TIMING.items())
+        if request.events_until is not None:
+            yield lists.of_open_windows(micros_of(request.events_until))
+        yield lists.of_events_end(request.policies.window)
     if request.comparisons is not None and request.comparisons.baseline is not None:
         yield lists.of_baseline(request.comparisons.baseline)
     yield lists.of_missing_users()
@@ -92,6 +96,15 @@ class _Lists:
     def of_timing(self, check: str, count: str, total: str) -> Fact:
         n_found, n_of = (self._field(C.TIMING, name) for name in (count, total))
         return self._fact(check, n_found.sum(), n_of.sum(), n_found > 0)
+
+    def of_open_windows(self, until: int) -> Fact:
+        """Count the lists whose window ends after a moment."""
+        ends = pc.struct_field(self.table[C.TIMING], "until")
+        return self._flagged(check_rows.OPEN_WINDOWS, len(ends) - ends.null_count, to_numpy(ends, null=until) > until)
+
+    def of_events_end(self, window: int) -> Fact:
+        last, newest = (pc.max(pc.struct_field(self.table[C.TIMING], name)).as_py() for name in ("until", "newest"))
+        return check_rows.events_end([(last, newest, window)])
 
     def _field(self, column: str, name: str) -> IntVector:
         return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)

@@ -136,6 +136,21 @@ class FileInput:
             raise ForSparkError(self.location, "columns are missing")
         return self._source(self._empty)
 
+    def newest(self, name: str) -> dt.datetime | None:
+        """Read one column of times, and return the newest; None where there is none.
+
+        Raises
+        ------
+        ForSparkError
+            Spark reads the column.
+        """
+        own = self.config.renames.get(name, name)
+        if own not in self.table.schema.names:
+            return None
+        cells = self._cells(self.schema.field(name), self.table.read([own], self.condition)[own])
+        found: dt.datetime | None = pc.max(cells.values.cast(pa.timestamp("us", "UTC"))).as_py()
+        return found
+
     @property
     def n_rows(self) -> int:
         """Rows that are read at most: items, where a row of the table is a list."""
@@ -241,6 +256,21 @@ def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
                 except InputError as error:
                     faults += error.faults
     return faults
+
+
+def last_shown(config: EvaluationConfig, date: dt.date) -> dt.datetime | None:
+    """Read when the last list of a date was shown; None where none has a time.
+
+    Raises
+    ------
+    ForSparkError
+        Spark reads the log.
+    """
+    name, given = "recommendations", config.inputs.recommendations
+    table = files.open_files(given, date)
+    condition = file_filters.condition(given.filters, table.schema, date)
+    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
+    return FileInput(name, given, table, schema, condition).newest(C.RECOMMENDED_AT)
 
 
 def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) -> None:

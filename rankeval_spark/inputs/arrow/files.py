@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import deltalake
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark import allowed_folders
-from rankeval_spark.errors import ConfigError
+from rankeval_spark import allowed_folders, columns as C
+from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, spark_name
+from rankeval_spark.inputs.arrow.memory_limit import physical_bytes
 
 if TYPE_CHECKING:
     import datetime as dt
 
     from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.inputs.trec_files import TrecForm
 
 MOST_FILES: Final = 1000
 """Parquet files whose footers are read, a second of them."""
+
+MOST_TEXT: Final = 1 / 32
+"""Share of the memory of the machine that files of TREC may come to, whose text takes several times its size here."""
 
 _PATTERN: Final = re.compile(r"[*?{}\[\]\\\x00-\x1f]")
 """What Hadoop takes for a pattern in a path."""
@@ -59,7 +67,7 @@ class FileTable:
     location : str
         Absolute path.
     format : str
-        ``delta`` or ``parquet``.
+        ``delta``, ``parquet`` or ``trec``.
     version : int or None
         Version of a Delta table.
     dataset : ds.Dataset
@@ -94,6 +102,8 @@ class FileTable:
         ForSparkError
             The files are too many, or one of them cannot be read.
         """
+        if isinstance(self.dataset, ds.InMemoryDataset):
+            return int(self.dataset.count_rows(filter=condition))
         files = list(self.dataset.get_fragments(filter=condition))
         if len(files) > MOST_FILES:
             raise ForSparkError(self.location, "very many files")
@@ -119,7 +129,7 @@ def _n_elements(footer: pq.FileMetaData, name: str) -> int:
 
 
 def open_files(config: InputConfig, date: dt.date) -> FileTable:
-    """Open the table of an input for an evaluation date; no row is read.
+    """Open the table of an input for an evaluation date; no row is read, but for the text of TREC.
 
     Raises
     ------
@@ -127,6 +137,8 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         It is in a catalog, elsewhere or of text; or it is not there, or not as plain as such tables mostly are, so that
         Spark says what is wrong with it, or reads it all the same.
     """
+    if models := config.of_models():
+        return _united({model: open_files(one, date) for model, one in models.items()}, config.location(date))
     if config.table is not None:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
@@ -138,6 +150,8 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
             found = _delta(config, location)
         case "parquet":
             found = FileTable(location, "parquet", None, _parquet(location))
+        case "trec" if config.trec_form is not None:
+            found = FileTable(location, "trec", None, _trec(location, config.trec_form))
         case other:
             raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
@@ -170,20 +184,67 @@ def _delta(config: InputConfig, location: str) -> FileTable:
         raise ForSparkError(location, error) from error
 
 
-def _parquet(location: str) -> ds.Dataset:
+def _plain_files(location: str) -> list[Path]:
+    """List the files of a folder, or the one that is named."""
     path = Path(location)
     names = [""] if path.is_file() else [name for name in _names(path) if not name.startswith(("_", "."))]
     files = [path / name for name in names]
     if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
         raise ForSparkError(location, "no file, folders of partitions, or very many files")
     _refuse_outside(*map(str, files))
+    return sorted(files)
+
+
+def _parquet(location: str) -> ds.Dataset:
+    files = _plain_files(location)
     try:
-        schemas = [_schema_of(file) for file in sorted(files)]
+        schemas = [_schema_of(file) for file in files]
         if any(schema != schemas[0] for schema in schemas):
             raise ForSparkError(location, "files of different columns")
-        return ds.dataset([str(file) for file in sorted(files)], schema=schemas[0], format="parquet")
+        return ds.dataset([str(file) for file in files], schema=schemas[0], format="parquet")
     except (OSError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error
+
+
+def _trec(location: str, form: TrecForm) -> ds.Dataset:
+    """Read files of TREC, which are small; lines of another form are left to Spark, which counts them."""
+    files = _plain_files(location)
+    if sum(file.stat().st_size for file in files) > physical_bytes() * MOST_TEXT:
+        raise ForSparkError(location, "very much text")
+    try:
+        return ds.dataset(pa.concat_tables([trec_files.read_table(file, form) for file in files]))
+    except (InputError, pa.ArrowException) as error:
+        raise ForSparkError(location, error) from error
+
+
+def _united(tables: Mapping[str, FileTable], location: str) -> FileTable:
+    """Put the tables of the models below one another, each with its model as a constant."""
+    first = next(iter(tables.values()))
+    if first.format == "trec":
+        models = [_of_model(table.dataset.to_table(), model) for model, table in tables.items()]
+        return FileTable(location, first.format, None, ds.dataset(pa.concat_tables(models)))
+    if any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values()):
+        raise ForSparkError(location, f"a column {C.MODEL_ID}, in place of which the model is a constant")
+    if any(not table.schema.equals(first.schema) for table in tables.values()):
+        raise ForSparkError(location, "tables of different columns")
+    schema = first.schema.append(pa.field(C.MODEL_ID, pa.string()))
+    fragments = [file for model, table in tables.items() for file in _files_of_model(table.dataset, model)]
+    return FileTable(location, first.format, None, ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
+
+
+def _of_model(rows: pa.Table, model: str) -> pa.Table:
+    names = pa.array([model], pa.string()).take(pa.array(np.zeros(rows.num_rows, dtype=np.int64)))
+    return rows.set_column(rows.column_names.index(C.MODEL_ID), C.MODEL_ID, names)
+
+
+def _files_of_model(dataset: ds.Dataset, model: str) -> Iterator[ds.Fragment]:
+    """Give the files of a table, with its model as the value of one partition more."""
+    of_model = pc.field(C.MODEL_ID) == model
+    for file in dataset.get_fragments():
+        known = file.partition_expression
+        # A file without partitions has the expression `true`, which has no columns to fill.
+        whole = of_model if known.equals(pc.scalar(True)) else known & of_model
+        yield file.format.make_fragment(file.path, filesystem=file.filesystem, partition_expression=whole)
 
 
 def _refuse_outside(*paths: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import types as T
+from pyspark.sql import DataFrame, functions as F, types as T
 
-from rankeval_spark import allowed_folders
+from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, missing_input, refuse_special
 
@@ -16,12 +18,13 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrameReader, SparkSession
 
     from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.inputs.trec_files import TrecForm
 
 CORRUPT: Final = "_corrupt_record"
-"""Column with a line of csv or json that could not be split into columns; NULL for all other lines."""
+"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
 _FILES: Final = {"parquet": "Parquet", "orc": "ORC"}
@@ -59,6 +62,9 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
     ConfigError
         If it, or a file that it refers to, is outside the folders that the environment allows.
     """
+    if models := config.of_models():
+        tables = {model: open_table(spark, f"{name}.paths.{model}", one, date) for model, one in models.items()}
+        return united_tables(tables, config.location(date), f"inputs.{name}.paths")
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
         return _opened(spark, name, config, date)
     default = probes.default_file_system(spark)
@@ -69,6 +75,33 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
         *((f"inputs.{name}.path", file) for file in table.frame.inputFiles()), default=default
     )
     return table
+
+
+def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Table:
+    """Put the tables of the models below one another, each with its model as a constant.
+
+    Raises
+    ------
+    InputError
+        Their columns differ.
+    """
+    named = {model: table.frame.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
+    first = next(iter(named))
+    columns = {model: _columns_of(frame) for model, frame in named.items()}
+    faults = [
+        Fault(f"{where}.{model}", f"columns {found}", f"those of {first}: {columns[first]}", "write them alike")
+        for model, found in columns.items()
+        if found != columns[first]
+    ]
+    if faults:
+        raise InputError(*faults)
+    frame = reduce(DataFrame.unionByName, named.values())
+    return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
+
+
+def _columns_of(frame: DataFrame) -> str:
+    fields = sorted(frame.schema.fields, key=lambda field: field.name)
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields if field.name != CORRUPT)
 
 
 def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> None:
@@ -96,6 +129,8 @@ def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) 
             return _open_csv(spark, name, location, config.options)
         case "json":
             return _open_json(spark, name, location, config.options)
+        case "trec":
+            return _open_trec(spark, name, location, config.trec_form)
 
 
 def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
@@ -151,6 +186,42 @@ def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[s
         raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
     distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
     return _open_text(spark.read.format("json").options(**options), name, location, tuple(reversed(distinct.values())))
+
+
+def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> Table:
+    """Open files of TREC; a line of another form is kept in :data:`CORRUPT`, with no column."""
+    with as_input_error(name, location, "files of TREC"):
+        text = spark.read.text(location)
+        line = F.regexp_replace("value", r"^\s+|\s+$", "")
+        fields = F.split(line, r"\s+")
+        columns, is_right = _of_qrels(fields) if form == "qrels" else _of_run(fields)
+        others = [F.col(f"`{column}`") for column in text.columns if column != "value"]  # of folders of partitions
+        kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
+        corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
+        frame = text.where(~line.rlike("^(#|$)")).select(*kept, *others, corrupt)
+        return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
+
+
+def _of_run(fields: Column) -> tuple[dict[str, Column], Column]:
+    """Return the columns of a run, and the condition that a line is one of it."""
+    document, rank, score, name = (F.get(fields, place) for place in range(2, 6))
+    has_rank = rank.rlike(trec_files.RANK)
+    columns = {
+        C.MODEL_ID: name,
+        C.USER_ID: F.get(fields, 0),
+        C.ITEM_ID: document,
+        C.SCORE: score.cast("double"),
+        C.RANK: F.when(has_rank, rank.cast("bigint")),
+    }
+    return columns, (F.size(fields) >= trec_files.FIELDS["run"]) & score.rlike(trec_files.NUMBER)
+
+
+def _of_qrels(fields: Column) -> tuple[dict[str, Column], Column]:
+    """Return the columns of judgements, and the condition that a line is one of them."""
+    grade = F.get(fields, 3)
+    columns = {C.USER_ID: F.get(fields, 0), C.ITEM_ID: F.get(fields, 2), C.GAIN: grade.cast("double")}
+    is_grade = grade.rlike(trec_files.WHOLE_NUMBER)
+    return columns, (F.size(fields) == trec_files.FIELDS["qrels"]) & is_grade
 
 
 def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> Table:

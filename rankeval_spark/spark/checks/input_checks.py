@@ -17,10 +17,12 @@ from rankeval_spark.result_rows.check_rows import (
     ABSENT_BASELINE,
     ALIKE_VALUES,
     DUPLICATES,
+    EVENTS_END,
     HELD_OUT,
     ITEMS,
     MISSING_USERS,
     OF_TIMING,
+    OPEN_WINDOWS,
     RECOMMENDATIONS,
     ROWS,
     SEEN_IN_TRAIN,
@@ -207,7 +209,9 @@ def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
     return usable_recommendations.select(C.ITEM_ID).distinct()
 
 
-def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> DataFrame:
+def to_list_facts(
+    scored: DataFrame, *, k: int, baseline: str | None = None, window: int = 0, events_until: int | None = None
+) -> DataFrame:
     """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
@@ -221,12 +225,16 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         The largest cutoff; 0 where there is none, and then no list is short.
     baseline : str, optional
         Model that others are compared with.
+    window : int
+        Length of an attribution window in microseconds; read where the rows have the column :data:`columns.TIMING`.
+    events_until : int, optional
+        Moment up to which all events are there, in microseconds; without it no window is looked at.
     """
     lists = scored.where(F.col(C.K) == k)
     is_short = has_list() & (F.col(N_LISTED) - F.col(C.N_DUPLICATES) < k)  # items, where a list keeps empty ranks
     has_ties = has_judgements() & F.col(C.HAS_TIES)
     is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
-    n_lists = F.count_if(has_list())
+    n_lists, has_timing = F.count_if(has_list()), C.TIMING in lists.columns
     checks = {
         DUPLICATES: _CheckColumns(F.sum(C.N_DUPLICATES), F.sum(N_LISTED), F.col(C.N_DUPLICATES) > 0),
         "short_lists": _CheckColumns(F.count_if(is_short), n_lists, is_short),
@@ -234,7 +242,8 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
         **{check: _rank_check(lists, name) for check, name in _RANK_CHECKS.items()},
         **({SEEN_IN_TRAIN: _field_check(C.SEEN, "n_seen", "n_items")} if C.SEEN in lists.columns else {}),
-        **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if C.TIMING in lists.columns},
+        **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if has_timing},
+        **({OPEN_WINDOWS: _open_windows(events_until)} if has_timing and events_until is not None else {}),
     }
     user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
     # All of it of each model first: of two aggregates of the lists, each would have them computed.
@@ -243,11 +252,24 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         F.count_if(is_missing).alias("n_missing"),
         F.count_if(has_judgements()).alias("n_judged"),
         *(_count_per_model(check, columns, user) for check, columns in checks.items()),
+        *(_ends_per_model(window) if has_timing else []),
     )
     facts = per_model.agg(
-        *map(_sum_over_models, checks), *([] if baseline is None else [_baseline_fact(baseline)]), _missing_users()
+        *map(_sum_over_models, checks),
+        *([_parts(_ENDS, RECOMMENDATIONS, EVENTS_END)] if has_timing else []),
+        *([] if baseline is None else [_baseline_fact(baseline)]),
+        _missing_users(),
     )
     return _stacked(facts)
+
+
+_ENDS: Final = ("last_until", "newest_event", "window")
+
+
+def _ends_per_model(window: int) -> list[Column]:
+    """Find the end of the last window and the newest interaction, as parts of a fact; the window may be unknown."""
+    last, newest = (F.max(f"{C.TIMING}.{name}") for name in ("until", "newest"))
+    return [each.alias(name) for name, each in zip(_ENDS, (last, newest, F.lit(window)), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -271,6 +293,12 @@ def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:
 def _field_check(column: str, count: str, total: str) -> _CheckColumns:
     n_found, n_of = F.col(f"{column}.{count}"), F.col(f"{column}.{total}")
     return _CheckColumns(F.sum(n_found), F.sum(n_of), n_found > 0)
+
+
+def _open_windows(events_until: int) -> _CheckColumns:
+    """Count the lists whose window ends after a moment, of those with a time."""
+    end = F.col(f"{C.TIMING}.until")
+    return _CheckColumns(F.count_if(end > events_until), F.count(end), end > events_until)
 
 
 def _count_per_model(check: str, columns: _CheckColumns, key: Column) -> Column:
@@ -329,7 +357,7 @@ def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
 
 
 def _parts(columns: Sequence[str], name: str, check: str) -> Column:
-    parts = F.collect_list(F.to_json(F.struct(*columns)))
+    parts = F.collect_list(F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}))
     return _struct(name, check, F.lit(0), F.lit(0), parts)
 
 

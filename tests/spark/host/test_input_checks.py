@@ -238,8 +238,9 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
     verdicts = input_checks.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4 + [check_rows.VECTOR_LENGTHS]
-    asked_for = {check_rows.EXTRA_COLUMNS, check_rows.ABSENT_BASELINE, *check_rows.OF_TIMING}
-    of_inputs = Checks.model_fields.keys() - {*check_rows.OF_NIGHTS, *asked_for}
+    asked_for = {check_rows.EXTRA_COLUMNS, check_rows.SAMPLED_CANDIDATES, check_rows.ABSENT_BASELINE}
+    of_times = {*check_rows.NOT_REPEATED, check_rows.EVENTS_END, *check_rows.OF_TIMING}
+    of_inputs = Checks.model_fields.keys() - {*of_times, *asked_for}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
     assert_columns(verdicts, after_run(schemas.CHECKS))

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
-from rankeval_spark.config import HeldOutInput, validate_model
+from rankeval_spark.config import HeldOutInput, RecommendationsInput, validate_model
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.spark import read_input
 from tests.support.plans import files_read
@@ -36,7 +36,10 @@ def write_days(spark: SparkSession, path: Path, form: str, type_: str) -> None:
     number = F.col("id").cast("string")
     day = F.concat(F.lit("2026-01-0"), number).cast(type_)
     rows = spark.range(1, 8, 1, 1).select(
-        F.lit("u").alias("user_id"), F.concat(F.lit("i"), number).alias("item_id"), day.alias("day")
+        F.lit("u").alias("user_id"),
+        F.concat(F.lit("i"), number).alias("item_id"),
+        day.alias("day"),
+        F.col("id").alias("n"),
     )
     rows.write.format(form).partitionBy("day").save(str(path))
 
@@ -73,6 +76,33 @@ def test_this_process_reads_the_partitions_of_the_days_alone(
     condition = file_filters.condition(config.filters, table.schema, DATE)
     assert sorted(table.read(["item_id"], condition)["item_id"].to_pylist()) == expected
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("filters", "n_files", "models"),
+    [
+        (WINDOW, 6, {"als", "pop"}),
+        ([*WINDOW, {"column": "model_id", "op": "=", "value": "pop"}], 3, {"pop"}),
+    ],
+    ids=["of both models", "of one model"],
+)
+def test_of_a_place_for_each_model_the_partitions_of_the_days_are_read(
+    spark: SparkSession, tmp_path: Path, filters: list[dict[str, Any]], n_files: int, models: set[str]
+) -> None:
+    for model in ("als", "pop"):
+        write_days(spark, tmp_path / model, "delta", "date")
+    paths = {model: str(tmp_path / model) for model in ("als", "pop")}
+    given = {"format": "delta", "paths": paths, "filters": filters, "columns": {"rank": "n"}}
+    config = validate_model(RecommendationsInput, given)
+    table = files.open_files(config, DATE)
+    condition = file_filters.condition(config.filters, table.schema, DATE)
+    here = table.read(["model_id", "item_id", "day"], condition)
+    assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == n_files
+    frame = read_input(spark, "recommendations", config, schemas.RECOMMENDATIONS, DATE).frame
+    assert files_read(frame) == n_files
+    found = {(row.model_id, row.item_id) for row in frame.collect()}
+    assert found == {(row["model_id"], row["item_id"]) for row in here.to_pylist()}
+    assert found == {(model, f"i{day}") for model in models for day in (3, 4, 5)}
 
 
 def test_a_folder_of_the_day_before_is_read(spark: SparkSession, tmp_path: Path) -> None:

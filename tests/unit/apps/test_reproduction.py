@@ -43,6 +43,19 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
     assert inputs.recommendations.moment(DAY) is None
 
 
+def test_rerun_of_a_log_with_a_place_for_each_model_reads_the_recorded_ones(tmp_path: Path) -> None:
+    values = nights.config_of("recommendations", "held_out")
+    values["inputs"]["recommendations"] = {"format": "delta", "paths": {"als": "lists/als", "a, b": "lists/b-{date}"}}
+    written = validate_model(EvaluationConfig, values, folder=str(tmp_path))
+    location = written.inputs.recommendations.location(DAY)
+    recorded = [dict(name="recommendations", location=location, version=None)]
+
+    log = pinned(dict(config=written.public_json(), inputs=recorded)).inputs.recommendations
+
+    assert log.paths == {"als": f"{tmp_path}/lists/als", "a, b": f"{tmp_path}/lists/b-2026-01-01"}
+    assert log.location(DAY) == location
+
+
 def test_recorded_place_is_held_to_the_rules_of_a_config(tmp_path: Path) -> None:
     values = nights.config_of("recommendations", "held_out")
     written = validate_model(EvaluationConfig, values, folder=str(tmp_path)).public_json()

@@ -5,13 +5,13 @@ Files that end in .gz, .bz2 or .zst are unpacked as they are read. Empty lines a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc, csv
 
-from rankeval_spark import allowed_folders
+from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.errors import Fault, InputError, first_line
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+TrecForm: TypeAlias = Literal["run", "qrels"]
 
 MOST_FAULTS: Final = 5
 """Lines that are shown of those that cannot be read."""
@@ -34,11 +36,15 @@ LONGEST_LINE: Final = 1 << 20
 
 _OF_QRELS: Final = "topic iteration document grade"
 _OF_RUN: Final = "topic Q0 document rank score run"
-_WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
-_NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
-_GREATEST_GRADE: Final = 2.0**53
+FIELDS: Final = {"qrels": len(_OF_QRELS.split()), "run": len(_OF_RUN.split())}
+"""Fields of a line; a run may have more."""
+WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
+NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
+RANK: Final = r"^[0-9]{1,18}$"
+"""A rank; a file may have anything in its place, because trec_eval does not read it."""
+GREATEST_GRADE: Final = 2.0**53
 """Up to it a double holds every whole number; one of 309 digits would be infinite."""
-_GRADE_IN_RANGE: Final = f"a whole number from {-_GREATEST_GRADE:.0f} to {_GREATEST_GRADE:.0f} as grade"
+_GRADE_IN_RANGE: Final = f"a whole number from {-GREATEST_GRADE:.0f} to {GREATEST_GRADE:.0f} as grade"
 _LONGEST_SHOWN: Final = 40
 _INFINITE: Final = "(?i)inf"
 _SCORE_IN_RANGE: Final = "a score that a double can hold, or inf"
@@ -71,16 +77,22 @@ class TrecRun(NamedTuple):
     Attributes
     ----------
     score : float64
-        Higher is better; the rank in the file counts for nothing.
-    name : str
-        Name of the run in the last line.
+        Higher is better.
+    rank, names : pyarrow string array
+        Rank and name of the run, as they stand in the file.
     """
 
     topic: pa.Array
     document: pa.Array
     score: FloatVector
     line: IntVector
-    name: str
+    rank: pa.Array
+    names: pa.Array
+
+    @property
+    def name(self) -> str:
+        """Name of the run in the last line."""
+        return str(self.names[-1].as_py())
 
 
 def read_qrels(path: Path) -> Qrels:
@@ -95,7 +107,7 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_run(path: Path) -> TrecRun:
-    """Read a run: topic, Q0 (ignored), document, rank (ignored), score, name of the run; what follows is ignored.
+    """Read a run: topic, Q0 (ignored), document, rank, score, name of the run; what follows is ignored.
 
     Raises
     ------
@@ -105,19 +117,37 @@ def read_run(path: Path) -> TrecRun:
     return [_run(path, *part) for part in _parts(path, form=_OF_RUN)][-1]
 
 
+def read_table(path: Path, form: TrecForm) -> pa.Table:
+    """Read a run or judgements into canonical columns, in the order in which Spark reads them too.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_run` and :func:`read_qrels`.
+    """
+    if form == "qrels":
+        qrels = read_qrels(path)
+        return pa.Table.from_pydict({C.USER_ID: qrels.topic, C.ITEM_ID: qrels.document, C.GAIN: qrels.grade})
+    run = read_run(path)
+    is_rank = pc.match_substring_regex(run.rank, RANK)
+    rank = pc.cast(pc.if_else(is_rank, run.rank, pa.scalar(None, run.rank.type)), pa.int64())
+    columns = {C.MODEL_ID: run.names, C.USER_ID: run.topic, C.ITEM_ID: run.document, C.SCORE: run.score, C.RANK: rank}
+    return pa.Table.from_pydict(columns)
+
+
 def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
     fields = _fields(path, lines, text, form=_OF_QRELS, may_have_more=False)
-    grade = _numbers(path, lines, fields[3], _WHOLE_NUMBER, "a whole number as grade")
-    _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
+    grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
+    _refuse_rows(path, lines, fields[3], np.abs(grade) > GREATEST_GRADE, _GRADE_IN_RANGE)
     return Qrels(fields[0], fields[2], grade, lines)
 
 
 def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
     fields = _fields(path, lines, text, form=_OF_RUN, may_have_more=True)
-    score = _numbers(path, lines, fields[4], _NUMBER, "a number as score")
+    score = _numbers(path, lines, fields[4], NUMBER, "a number as score")
     is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
     _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
-    return TrecRun(fields[0], fields[2], score, lines, fields[5][-1].as_py())
+    return TrecRun(fields[0], fields[2], score, lines, fields[3], fields[5])
 
 
 def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:

@@ -1,0 +1,55 @@
+"""Lengths of time as a config writes them: ``7d``, ``36h``, ``30m``, ``90s``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, StringConstraints
+
+from rankeval_spark.config.sections.base import fault_error
+from rankeval_spark.errors import Fault
+
+_MICROSECONDS: Final[Mapping[str, int]] = {
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+"""Microseconds of the units."""
+
+_LONGEST_DAYS: Final = 36_500
+
+
+def microseconds(text: str) -> int:
+    """Return a length of time such as ``7d`` in microseconds; raise ValueError for other text.
+
+    Examples
+    --------
+    >>> microseconds("36h")
+    129600000000
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in _MICROSECONDS or not (number.isascii() and number.isdigit()):
+        raise ValueError(text)
+    return int(number) * _MICROSECONDS[unit]
+
+
+def duration(text: str, *, least: int) -> str:
+    """Return the text of a length of time, which is at least so many microseconds; refuse other text."""
+    try:
+        length = microseconds(text)
+    except ValueError:
+        length = -1
+    if not least <= length <= _LONGEST_DAYS * _MICROSECONDS["d"]:
+        number = "a whole number above 0" if least else "a whole number"
+        expected = f"{number} and one of the units s, m, h, d, such as 7d; {_LONGEST_DAYS}d at most"
+        raise fault_error(Fault("", repr(text), expected))
+    return text
+
+
+def _grace(text: str) -> str:
+    return duration(text, least=0)
+
+
+Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(_grace)]

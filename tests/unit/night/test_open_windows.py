@@ -1,0 +1,192 @@
+"""Nights with attribution whose last windows are not over yet: refused, or published as what they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.config import HeldOutInput, Policies, load_config
+from rankeval_spark.config.request import Request
+from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS, micros_of
+from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
+from rankeval_spark.in_process.checks.list_checks import list_facts
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.result_rows.check_rows import EVENTS_END, Fact, events_end
+from rankeval_spark.spark.session.on_demand import on_demand
+from tests.support import attribution_cases as cases
+from tests.support.attribution_cases import HOUR, WINDOW, moment
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST
+from tests.support.young_impressions import impressions
+from tests.unit.night.test_night_here import no_session, rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MICROSECOND: Final = dt.timedelta(microseconds=1)
+NOW: Final = dt.datetime(2026, 2, 8, 6, 0, tzinfo=dt.timezone.utc)
+
+
+def hours(*numbers: float) -> list[dt.timedelta]:
+    return [dt.timedelta(hours=number) for number in numbers]
+
+
+def of_windows(*events_until: dt.datetime) -> list[tuple[int, int, list[str]]]:
+    """Count open windows at moments, of lists whose windows end at one and at three, and of one without a time."""
+    ends = [cases.MIDNIGHT + dt.timedelta(hours=hour) for hour in (1, 3)]
+    timing = [{"until": micros_of(end), "newest": None} for end in ends] + [{"until": None, "newest": None}]
+    counts = {name: [1, 1, 1] for name in ("n_judged", "n_recommended", "n_duplicates", "_n_listed")}
+    no_counts = dict.fromkeys(TIMING_FIELDS, 0)
+    table = pa.table(
+        {
+            "model_id": ["m", "m", "m"],
+            "user_id": ["ann", "bob", "eve"],
+            **counts,
+            "has_ties": [False, False, False],
+            "_timing": [{**no_counts, **one} for one in timing],
+        }
+    )
+    policies = Policies(attribution="all", attribution_window="2h")
+    found = []
+    for until in events_until:
+        request = Request(MeasureSet.parse(["R@1"]), policies, events_until=until)
+        (fact,) = (one for one in list_facts(table, request) if one.check == "open_windows")
+        found.append((fact.count, fact.total, [*fact.sample_keys]))
+    return found
+
+
+def test_a_window_is_over_from_its_last_microsecond_on() -> None:
+    end = moment(WINDOW + HOUR)
+    assert of_windows(end - MICROSECOND, end, end + MICROSECOND) == [(1, 2, ["m bob"]), (0, 2, []), (0, 2, [])]
+    assert of_windows(moment(HOUR) - MICROSECOND) == [(2, 2, ["m ann", "m bob"])]
+
+
+@pytest.mark.parametrize(
+    ("settings", "until"),
+    [
+        ({}, NOW),
+        ({"late_data_grace": "0s"}, NOW),
+        ({"late_data_grace": "6h"}, NOW - dt.timedelta(hours=6)),
+        ({"timestamp": "{date+1} 02:00:00"}, dt.datetime(2026, 1, 2, 2, tzinfo=dt.timezone.utc)),
+        ({"timestamp": "{date+1} 02:00:00", "late_data_grace": "2h"}, dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)),
+        ({"timestamp": "{date+300}"}, NOW),
+    ],
+)
+def test_events_are_complete_until_the_grace_before_they_are_read(settings: dict[str, str], until: dt.datetime) -> None:
+    given = HeldOutInput(format="delta", path="events", **settings)  # type: ignore[arg-type] # of the texts, pydantic makes values
+    assert given.complete_until(FIRST, NOW) == until
+
+
+def test_a_night_whose_windows_are_over_is_published(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(2.5, 4))
+    run_night(on_demand(no_session), load_config(made.config), FIRST)
+    assert {row["check"]: (row["count"], row["verdict"]) for row in rows(made, "checks")}["open_windows"] == (0, "ok")
+
+
+def test_a_night_with_an_open_window_ends_with_code_4_and_says_until_when(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(1.5, 4, 5, 6))
+    with pytest.raises(OpenWindowsError, match=r"recommendations, open_windows: found 1 lists \(25.00%\)") as failed:
+        run_night(on_demand(no_session), load_config(made.config), FIRST)
+    assert exit_code_of(failed.value) == 4
+    assert "the last window ends" in str(failed.value)
+    assert "checks.open_windows={warn: 0}" in str(failed.value)
+    (run,) = (row for row in rows(made, "runs") if row["status"] == "FAILED")
+    assert run["failed_checks"] == ["recommendations, open_windows"]
+
+
+def test_late_data_keeps_a_window_open(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(2.5))
+    made.change(inputs__held_out__late_data_grace="1h")
+    with pytest.raises(OpenWindowsError):
+        run_night(on_demand(no_session), load_config(made.config), FIRST)
+    made.change(inputs__held_out__late_data_grace="10m")
+    run_night(on_demand(no_session), load_config(made.config), FIRST)
+
+
+def test_a_partial_run_says_in_its_checks_that_it_is_one(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(1.5, 4))
+    config = load_config(made.config, ("checks.open_windows={warn: 0}",))
+    result = run_night(on_demand(no_session), config, FIRST)
+    assert any("open_windows: 1 (50.00%)" in warning for warning in result.warnings)
+    (row,) = (row for row in rows(made, "checks") if row["check"] == "open_windows")
+    assert (row["count"], row["share"], row["verdict"], row["sample_keys"]) == (1, 1 / 2, "warn", ["model u0"])
+
+
+def test_another_check_that_fails_too_decides_the_code(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(1.5))
+    made.change(checks__before_list={"error": 0}, checks__short_lists={"error": 0}, cutoffs=[5], measures=["R"])
+    done = rankeval("run", made.config, "--date", FIRST)
+    assert done.code == 3
+    assert "open_windows" in done.message
+    assert "short_lists" in done.message
+
+
+def test_a_backfill_goes_on_after_a_night_with_open_windows(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(1.5))
+    done = rankeval("backfill", made.config, "--from", FIRST, "--to", FIRST + dt.timedelta(days=1))
+    assert done.code == 4
+    assert done.err.count("failed, code 4") + done.out.count("failed, code 4") == 2
+
+
+def test_validate_reads_the_times_and_says_whether_the_last_window_is_over(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(1.5, 4))
+    done = rankeval("validate", made.config, "--date", FIRST, "--json")
+    found = json.loads(done.out)["windows"]
+    assert done.code == 4
+    assert found["is_open"] is True
+    ends, shown = (dt.datetime.fromisoformat(found[name]) for name in ("last_window_ends_at", "last_shown_at"))
+    assert ends - shown == dt.timedelta(hours=2)
+    assert "a list whose attribution window ends" in done.message
+    partial = rankeval("validate", made.config, "--date", FIRST, "--set", "checks.open_windows={warn: 0}")
+    assert (partial.code, "is not over yet" in partial.out) == (0, True)
+    assert rankeval("validate", made.config).code == 0
+    over = impressions(tmp_path / "over", *hours(2.5, 4))
+    assert "and is over" in rankeval("validate", over.config, "--date", FIRST).out
+
+
+def test_grace_without_attribution_is_refused(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(4))
+    made.change(policies={}, inputs__held_out__late_data_grace="6h")
+    with pytest.raises(ConfigError, match=r"late_data_grace.*found '6h' with attribution 'none'"):
+        load_config(made.config)
+    made.change(inputs__held_out__late_data_grace="6 hours")
+    with pytest.raises(ConfigError, match=r"late_data_grace.*'6 hours'.*units s, m, h, d"):
+        load_config(made.config)
+
+
+SECONDS: Final = WINDOW // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("parts", "count", "total"),
+    [
+        ([(10 * HOUR, 10 * HOUR, WINDOW)], 0, SECONDS),
+        ([(10 * HOUR, 12 * HOUR, WINDOW)], 0, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1, WINDOW)], 1, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1_000_000, WINDOW)], 1, SECONDS),
+        ([(10 * HOUR, 10 * HOUR - 1_000_001, WINDOW)], 2, SECONDS),
+        ([(10 * HOUR, 9 * HOUR, WINDOW), (9 * HOUR, 9 * HOUR + 5_000_000, WINDOW)], 3600 - 5, SECONDS),
+        ([(10 * HOUR, HOUR, WINDOW)], SECONDS, SECONDS),
+        ([(10 * HOUR, None, WINDOW)], SECONDS, SECONDS),
+        ([(None, 5, WINDOW), (10 * HOUR, None, WINDOW)], SECONDS, SECONDS),
+        ([(None, None, WINDOW)], 0, 0),
+        ([], 0, 0),
+    ],
+)
+def test_events_end_is_the_part_of_the_last_window_after_the_newest_event(
+    parts: list[tuple[int | None, int | None, int]], count: int, total: int
+) -> None:
+    fact = events_end(parts)
+    assert (fact.check, fact.count, fact.total) == (EVENTS_END, count, total)
+    assert bool(fact.sample_keys) is bool(count)
+
+
+def test_events_end_names_both_moments() -> None:
+    fact = events_end([(1_770_000_000_000_000, 1_769_999_000_000_000, 2_000_000_000)])
+    expected = "the last window ends 2026-02-02 02:40:00, the newest event is of 2026-02-02 02:23:20"
+    assert fact == Fact("recommendations", "events_end", 1000, 2000, [expected])

@@ -95,7 +95,7 @@ types: setup-test  ## mypy --strict
 
 unit: setup-test  ## The tests that start no JVM, in seconds
 	@echo "==> pytest, without Spark"
-	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark/measures rankeval_spark/statistics rankeval_spark/report $(ARGS)
+	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark $(ARGS)
 
 # Two processes at a time, each with a Spark session of its own (some 3 GB). Tests of a file stay together, for its fixtures;
 # files go in their order, because the short ones come last and fill the gap at the end.

@@ -37,8 +37,8 @@ def struct_type(schema: Schema, extra_fields: Iterable[Field] = ()) -> T.StructT
     Examples
     --------
     >>> from rankeval_spark import schemas
-    >>> struct_type(schemas.HELD_OUT).simpleString()
-    'struct<user_id:string,item_id:string,gain:double>'
+    >>> struct_type(schemas.TRAIN).simpleString()
+    'struct<user_id:string,item_id:string,interacted_at:timestamp>'
     """
     return T.StructType([struct_field(field) for field in (*schema.fields, *extra_fields)])
 

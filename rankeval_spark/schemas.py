@@ -280,6 +280,17 @@ METRICS: Final = Schema(
             "or none",
             nullable=False,
         ),
+        Field(
+            C.QUANTILES,
+            "map<string,double>",
+            "Quantiles of the users' values by share of the users, such as '0.5': the least value of a user that at "
+            "least this share do not exceed; NULL unless requested, and for a measure of all lists",
+        ),
+        Field(
+            C.QUANTILE_ERROR,
+            "double",
+            "By how much an exact quantile can be greater: 0 up to 2,049 distinct values, then the step of a grid",
+        ),
     ),
 )
 
@@ -402,6 +413,9 @@ COMPARISONS: Final = Schema(
         Field("n_wins", "bigint", "Users with a greater value under the model; NULL for tests of all models"),
         Field("n_ties", "bigint", "Users with the same value under both; NULL for tests of all models"),
         Field("n_losses", "bigint", "Users with a smaller value under the model; NULL for tests of all models"),
+        Field("margin", "double", "Difference of a user's two values that is named in the config; NULL without one"),
+        Field("win_share", "double", "Share of n_users whose value under the model is greater by more than margin"),
+        Field("loss_share", "double", "Share of n_users whose value under the model is smaller by more than margin"),
         Field("is_small", "boolean", "True if the slice has fewer users than min_slice_size", nullable=False),
         Field(
             "verdict",

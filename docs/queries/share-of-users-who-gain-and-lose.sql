@@ -1,7 +1,7 @@
 -- Which share of the users gains, and which loses, more than 0.05 with each model instead of the baseline?
 --
 -- One row a model. The mean difference can be 0 while a quarter of the users loses what another quarter gains. 0.05 is a
--- difference of nDCG@10 that is worth a look: choose your own.
+-- difference of nDCG@10 that is worth a look: choose your own. Where the config names a margin, comparisons has both shares.
 WITH of_users AS (
   SELECT evaluation, evaluation_date, model_id, user_id, avg(ndcg) AS value
   FROM latest_user_metrics

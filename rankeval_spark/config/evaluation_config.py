@@ -42,7 +42,7 @@ from rankeval_spark.config.sections.base import (
 )
 from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.config.sections.gates import Gate
-from rankeval_spark.config.sections.inference import Comparisons, Intervals, ModelName
+from rankeval_spark.config.sections.inference import Comparisons, Intervals, ModelName, Quantiles
 from rankeval_spark.config.sections.inputs import Inputs
 from rankeval_spark.config.sections.locations import PathText, resolve_path
 from rankeval_spark.config.sections.policies import Policies
@@ -247,6 +247,9 @@ class EvaluationConfig(Model):
     """Number of users below which a slice is marked as small and a comparison has no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    quantiles: Quantiles = ()
+    """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact
+    up to 2,049 distinct values of a slice and measure, else within `quantile_error`."""
     max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
     """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
     user at once. Such a user is often a robot, or the shared id of users who are not logged in."""

@@ -20,11 +20,14 @@ class ReportedSlices:
         Number of users below which a slice is small.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
+    quantiles : sequence of float
+        Shares of the users up to whose values quantiles are reported.
     """
 
     segments: Sequence[Sequence[str]]
     min_size: int
     confidence: float
+    quantiles: Sequence[float] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

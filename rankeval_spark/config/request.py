@@ -55,6 +55,8 @@ class Request:
         Largest number of rows of one user in all inputs together.
     events_until : datetime or None
         Moment up to which all events are there, with attribution by time; None where nobody knows.
+    quantiles : sequence of float
+        Shares of the users up to whose values quantiles are reported.
     """
 
     measures: MeasureSet
@@ -70,6 +72,7 @@ class Request:
     counts_seen: bool = False
     max_rows_per_user: int = MAX_ROWS_PER_USER
     events_until: datetime | None = None
+    quantiles: Sequence[float] = ()
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -84,7 +87,7 @@ class Request:
     @property
     def reported(self) -> ReportedSlices:
         """Every slice, with what holds for its rows."""
-        return ReportedSlices(self.every_slice, self.min_slice_size, self.confidence)
+        return ReportedSlices(self.every_slice, self.min_slice_size, self.confidence, self.quantiles)
 
     @property
     def absent(self) -> Mapping[str, str]:
@@ -107,6 +110,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         bands=config.bands,
         counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
         max_rows_per_user=config.max_rows_per_user,
+        quantiles=config.quantiles,
     )
 
 

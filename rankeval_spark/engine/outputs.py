@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
+from rankeval_spark.engine.aggregation.aggregate_state import COUNTED_VALUES, KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator, Rows
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
@@ -36,7 +36,7 @@ JUDGED_AT_ONCE: Final = 1 << 22
 N_LISTED: Final = "_n_listed"
 """Usable rows of the list in the log, copies of items included."""
 
-_PARTIALS_TYPE: Final = pa.list_(pa.struct([*KEY_FIELDS, (STATE, pa.binary())]))
+_PARTIALS_TYPE: Final = pa.list_(pa.struct([*KEY_FIELDS, (STATE, pa.binary()), (COUNTED_VALUES, pa.binary())]))
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,15 @@ class Scoring:
         Names of the segments of each slice; ``()`` is everyone.
     draws : Draws or None
         Of a bootstrap, for intervals of the means.
+    counts_values : bool
+        Whether the moments come with the values of the users, for quantiles.
     """
 
     measures: MeasureSet
     policies: Policies
     slices: tuple[tuple[str, ...], ...]
     draws: Draws | None = None
+    counts_values: bool = False
 
     @property
     def _scorer(self) -> Scorer:
@@ -127,7 +130,10 @@ class Scoring:
     def _summariser(self) -> PartialAggregator:
         measures = self.measures
         by = tuple(segment_columns(self.slices))
-        return PartialAggregator(measures.columns, dict(measures.weights), by, measures.ks, self.draws)
+        weights = dict(measures.weights)
+        return PartialAggregator(
+            measures.columns, weights, by, measures.ks, self.draws, counts_values=self.counts_values
+        )
 
     def _scored(self, lists: Mapping[str, pa.Array]) -> tuple[Scored, Members]:
         """Score lists, and decide who belongs to the population."""

@@ -56,7 +56,8 @@ _OF_CATALOGUE: Final = {
 
 def scoring_of(request: Request) -> Scoring:
     """Take from a request how lists become values and moments."""
-    return Scoring(request.measures, request.policies, tuple(request.every_slice), request.draws)
+    slices = tuple(request.every_slice)
+    return Scoring(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:

@@ -66,6 +66,7 @@ _TYPES: Final = {
     "boolean": pa.bool_(),
     "array<string>": pa.list_(pa.string()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "map<string,double>": pa.map_(pa.string(), pa.float64()),
 }
 
 

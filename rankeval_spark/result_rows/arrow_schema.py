@@ -18,6 +18,7 @@ ARROW_TYPES: Final = {
     "array<double>": pa.list_(pa.float64()),
     "array<struct<first:int,last:int>>": pa.list_(pa.struct([("first", pa.int32()), ("last", pa.int32())])),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "map<string,double>": pa.map_(pa.string(), pa.float64()),
     "date": pa.date32(),
     "int": pa.int32(),
     "bigint": pa.int64(),

@@ -9,7 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.aggregation.aggregate_state import GROUP, KEY_FIELDS, SPREAD, STATE, doubles_to_cells
+from rankeval_spark.engine.aggregation.aggregate_state import (
+    COUNTED_VALUES,
+    GROUP,
+    KEY_FIELDS,
+    SPREAD,
+    STATE,
+    doubles_to_cells,
+)
 from rankeval_spark.engine.aggregation.bootstrap_sums import STATES, in_full
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums, spread_of
@@ -17,7 +24,7 @@ from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums, sp
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
-_WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (SPREAD, pa.binary())])
+_WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ def comparison_finisher(
         seed=comparisons.seed,
         baseline=comparisons.baseline,
         all_pairs=comparisons.all_pairs,
+        margin=comparisons.margin,
     )
     return ComparisonRows(
         requested=requested,
@@ -146,6 +147,7 @@ class ComparisonRows:
             self.reported.min_size,
             self.requested.replicates,
             self.requested.wilcoxon_zeros,
+            has_margin=self.requested.margin is not None,
         )
         for test in self.requested.tests:
             measures = wanted if test == "t" else means
@@ -182,6 +184,7 @@ class ComparisonRows:
             "ci_level": self.reported.confidence,
             "correction": self.correction,
             "family_size": 0,
+            "margin": self.requested.margin if test not in OF_ALL_MODELS else None,
         }
         columns = {name: pa.array([value] * n_rows, _SCHEMA.field(name).type) for name, value in constants.items()}
         columns |= {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -16,7 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.aggregation.aggregate_state import DRAWN, WEIGHTED, AggregateLayout
+from rankeval_spark.engine.aggregation.aggregate_state import (
+    DRAWN,
+    QUANTILE_GRID,
+    QUANTILES,
+    WEIGHTED,
+    AggregateLayout,
+)
 from rankeval_spark.engine.checks.unusable_rows import without_counts
 from rankeval_spark.statistics import intervals, ratios
 
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 Doubles: TypeAlias = NDArray[np.float64]
 
 _COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
+
+_QUANTILES_TYPE: Final = pa.map_(pa.string(), pa.float64())
 
 ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 """Columns of the rows that are made here, as Spark reads them."""
@@ -69,6 +78,22 @@ def metric_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
 
 
+def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
+    """Make the columns of the quantiles where none is requested or a measure has no values of users."""
+    return {C.QUANTILES: pa.nulls(n_rows, _QUANTILES_TYPE), C.QUANTILE_ERROR: pa.nulls(n_rows, pa.float64())}
+
+
+def share_name(share: float) -> str:
+    """Write a share as the key of its quantile.
+
+    Examples
+    --------
+    >>> share_name(0.5), share_name(0.05), share_name(1)
+    ('0.5', '0.05', '1')
+    """
+    return format(Decimal(repr(share)).normalize(), "f")
+
+
 def nullable(values: np.ndarray) -> pa.Array:
     """Turn NaN into NULL."""
     return pa.array(values, mask=np.isnan(values))
@@ -101,7 +126,7 @@ class MetricRows:
         partials = without_counts(pa.Table.from_batches(held))
         if not partials.num_rows:
             return
-        rows = self.state.pool(partials)
+        rows = self.state.pool(partials, quantiles=self.reported.quantiles)
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         requested = rows.filter(pa.array([pair in self.requested for pair in pairs], pa.bool_()))
         yield metric_batch(self._columns(with_ratios(requested, self.is_ratio[requested["measure_index"].to_numpy()])))
@@ -131,6 +156,30 @@ class MetricRows:
             "is_small": pa.array(n < self.reported.min_size),
             **linked,
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
+            **self._quantiles(rows, measure),
+        }
+
+    def _quantiles(self, rows: pa.RecordBatch, measure: np.ndarray) -> dict[str, pa.Array]:
+        """Make the columns of the quantiles: as published, and by how much the exact ones may be greater at most."""
+        shares = self.reported.quantiles
+        if not shares:
+            return no_quantiles(rows.num_rows)
+        values = rows[QUANTILES].flatten().to_numpy(zero_copy_only=False).reshape(-1, len(shares))
+        grid = _doubles(rows, QUANTILE_GRID)[:, None]
+        low, high = values.copy(), values + grid
+        for index in set(measure.tolist()):
+            if self.links[index] != "identity":
+                own = measure == index
+                low[own], high[own] = (intervals.published(self.links[index], each[own]) for each in (low, high))
+        error = np.where(grid[:, 0] == 0, 0.0, (high - low).max(axis=1))
+        has_none = np.isnan(low[:, 0])
+        ends = pa.array(
+            np.append(0, np.cumsum(~has_none) * len(shares)).astype(np.int32), mask=np.append(has_none, False)
+        )
+        names = pa.array([*map(share_name, shares)] * int((~has_none).sum()), pa.string())
+        return {
+            C.QUANTILES: pa.MapArray.from_arrays(ends, names, pa.array(low[~has_none].ravel())),
+            C.QUANTILE_ERROR: pa.array(error, mask=has_none),
         }
 
     def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:

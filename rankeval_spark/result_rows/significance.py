@@ -34,6 +34,7 @@ MONTE_CARLO: Final = "monte_carlo"
 
 _RELATIVE_ENDS: Final = ("relative_ci_low", "relative_ci_high")
 _COUNTS: Final = ("n_wins", "n_ties", "n_losses")
+_BEYOND: Final = ("win_share", "loss_share")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class PairTests:
         Random draws.
     zeros : {"wilcox", "pratt"}
         What Wilcoxon's test does with users without a difference.
+    has_margin : bool
+        Whether users are counted whose values differ by more than a margin.
     """
 
     states: States
@@ -69,6 +72,7 @@ class PairTests:
     least_users: int
     replicates: int
     zeros: Zeros
+    has_margin: bool = False
 
     def numbers(self, test: TestName) -> Numbers:
         """Make the numbers of a test: of all measures for t, of the means for the others."""
@@ -151,6 +155,7 @@ class PairTests:
             "p_value": found.p,
             "effect_size": found.effect_size,
             **dict(zip(_COUNTS, (found.n_wins, found.n_ties, found.n_losses), strict=True)),
+            **self._shares(differences),
             "method": found.test.astype(object),
             "reason": np.where(found.n == 0, "no_common_users", found.reason).astype(object),
         }
@@ -164,6 +169,11 @@ class PairTests:
             for name, values in of_sums.items():
                 of_t[name][own[is_ratio]] = values[is_ratio]
         return of_t
+
+    def _shares(self, differences: Differences) -> Numbers:
+        """Divide the users who win and lose by more than the margin by all; NaN without users, or a margin."""
+        n = np.where((differences.n > 0) & self.has_margin, differences.n, np.nan)
+        return {name: count / n for name, count in zip(_BEYOND, (differences.above, differences.below), strict=True)}
 
     def _by_delta_method(self, pairs: RatioPairs, of_values: Numbers) -> Numbers:
         """Replace the numbers of the users' own ratios by those of the ratios of sums."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.journal import FAILED, PUBLISHED
 
@@ -105,6 +105,7 @@ def selects(root: str, dialect: Dialect) -> dict[str, str]:
     tables = {schema.name: _location(root, schema.name, dialect) for schema in (schemas.RUNS, *schemas.PUBLISHED)}
     runs, metrics = tables[schemas.RUNS.name], tables[schemas.METRICS.name]
     shown = {schema.name: _plain(tables[schema.name], schema, dialect) for schema in _SHOWN}
+    shown[C.QUANTILES] = _quantiles(metrics, dialect)
     return {
         **shown,
         **{f"latest_{name}": _latest(select, metrics) for name, select in shown.items()},
@@ -140,6 +141,16 @@ def _latest(select: str, metrics: str) -> str:
     """Keep the newest night of each evaluation."""
     newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} GROUP BY evaluation"
     return f"{select}\nWHERE ({_NIGHT}) IN ({newest})"
+
+
+def _quantiles(metrics: str, dialect: Dialect) -> str:
+    """Write a row for each quantile of a row of ``metrics``."""
+    key = f"{_RUN}, model_id, slice, slice_value, measure, k, n_users"
+    return (
+        f"SELECT {key}, CAST(each.key AS double) AS share, each.value AS value, {C.QUANTILE_ERROR}\n"
+        f"FROM (SELECT {key}, {C.QUANTILE_ERROR}, {dialect.rows_of}(map_entries({C.QUANTILES})) AS each\n"
+        f"  FROM {metrics} WHERE {C.QUANTILES} IS NOT NULL) AS elements"
+    )
 
 
 def _runs(runs: str, dialect: Dialect) -> str:

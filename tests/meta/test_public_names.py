@@ -44,12 +44,14 @@ EVALUATE: Final = {
     **dict.fromkeys(("order", "lists", "attribution", "attribution_window", "consumed_before")),
     "min_slice_size": 30,
     "confidence": 0.95,
+    "quantiles": (),
     "max_rows_per_user": 5_000_000,
     "train": None,
     "items": None,
     "evaluation_date": None,
     "baseline": None,
     "pairs": "baseline",
+    "margin": None,
     "correction": "holm",
     "tests": ("t",),
     "wilcoxon_zeros": "wilcox",
@@ -229,13 +231,13 @@ TABLES: Final = {
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
     "n_lists n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high "
-    "ci_level ci_method",
+    "ci_level ci_method quantiles quantile_error",
     "group_metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value "
     "n_users n_lists n_left_out is_small ci_low ci_high ci_level ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
     "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
     "relative_ci_low relative_ci_high test method replicates seed p_value p_adjusted correction family_size reason "
-    "effect_size n_wins n_ties n_losses is_small verdict",
+    "effect_size n_wins n_ties n_losses margin win_share loss_share is_small verdict",
     "gates": "evaluation evaluation_date run_id gate model_id slice slice_value slice_values measure k rule verdict "
     "observed bound n_users explanation",
     "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",

@@ -94,6 +94,8 @@ def published(workspace: Workspace, root: str) -> list[dict[str, Any]]:
 
 
 def is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other, [tolerance] * len(one)))
     if isinstance(one, float) and isinstance(other, float) and tolerance:
         return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
     return bool(one == other)
@@ -154,6 +156,11 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
             {"has_lists": True, "has_ranks": True}, {"comparisons": {"baseline": "popular"}}, id="lists, ranks"
         ),
         pytest.param({"has_ranks": True}, {"policies__rank_gaps": "keep"}, id="rank gaps kept"),
+        pytest.param(
+            {},
+            {"quantiles": [0.1, 0.5, 1], "comparisons": {"baseline": "popular", "margin": 0.1}},
+            id="quantiles, margin",
+        ),
         pytest.param(
             {"ids": "bigint"},
             {"inputs__recommendations__types": {"user_id": "string"}, "inputs__held_out__types": {"user_id": "string"}}

@@ -39,7 +39,8 @@ def published(folder: Path) -> Workspace:
         measures=list(MEASURES),
         cutoffs=[2, 5, 10],
         min_slice_size=1,
-        comparisons={"baseline": "popular"},
+        quantiles=[0.1, 0.5, 0.9],
+        comparisons={"baseline": "popular", "margin": 0.05},
         gates=list(RULES),
     )
     workspace.write("recommendations", recommendations())

@@ -17,7 +17,7 @@ from rankeval_spark.config.reading.validation_faults import validation_faults
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
 from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
-from rankeval_spark.config.sections.inference import ModelName, baseline_faults, comparison_measure_faults
+from rankeval_spark.config.sections.inference import ModelName, Quantiles, baseline_faults, comparison_measure_faults
 from rankeval_spark.config.sections.input_shapes import Gains
 from rankeval_spark.config.sections.inputs import RanksFrom
 from rankeval_spark.config.sections.policies import lacking_inputs
@@ -58,6 +58,8 @@ class Arguments(Model):
     """Slices with fewer users are small, and comparisons of fewer have no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    quantiles: Quantiles = ()
+    """Shares of the users up to whose values quantiles are reported."""
     max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
     """Rows of a user in all inputs together above which a job fails."""
 
@@ -178,6 +180,7 @@ def request_of_call(call: Call) -> Request:
         draws=drawn.draws,
         bands=arguments.bands,
         max_rows_per_user=arguments.max_rows_per_user,
+        quantiles=arguments.quantiles,
     )
 
 

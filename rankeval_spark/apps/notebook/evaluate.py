@@ -51,12 +51,14 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     consumed_before: str | None = None,
     min_slice_size: int = LEAST_USERS,
     confidence: float = 0.95,
+    quantiles: Sequence[float] = (),
     max_rows_per_user: int = MAX_ROWS_PER_USER,
     train: object = None,
     items: object = None,
     evaluation_date: date | None = None,
     baseline: str | None = None,
     pairs: str = "baseline",
+    margin: float | None = None,
     correction: str = "holm",
     tests: Sequence[str] = ("t",),
     wilcoxon_zeros: str = "wilcox",
@@ -151,6 +153,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Slices with fewer users, 30 by default, are marked ``is_small``, and comparisons of fewer have no p-value.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    quantiles : sequence of float in [0, 1]
+        Shares of the users, such as ``[0.1, 0.5, 0.9]``: ``metrics`` has the quantiles of the users' values, exact up
+        to 2,049 distinct values, else within ``quantile_error``.
     max_rows_per_user : int
         Rows of a user in all inputs together above which a job fails, 5,000,000 by default: a worker holds them all at
         once.
@@ -165,6 +170,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Model that the others are compared with, in ``comparisons``.
     pairs : {"baseline", "all"}
         Whether each model is compared with the baseline, or every two models are.
+    margin : float, optional
+        Difference of a user's two values, such as 0.05: ``comparisons`` has the shares of users who win and who lose by
+        more.
     correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
         What is done about the number of tests.
     tests : sequence of {"t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"}
@@ -231,6 +239,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "gains": gains,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
+        "quantiles": quantiles,
         "max_rows_per_user": max_rows_per_user,
     }
     comparison_arguments = {
@@ -240,6 +249,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "wilcoxon_zeros": wilcoxon_zeros,
         "replicates": replicates,
         "seed": seed,
+        "margin": margin,
         "correction": correction,
     }
     interval_arguments = {"method": intervals, "replicates": replicates, "seed": seed}

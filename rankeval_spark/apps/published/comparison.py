@@ -220,9 +220,9 @@ def _computed(
     config, per_user = night.config, [one for one in measures if one.has_user_values]
     if not per_user:
         return []
-    correction = config.comparisons.correction if config.comparisons else "holm"
+    asked = config.comparisons or Comparisons(baseline=baseline)
     made = segments_by_slice(config)
-    comparisons = Comparisons(baseline=baseline, correction=correction)
+    comparisons = Comparisons(baseline=baseline, correction=asked.correction, margin=asked.margin)
     request = replace(
         request_of(config, night.evaluation_date),
         measures=MeasureSet.of(per_user),

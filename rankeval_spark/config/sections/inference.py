@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from rankeval_spark.config.sections.base import Model, Whole, fault_error, refuse_faults, repeated_faults
+from rankeval_spark.config.sections.base import Model, Number, Whole, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures import MeasureSet
 
+
+def _each_once(shares: tuple[float, ...]) -> tuple[float, ...]:
+    refuse_faults(repeated_faults(shares, "quantile"))
+    return shares
+
+
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
+Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], AfterValidator(_each_once)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
@@ -60,6 +67,9 @@ class Comparisons(Model):
     wilcoxon_zeros: Literal["wilcox", "pratt"] = "wilcox"
     """How wilcoxon treats users without a difference: `wilcox` leaves them out before ranking, `pratt` ranks them and
     drops their ranks."""
+    margin: Annotated[Number, Field(gt=0)] | None = None
+    """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
+    lose, by more. Without this key, it has neither."""
     correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
     """Correction for the number of tests. All rows of one test in a run are one family."""
 

@@ -7,7 +7,8 @@ each measure as well, Spark would compare and merge sixteen times as many keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,13 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
+from rankeval_spark.statistics.value_counts import ValueCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rankeval_spark.engine.aggregation.slices import Key
 
@@ -32,7 +35,13 @@ STATE: Final = "state"
 SPREAD: Final = "spread"
 """Column of what a bootstrap made of a group: standard errors, lower and upper ends, of all measures."""
 
-PARTIAL: Final = f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, {STATE} binary"
+COUNTED_VALUES: Final = "counted_values"
+"""Column of the users' values and how many users have each, of all measures; NULL unless quantiles are requested."""
+
+PARTIAL: Final = (
+    f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, {STATE} binary, "
+    f"{COUNTED_VALUES} binary"
+)
 
 N_TIED: Final = "n_tied"
 
@@ -47,7 +56,36 @@ whose moments then are ``mean`` and ``m2``."""
 DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")
 """Standard error and interval of a mean, from its replicates: the parts of SPREAD."""
 
+QUANTILES: Final = "quantiles"
+QUANTILE_GRID: Final = "quantile_grid"
+"""Quantiles of the users' values, and the step that they are rounded down to: 0 where they are exact."""
+
 KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
+
+
+BATCH_BYTES: Final = 1 << 26
+"""Bytes of counted values from which on a batch of rows is closed."""
+
+
+class GroupSums(NamedTuple):
+    """What the users of some groups amount to.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of each group and measure.
+    counts : float64, shape (n_groups, n_counts)
+        As COUNTS, then the lists of each measure where users have several.
+    ratios : Ratios or None
+        Of the measures that are ratios of sums, where there are any.
+    counted : ValueCounts or None
+        Of each group and measure, where quantiles are requested.
+    """
+
+    moments: Moments
+    counts: np.ndarray
+    ratios: Ratios | None = None
+    counted: ValueCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -78,13 +116,22 @@ class AggregateLayout:
         """Names of the rows of numbers, each as long as there are measures."""
         return (*MOMENTS, *(WEIGHTED if self.weighted else ()))
 
-    def to_batch(
-        self, slice_index: int, keys: Sequence[Key], moments: Moments, ratios: Ratios | None, counts: np.ndarray
-    ) -> pa.RecordBatch:
-        """Lay the groups of a slice out as rows of PARTIAL."""
+    def to_batches(self, slice_index: int, keys: Sequence[Key], sums: GroupSums) -> Iterator[pa.RecordBatch]:
+        """Lay the groups of a slice out as rows of PARTIAL, some at a time where their values are many."""
+        moments, counts, ratios, counted = sums
         numbers = [moments.n, moments.mean, moments.m2, *self._of_weights(ratios, moments.n.shape), counts]
-        columns = key_columns(slice_index, keys)
-        return pa.RecordBatch.from_arrays([*columns, doubles_to_cells(np.hstack(numbers))], [*GROUP, STATE])
+        states = doubles_to_cells(np.hstack(numbers))
+        columns = [*key_columns(slice_index, keys), states]
+        names = [*GROUP, STATE, COUNTED_VALUES]
+        if counted is None:
+            yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(keys), pa.binary())], names)
+            return
+        values = counted.to_bytes(self.n_measures)
+        block = np.cumsum([0, *map(len, values[:-1])]) // BATCH_BYTES
+        ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(keys)]
+        for start, end in pairwise([0, *ends]):
+            own = [column.slice(start, end - start) for column in columns]
+            yield pa.RecordBatch.from_arrays([*own, bytes_to_cells(values[start:end])], names)
 
     def _of_weights(self, ratios: Ratios | None, shape: tuple[int, ...]) -> list[np.ndarray]:
         """Give the numbers of WEIGHTED, 0 for a measure that is no ratio of sums."""
@@ -97,19 +144,21 @@ class AggregateLayout:
             matrices.append(matrix)
         return matrices
 
-    def pool(self, rows: pa.Table) -> pa.RecordBatch:
+    def pool(self, rows: pa.Table, *, quantiles: Sequence[float] = ()) -> pa.RecordBatch:
         """Unite the rows of each group, whatever their order: one row for each group and measure.
 
         Parameters
         ----------
         rows : pa.Table
             Rows of PARTIAL, and of SPREAD where there was a bootstrap: all of each group that is there.
+        quantiles : sequence of float
+            Shares of the users; if there are any, the rows have their values.
 
         Returns
         -------
         pa.RecordBatch
-            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, ``n_lists``, and DRAWN where there is a
-            column SPREAD.
+            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, ``n_lists``, DRAWN where there is a column
+            SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
@@ -124,7 +173,8 @@ class AggregateLayout:
         keys = pc.take(rows.select(GROUP), to_arrow(first))
         if spread is not None:
             columns |= self._drawn(keys, spread)
-        return self._by_measure(keys, columns, summed)
+        pooled = self._by_measure(keys, columns, summed)
+        return self._with_quantiles(pooled, rows[COUNTED_VALUES], group, quantiles) if quantiles else pooled
 
     def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
@@ -147,6 +197,21 @@ class AggregateLayout:
         found = np.full((place.max(initial=-1) + 1, len(DRAWN), self.n_measures), np.nan)
         found[place[keys.num_rows :]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), self.n_measures)
         return dict(zip(DRAWN, found[place[: keys.num_rows]].transpose(1, 0, 2), strict=True))
+
+    def _with_quantiles(
+        self, pooled: pa.RecordBatch, cells: pa.ChunkedArray, group: np.ndarray, shares: Sequence[float]
+    ) -> pa.RecordBatch:
+        """Add the quantiles of each group and measure: lists of as many numbers, NULL where no user has a value."""
+        measure = np.arange(self.n_measures)
+        parts = (
+            (ValueCounts.from_bytes(state, self.n_measures), own * self.n_measures + measure)
+            for state, own in zip(cells.to_pylist(), group.tolist(), strict=True)
+        )
+        counted = value_counts.united(parts, pooled.num_rows)
+        found = counted.quantiles(shares)
+        flat = to_arrow(found.ravel(), is_null=np.isnan(found.ravel()))
+        lists = pa.FixedSizeListArray.from_arrays(flat, len(shares))
+        return pooled.append_column(QUANTILES, lists).append_column(QUANTILE_GRID, to_arrow(counted.error))
 
     def _by_measure(self, keys: pa.Table, columns: dict[str, np.ndarray], counts: np.ndarray) -> pa.RecordBatch:
         repeated = np.repeat(np.arange(keys.num_rows), self.n_measures)
@@ -177,6 +242,12 @@ def doubles_to_cells(numbers: np.ndarray) -> pa.Array:
     rows = np.ascontiguousarray(numbers, dtype=np.float64)
     ends = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows.shape[1] * rows.itemsize)
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(rows)])
+
+
+def bytes_to_cells(states: Sequence[bytes]) -> pa.Array:
+    """Make cells of bytes of any sizes."""
+    ends = np.cumsum([0, *map(len, states)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(states), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(states))])
 
 
 def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import GROUP, KEY_FIELDS, STATE
+from rankeval_spark.engine.aggregation.aggregate_state import COUNTED_VALUES, GROUP, KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import USER_HASH, Key, groups_of, positions_of
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.statistics.moments import membership_of
@@ -27,7 +27,7 @@ STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
 n_measures, n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
 
-WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, *STATES))])
+WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, *STATES))])
 """Rows of ``aggregate_state.PARTIAL`` and of states, which have no moments."""
 
 HELD_BYTES: Final = 1 << 27

@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import bootstrap_sums
-from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateLayout
+from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateLayout, GroupSums
 from rankeval_spark.engine.aggregation.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.statistics import ratios
+from rankeval_spark.statistics import ratios, value_counts
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
+from rankeval_spark.statistics.value_counts import Levels, ValueCounts
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
@@ -63,6 +64,7 @@ class PartialAggregator:
     ks: tuple[int, ...]
     draws: Draws | None
     lists: tuple[str, ...] = ()
+    counts_values: bool = False
 
     @property
     def state(self) -> AggregateLayout:
@@ -85,11 +87,14 @@ class PartialAggregator:
         totals = [_Totals.empty(n_counts) for _ in self.slices]
         resampler = None if self.draws is None else bootstrap_sums.Resampler(self.draws, self.slices, self.ks)
         for table, values, denominators, counts in chunks:
+            levels = Levels.of(values) if self.counts_values else None  # of users, before they are numerators
             values[:, weighted] *= denominators
             columns = Columns.of(values)
             for names, total in self._grouped(totals):
                 keys, group = groups_of(table, names, self.ks)
                 total.add(keys, columns.by_group(group, len(keys)), _sums(counts, group, len(keys)))
+                if levels is not None:
+                    total.add_values(keys, levels.by_group(group, len(keys)))
                 if weighted:
                     total.add_ratios(
                         keys, ratios.ratio_moments_by_group(values[:, weighted], denominators, group, len(keys))
@@ -102,8 +107,8 @@ class PartialAggregator:
             yield from map(bootstrap_sums.with_states, resampler.rest())
         for index, total in enumerate(self._complete(totals)):
             if total.slots:
-                batch = total.to_batch(index, self.state)
-                yield batch if resampler is None else bootstrap_sums.with_states(batch)
+                for batch in total.to_batches(index, self.state):
+                    yield batch if resampler is None else bootstrap_sums.with_states(batch)
 
     def _grouped(self, totals: list[_Totals]) -> Iterator[tuple[tuple[str, ...], _Totals]]:
         """Give the slices whose rows are grouped: those that are no part of a crossing."""
@@ -151,12 +156,13 @@ def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 
 @dataclass
 class _Totals:
-    """Moments and counts of one slice, merged chunk by chunk; those of ratios too."""
+    """Moments and counts of one slice, merged chunk by chunk; those of ratios and of single values too."""
 
     counts: np.ndarray
     slots: dict[Key, int] = field(default_factory=dict)
     moments: Moments | None = None
     ratios: Ratios | None = None
+    counted: ValueCounts | None = None
 
     @classmethod
     def empty(cls, n_counts: int) -> _Totals:
@@ -179,6 +185,14 @@ class _Totals:
             before = _spread_ratios(before, np.arange(len(before.cross)), len(self.slots))
         self.ratios = spread if before is None else before.merge(spread)
 
+    def add_values(self, keys: list[Key], added: ValueCounts) -> None:
+        slots = np.array([self.slots[key] for key in keys])
+        n_measures = len(added.exponent) // len(keys)
+        parts = [(added, _cells_of(slots, n_measures))]
+        if self.counted is not None:
+            parts.append((self.counted, np.arange(len(self.counted.exponent))))
+        self.counted = value_counts.united(parts, len(self.slots) * n_measures)
+
     def rolled_up(self, places: Sequence[int]) -> _Totals:
         """Unite the groups that have the same values at these places."""
         if self.moments is None:
@@ -188,19 +202,30 @@ class _Totals:
         slot = np.array([slots.setdefault(key, len(slots)) for key in keys])
         order = np.argsort(slot, kind="stable")
         group, size = slot[order], len(slots)
+        counted, n_measures = self.counted, self.moments.n.shape[1]
+        if counted is not None:
+            counted = value_counts.united([(counted, _cells_of(slot, n_measures))], size * n_measures)
         return _Totals(
             _sums(self.counts, slot, size),
             slots,
             self.moments.at(order).united(group, size),
             None if self.ratios is None else self.ratios.at(order).united(group, size),
+            counted,
         )
 
-    def to_batch(self, slice_index: int, state: AggregateLayout) -> pa.RecordBatch:
+    def to_batches(self, slice_index: int, state: AggregateLayout) -> Iterator[pa.RecordBatch]:
         """Lay the groups out as rows of PARTIAL."""
         if self.moments is None:
             message = "a slice without a group has no rows"
             raise ValueError(message)
-        return state.to_batch(slice_index, list(self.slots), self.moments, self.ratios, self.counts)
+        sums = GroupSums(self.moments, self.counts, self.ratios, self.counted)
+        return state.to_batches(slice_index, list(self.slots), sums)
+
+
+def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:
+    """Give the cells of some groups: one for each measure."""
+    cells: np.ndarray = (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
+    return cells
 
 
 def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:

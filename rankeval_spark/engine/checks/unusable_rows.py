@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark.engine.aggregation.aggregate_state import (
+    COUNTED_VALUES,
     GROUP,
     STATE,
     cells_to_doubles,
@@ -94,7 +95,8 @@ class RowCounts:
     def to_batch(self) -> pa.RecordBatch:
         """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
         key = key_columns(OF_INPUTS, [("", (), 0)])
-        return pa.RecordBatch.from_arrays([*key, doubles_to_cells(self.by_kind[None, :])], [*GROUP, STATE])
+        counts = [doubles_to_cells(self.by_kind[None, :]), pa.nulls(1, pa.binary())]
+        return pa.RecordBatch.from_arrays([*key, *counts], [*GROUP, STATE, COUNTED_VALUES])
 
 
 def without_counts(partials: pa.Table) -> pa.Table:

@@ -62,6 +62,8 @@ class ComparisonRequest:
         Tests that are made.
     wilcoxon_zeros : {"wilcox", "pratt"}
         What Wilcoxon's test does with users without a difference.
+    margin : float or None
+        Difference of a user's two values above which the user is counted as one who wins or loses by more.
     """
 
     columns: tuple[str, ...]
@@ -75,6 +77,7 @@ class ComparisonRequest:
     seed: int
     baseline: str | None
     all_pairs: bool
+    margin: float | None = None
 
     @property
     def draws(self) -> Draws:
@@ -163,7 +166,7 @@ class _Chunk:
         n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
         for pair in self.pairs:
             first, values = (self.cube.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
-            pairs = PairedValues.of(values[:, :n], first[:, :n])
+            pairs = PairedValues.of(values[:, :n], first[:, :n], margin=self.requested.margin)
             model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
             for slicing in self.slicings:
                 n_groups = len(slicing.values)

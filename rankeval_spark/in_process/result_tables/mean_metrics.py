@@ -60,7 +60,8 @@ def _summariser(request: Request) -> PartialAggregator:
     lists = tuple(map(lists_column, measures.columns))
     weights = denominators(request, has_one_list=False)
     by = tuple(segment_columns(request.every_slice))
-    return PartialAggregator(measures.columns, dict(weights), by, measures.ks, request.draws, lists)
+    counts_values = bool(request.quantiles)
+    return PartialAggregator(measures.columns, dict(weights), by, measures.ks, request.draws, lists, counts_values)
 
 
 def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa.RecordBatch]:

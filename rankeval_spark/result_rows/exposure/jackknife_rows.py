@@ -83,4 +83,5 @@ class JackknifeRows:
             "ci_high": metric_rows.nullable(spread.high),
             "ci_level": pa.array(np.full(n, confidence)),
             "ci_method": pa.array(method.tolist(), pa.string()),
+            **metric_rows.no_quantiles(n),
         }

@@ -103,6 +103,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
         "judged_counts": _of_optional(_NOT_NEGATIVE, "n_undefined", "n_missing"),
         "tie_share": _of_optional(_SHARE, "tie_share"),
         "value": _of_optional(_FINITE, "value"),
+        "quantile_error": _of_optional(_NOT_NEGATIVE, "quantile_error"),
     },
     "group_metrics": {
         "counts": _of(_NOT_NEGATIVE, "k", "n_users", "n_left_out"),
@@ -112,6 +113,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
         "counts": Constraint((Bound(("k", "n_users"), _NOT_NEGATIVE), _TRIPLE)),
         "p": _of_optional(_SHARE, "p_value", "p_adjusted"),
         "delta": _of_optional(_FINITE, "delta"),
+        "shares": _of_optional(_SHARE, "win_share", "loss_share"),
     },
     "checks": {"share": _of_optional(_SHARE, "share")},
 }

@@ -35,7 +35,7 @@ _LOWEST: Final = -80
 _STEP: Final = 4
 _N_RUNGS: Final = 33
 """Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
-_N_SINGLE: Final = 9
+_N_SINGLE: Final = 11
 """Numbers of a group and column in addition to its ladder and its few differences."""
 
 
@@ -66,6 +66,8 @@ class PairedValues:
         Absolute value of the difference; 0 where it is NaN.
     user, place : int64, shape (n_different,)
         Row of each non-zero difference, and its place in the ladders of all columns, see :class:`Differences`.
+    beyond : pair of float64, shape (n_users, n_columns), or None
+        1 where d is above a margin, and where it is below minus the margin; None without a margin.
     """
 
     difference: Matrix
@@ -73,10 +75,17 @@ class PairedValues:
     absolute: Matrix
     user: Counts
     place: Counts
+    beyond: tuple[Matrix, Matrix] | None = None
 
     @classmethod
-    def of(cls, values: Matrix, baseline: Matrix) -> PairedValues:
-        """Pair the values of users under two models, one column per (pair, measure, k)."""
+    def of(cls, values: Matrix, baseline: Matrix, *, margin: float | None = None) -> PairedValues:
+        """Pair the values of users under two models, one column per (pair, measure, k).
+
+        Parameters
+        ----------
+        margin : float, optional
+            Users whose values differ by more are counted. What exceeds it by rounding only does not.
+        """
         difference = difference_of(values, baseline)
         known = np.nan_to_num(difference)
         user, column = np.nonzero(known)
@@ -84,7 +93,16 @@ class PairedValues:
         _, exponent = np.frexp(different)
         rung = np.clip((exponent - 1 - _LOWEST) // _STEP, 0, _N_RUNGS - 1)
         place = (2 * column + (different > 0)) * _N_RUNGS + rung
-        return cls(difference, np.where(np.isnan(difference), np.nan, baseline), np.abs(known), user, place)
+        known_baseline = np.where(np.isnan(difference), np.nan, baseline)
+        beyond = None if margin is None else _beyond(known, np.fmax(np.abs(values), np.abs(baseline)), margin)
+        return cls(difference, known_baseline, np.abs(known), user, place, beyond)
+
+
+def _beyond(difference: Matrix, scale: Matrix, margin: float) -> tuple[Matrix, Matrix]:
+    """Mark with 1 the users whose value is greater, and those whose value is less, by more than a margin."""
+    exceeds = np.abs(difference) - margin > ROUNDING * np.nan_to_num(scale)
+    greater, less = ((exceeds & side).astype(np.float64) for side in (difference > 0, difference < 0))
+    return greater, less
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +122,8 @@ class Differences:
         Number of users by magnitude of d, for d < 0 and for d > 0: rung j has ``2^(4j - 80) <= |d| < 2^(4j - 76)``.
     few : float64, shape (n_groups, n_columns, 20)
         The non-zero d in ascending order, then NaN; all NaN where there are more.
+    above, below : float64, shape (n_groups, n_columns)
+        Number of users with d above the margin, and below minus the margin; 0 without a margin.
 
     Notes
     -----
@@ -119,6 +139,8 @@ class Differences:
     absolute: Matrix
     ladder: Counts
     few: Values
+    above: Matrix
+    below: Matrix
 
     def merge(self, other: Differences) -> Differences:
         """Aggregate both sets of users."""
@@ -131,6 +153,8 @@ class Differences:
             self.absolute + other.absolute,
             self.ladder + other.ladder,
             np.where((n_few <= FEW)[..., None], few, np.nan),
+            self.above + other.above,
+            self.below + other.below,
         )
 
     def to_bytes(self) -> list[bytes]:
@@ -138,7 +162,7 @@ class Differences:
         above, below = self.moments.numerator, self.moments.denominator
         single = (above.n, above.mean, above.m2, below.mean, below.m2, self.moments.cross, self.low, self.high)
         ladder = self.ladder.reshape(*above.n.shape, -1)
-        parts = [np.stack((*single, self.absolute), axis=-1), ladder, self.few]
+        parts = [np.stack((*single, self.absolute, self.above, self.below), axis=-1), ladder, self.few]
         return [state.tobytes() for state in np.concatenate(parts, axis=-1, dtype=np.float64)]
 
     @classmethod
@@ -146,10 +170,10 @@ class Differences:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
         numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + 2 * _N_RUNGS + FEW)
         single, ladder, few = np.split(numbers, (_N_SINGLE, _N_SINGLE + 2 * _N_RUNGS), axis=-1)
-        n, mean, m2, below_mean, below_m2, cross, low, high, absolute = np.moveaxis(single, -1, 0)
+        n, mean, m2, below_mean, below_m2, cross, low, high, absolute, *beyond = np.moveaxis(single, -1, 0)
         counts = n.astype(np.int64)
         moments = Ratios(Moments(counts, mean, m2), Moments(counts, below_mean, below_m2), cross)
-        return cls(moments, low, high, absolute, ladder.reshape(*n.shape, 2, _N_RUNGS).astype(np.int64), few)
+        return cls(moments, low, high, absolute, ladder.reshape(*n.shape, 2, _N_RUNGS).astype(np.int64), few, *beyond)
 
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
@@ -165,6 +189,8 @@ class Differences:
             self.absolute[:, own],
             self.ladder[:, own],
             self.few[:, own],
+            self.above[:, own],
+            self.below[:, own],
         )
 
     @property
@@ -214,6 +240,8 @@ class Differences:
 def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
     """Aggregate the differences of the users of each group."""
     low, high = _ends(pairs.difference, group, n_groups)
+    none = np.zeros((n_groups, pairs.difference.shape[1]))
+    beyond = [none, none] if pairs.beyond is None else [membership_of(group, n_groups) @ each for each in pairs.beyond]
     ladder = _ladder(pairs, group, n_groups)
     return Differences(
         ratios.ratio_moments_by_group(pairs.difference, pairs.baseline, group, n_groups),
@@ -222,6 +250,7 @@ def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_grou
         membership_of(group, n_groups) @ pairs.absolute,
         ladder,
         _few(pairs, group, ladder.sum(axis=(-1, -2))),
+        *beyond,
     )
 
 

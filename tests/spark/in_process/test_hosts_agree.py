@@ -81,6 +81,8 @@ def _key(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other, [tolerance] * len(one)))
     if isinstance(one, float) and isinstance(other, float) and tolerance:
         return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
     return bool(one == other)
@@ -175,6 +177,16 @@ def test_measures_of_all_lists(spark: SparkSession) -> None:
 )
 def test_comparisons(spark: SparkSession, asked: dict[str, Any]) -> None:
     assert_agree(spark, Awkward.make(7), "comparisons", **asked)
+
+
+@pytest.mark.parametrize("asked", [{}, {"unit": "list"}, {"intervals": "bootstrap", "replicates": 100}])
+def test_quantiles_and_margins(spark: SparkSession, asked: dict[str, Any]) -> None:
+    inputs = Awkward.make(11, has_lists="unit" in asked)
+    asked = {"quantiles": [0.0, 0.1, 0.5, 1.0], "baseline": "popular", "margin": 0.1, **asked}
+    assert_agree(spark, inputs, "metrics", "comparisons", **asked)
+    on_spark, here = both(spark, inputs, **asked)  # without rows of users
+    assert_same(on_spark.metrics.toArrow(), here.metrics, tolerance=1e-12)
+    assert here.metrics["quantile_error"].drop_null().unique().to_pylist() == [0.0]
 
 
 def test_a_bootstrap(spark: SparkSession) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C
+from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.published.rescoring import past_nights, score_night
+from rankeval_spark.config import load_config
 from rankeval_spark.errors import InputError
 from rankeval_spark.measures import MeasureSet, group_statistics
 from rankeval_spark.results import Results
@@ -65,6 +67,32 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
         after.user_metrics(date=FIRST, evaluation="nightly", k=3, model_id="als"), "user_id", value="segments"
     )
     assert segments["ann"] == [("country", "AT")]
+
+
+def test_scored_night_keeps_its_quantiles_and_shares(spark: SparkSession, own_copy: Workspace) -> None:
+    own_copy.change(quantiles=[0.5, 1], comparisons={"baseline": "pop", "margin": 0.1}, results__root="with_quantiles")
+    config = load_config(own_copy.config, ())
+    run_night(spark, config, FIRST)
+    results = Results(config.results.location)
+    before = results.metrics(date=FIRST, evaluation="nightly"), results.comparisons(date=FIRST, evaluation="nightly")
+    (night,) = past_nights(spark, config.results.location, evaluation="nightly", dates=[FIRST])
+    score_night(spark, config.results.location, night, MeasureSet.parse(["DCG@3"]))
+
+    results = Results(config.results.location)
+    metrics, compared = (
+        by(rows, *(name for name in KEY if name in rows.column_names), value=column)
+        for rows, column in (
+            (results.metrics(date=FIRST, evaluation="nightly"), "quantiles"),
+            (results.comparisons(date=FIRST, evaluation="nightly"), "loss_share"),
+        )
+    )
+    for found, old, column in ((metrics, before[0], "quantiles"), (compared, before[1], "loss_share")):
+        wanted = by(old, *KEY, value=column)
+        assert {key: found[key] for key in wanted} == wanted
+        assert None not in wanted.values()
+    # als at 3: ann's items are worth 3 and 1 at ranks 1 and 3, bob's is worth 2 at rank 3, eve and kim have none.
+    assert metrics["als", "all", "", "DCG", 3] == [("0.5", 0.0), ("1", 3 + 1 / log2(4))]
+    assert compared["als", "all", "", "DCG", 3] is not None
 
 
 def test_past_nights_are_the_published_ones_oldest_first(spark: SparkSession, published: Workspace) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
-from rankeval_spark.engine.aggregation.slices import ROWS_AT_ONCE, groups_of
+from rankeval_spark.engine.aggregation.slices import ROWS_AT_ONCE, Key, groups_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Moments, moments_by_group
 
 if TYPE_CHECKING:
@@ -151,10 +152,28 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
     )
     keys, group = groups_of(table, ("_one", "_two"), (1,))
     state = aggregate_state.AggregateLayout(1)
-    batch = state.to_batch(
-        0, keys, moments_by_group(np.ones((4, 1)), group, 4), None, np.ones((4, len(aggregate_state.COUNTS)))
-    )
+    moments, counts = moments_by_group(np.ones((4, 1)), group, 4), np.ones((4, len(aggregate_state.COUNTS)))
+    (batch,) = state.to_batches(0, keys, aggregate_state.GroupSums(moments, counts))
     assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
+
+
+def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[Key] = [("m", (str(name),), 1) for name in range(9)]
+    group = np.repeat(np.arange(9), 10)
+    values = np.random.default_rng(1).random((90, 2))
+    counted = value_counts.value_counts(values, group, 9)
+    sums = aggregate_state.GroupSums(
+        moments_by_group(values, group, 9), np.ones((9, len(aggregate_state.COUNTS))), None, counted
+    )
+    state = aggregate_state.AggregateLayout(2)
+    (whole,) = state.to_batches(0, keys, sums)
+    monkeypatch.setattr(aggregate_state, "BATCH_BYTES", 1000)
+    parts = list(state.to_batches(0, keys, sums))
+    assert [len(part) for part in parts] == [3, 3, 3]
+    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]))
+    pooled = state.pool(pa.Table.from_batches(parts), quantiles=[0.5])
+    exact = [np.quantile(values[group == one], 0.5, axis=0, method="inverted_cdf") for one in range(9)]
+    assert np.concatenate(exact).tolist() == [cell[0] for cell in pooled["quantiles"].to_pylist()]
 
 
 def test_group_without_a_value_is_united_with_one_that_has_some() -> None:

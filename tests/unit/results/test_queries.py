@@ -120,6 +120,27 @@ def test_quantiles_lie_between_the_values_of_the_users(database: duckdb.DuckDBPy
         assert row["mean"] == pytest.approx((low + high) / 2, rel=0, abs=1e-12)
 
 
+def test_quantiles_are_values_of_users(database: duckdb.DuckDBPyConnection) -> None:
+    rows = [row for row in answers(database, "quantiles-of-users") if row["slice"] == "all"]
+    wanted = {
+        name: sorted(values) for name, values in {"als": (ANN_ALS, BOB_ALS), "popular": (ANN_POP, BOB_POP)}.items()
+    }
+    assert of(rows, "model_id", "share") == [(name, share) for name in wanted for share in (0.1, 0.5, 0.9)]
+    assert [row["value"] for row in rows] == exactly(
+        *(value for low, high in wanted.values() for value in (low, low, high))
+    )
+    assert {row["quantile_error"] for row in rows} == {0}
+
+
+def test_comparisons_have_the_shares_beyond_the_margin_of_the_config(database: duckdb.DuckDBPyConnection) -> None:
+    (row,) = answers(database, "share-of-users-who-gain-and-lose")
+    found = database.execute(
+        "SELECT margin, win_share, loss_share FROM latest_comparisons "
+        "WHERE slice = 'all' AND measure = 'nDCG' AND k = 10"
+    ).fetchall()
+    assert found == [(0.05, float(row["share_gains"]), float(row["share_loses"]))]
+
+
 def test_the_items_of_the_worst_users_are_those_of_the_log(database: duckdb.DuckDBPyConnection) -> None:
     rows = answers(database, "items-of-the-worst-users")
     assert of(rows, "user_id", "item_id", "gain") == [

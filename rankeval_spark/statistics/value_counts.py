@@ -1,0 +1,255 @@
+"""How many users have which value: counts that merge, exact while values are few, and quantiles of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.moments import Matrix
+
+Ints: TypeAlias = NDArray[np.int64]
+Doubles: TypeAlias = NDArray[np.float64]
+
+MOST_VALUES: Final = 2049
+"""Distinct values of a cell up to which they are kept as they are: [0, 1] has so many multiples of 2^-11."""
+
+EXACT: Final = -1075
+"""Exponent of a cell whose values are as they were: every double is a multiple of 2^-1074."""
+
+_STEPS: Final = 11
+"""A range below 2^x has at most MOST_VALUES multiples of 2^(x - 11)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Columns of values that are counted by more than one grouping.
+
+    Attributes
+    ----------
+    values : sequence of float64 arrays
+        Distinct values of each column, ascending; NaN is none.
+    codes : sequence of int64 arrays
+        Place of each row's value among them, -1 where it is NaN.
+    """
+
+    values: Sequence[Doubles]
+    codes: Sequence[Ints]
+
+    @classmethod
+    def of(cls, columns: Matrix) -> Levels:
+        """Find the distinct values of each column."""
+        values, codes = [], []
+        for column in columns.T:
+            found, code = np.unique(column + 0.0, return_inverse=True)  # -0.0 and 0.0 are one value
+            n_defined = int(np.searchsorted(found, np.nan))
+            values.append(found[:n_defined])
+            codes.append(np.where(code < n_defined, code, -1))
+        return cls(values, codes)
+
+    def by_group(self, group: NDArray[np.integer], n_groups: int) -> ValueCounts:
+        """Count the values of each column in each group; cells are numbered ``group * n_columns + column``."""
+        n_columns = len(self.values)
+        cells, values, counts = [], [], []
+        for place, (levels, codes) in enumerate(zip(self.values, self.codes, strict=True)):
+            is_defined = codes >= 0
+            code = group[is_defined].astype(np.int64) * len(levels) + codes[is_defined]
+            found, count = _occurring(code, n_groups * len(levels))
+            cells.append(found // max(1, len(levels)) * n_columns + place)
+            values.append(levels[found % max(1, len(levels))])
+            counts.append(count)
+        n_cells = n_groups * n_columns
+        return _counted(_joined(cells), np.concatenate([np.empty(0), *values]), _joined(counts), _exact(n_cells))
+
+
+@dataclass(frozen=True, eq=False)
+class ValueCounts:
+    """Distinct values of each cell, and how many users have each.
+
+    A cell with more than :data:`MOST_VALUES` of them holds its values rounded down to a multiple of ``2**exponent``,
+    the smallest power of two with which they are not more.
+
+    Parameters
+    ----------
+    cell : int64, shape (n_values,)
+        Cell of each value, ascending.
+    value : float64, shape (n_values,)
+        Ascending in a cell.
+    count : int64, shape (n_values,)
+        Users who have it.
+    exponent : int64, shape (n_cells,)
+        :data:`EXACT` where values are as they were.
+
+    Notes
+    -----
+    Multiples of a power of two are multiples of every smaller one. So rounding twice is rounding once, a part never
+    needs a coarser grid than the whole, and the counts of the whole do not depend on how it was cut, nor on the order
+    in which parts are united.
+
+    Examples
+    --------
+    >>> counts = value_counts(np.array([[0.5], [1.0], [0.5], [np.nan]]), np.array([0, 0, 0, 0]), 1)
+    >>> counts.value, counts.count
+    (array([0.5, 1. ]), array([2, 1]))
+    >>> counts.quantiles([0.5, 0.9])
+    array([[0.5, 1. ]])
+    """
+
+    cell: Ints
+    value: Doubles
+    count: Ints
+    exponent: Ints
+
+    @property
+    def error(self) -> Doubles:
+        """Grid of each cell, which no value lies further above its multiple; 0 where values are as they were."""
+        return np.where(self.exponent == EXACT, 0.0, np.ldexp(1.0, self.exponent.astype(np.int32)))
+
+    def quantiles(self, shares: Sequence[float]) -> Matrix:
+        """Give the least value that at least a share of the users do not exceed: shape (n_cells, n_shares).
+
+        This is the inverse of the distribution function, ``inverted_cdf`` of numpy and ``quantile_disc`` of SQL: a
+        value that a user has. The share is taken as it is written, 0.07 as 7/100. NaN where a cell has no value.
+
+        Parameters
+        ----------
+        shares : sequence of float
+            In [0, 1]; 0 is the least value and 1 the greatest.
+        """
+        n_cells = len(self.exponent)
+        found = np.full((n_cells, len(shares)), np.nan)
+        if not len(self.cell):
+            return found
+        up_to = np.cumsum(self.count)
+        n_users = np.zeros(n_cells, dtype=np.int64)
+        np.add.at(n_users, self.cell, self.count)
+        before = np.cumsum(n_users) - n_users
+        has_value = n_users > 0
+        for place, share in enumerate(shares):
+            wanted = np.maximum(_ceiling(n_users[has_value], Fraction(repr(float(share)))), 1)
+            found[has_value, place] = self.value[np.searchsorted(up_to, before[has_value] + wanted)]
+        return found
+
+    def to_bytes(self, n_columns: int) -> list[bytes]:
+        """Write the cells of each group, of which there are ``n_columns``."""
+        n_cells = len(self.exponent)
+        sizes = np.bincount(self.cell, minlength=n_cells)
+        ends = np.cumsum(sizes)[n_columns - 1 :: n_columns]
+        starts = np.append(0, ends[:-1])
+        heads = np.stack([self.exponent, sizes], axis=-1).reshape(-1, 2 * n_columns)
+        return [
+            head.tobytes() + self.value[start:end].tobytes() + self.count[start:end].tobytes()
+            for head, start, end in zip(heads, starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+    @classmethod
+    def from_bytes(cls, state: bytes, n_columns: int) -> ValueCounts:
+        """Read the cells of one group, as :meth:`to_bytes` wrote them."""
+        exponent, sizes = np.frombuffer(state, dtype=np.int64, count=2 * n_columns).reshape(n_columns, 2).T
+        n_values, start = int(sizes.sum()), 16 * n_columns
+        value = np.frombuffer(state, dtype=np.float64, count=n_values, offset=start)
+        count = np.frombuffer(state, dtype=np.int64, count=n_values, offset=start + 8 * n_values)
+        return cls(np.repeat(np.arange(n_columns), sizes), value, count, exponent)
+
+
+def value_counts(columns: Matrix, group: NDArray[np.integer], n_groups: int) -> ValueCounts:
+    """Count the values of each column in each group; NaN is no value. Cells are ``group * n_columns + column``."""
+    return Levels.of(columns).by_group(group, n_groups)
+
+
+def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
+    """Unite counts of users, each with the cell of the result that each of its own cells becomes.
+
+    Several cells of a part may become one.
+    """
+    parts = list(parts)
+    exponent = _exact(n_cells)
+    for part, places in parts:
+        np.maximum.at(exponent, places, part.exponent)
+    cell = _joined([places[part.cell] for part, places in parts])
+    value = np.concatenate([np.empty(0), *(part.value for part, _ in parts)])
+    return _counted(cell, value, _joined([part.count for part, _ in parts]), exponent)
+
+
+def _counted(cell: Ints, value: Doubles, count: Ints, exponent: Ints) -> ValueCounts:
+    """Sort values, add up those that are equal on the grid of their cell, and coarsen the grids of cells with many."""
+    value = _rounded_down(value, exponent[cell])
+    order = np.lexsort((value, cell))
+    cell, value, count = _added_up(cell[order], value[order], count[order])
+    ends = np.cumsum(np.bincount(cell, minlength=len(exponent)))
+    large = np.flatnonzero(np.diff(ends, prepend=0) > MOST_VALUES)
+    if not len(large):
+        return ValueCounts(cell, value, count, exponent)
+    exponent = exponent.copy()
+    starts = np.append(0, ends[:-1])
+    for one in large.tolist():
+        exponent[one] = _finest(value[starts[one] : ends[one]], int(exponent[one]))
+    return ValueCounts(*_added_up(cell, _rounded_down(value, exponent[cell]), count), exponent)
+
+
+def _added_up(cell: Ints, value: Doubles, count: Ints) -> tuple[Ints, Doubles, Ints]:
+    """Unite neighbours of one cell and one value."""
+    if not len(cell):
+        return cell, value, count
+    starts = np.flatnonzero(np.append(True, (np.diff(cell) != 0) | (np.diff(value) != 0)))
+    return cell[starts], value[starts], np.add.reduceat(count, starts)
+
+
+def _finest(values: Doubles, least: int) -> int:
+    """Find the smallest exponent above ``least`` whose multiples are few enough; values ascend."""
+    coarse = int(np.frexp(values[-1] / 2 - values[0] / 2)[1]) + 1 - _STEPS
+    fine, step = least, 1
+    while coarse - step > fine:  # values mostly fill their range: the first steps find it
+        if not _is_few(values, coarse - step):
+            fine = coarse - step
+            break
+        coarse, step = coarse - step, 2 * step
+    while coarse - fine > 1:
+        middle = (coarse + fine) // 2
+        coarse, fine = (middle, fine) if _is_few(values, middle) else (coarse, middle)
+    return coarse
+
+
+def _is_few(values: Doubles, exponent: int) -> bool:
+    rounded = _rounded_down(values, np.int64(exponent))
+    return int(np.count_nonzero(np.diff(rounded))) < MOST_VALUES
+
+
+def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
+    """Round down to multiples of a power of two; values beyond 2^52 multiples are multiples already."""
+    power = exponent.astype(np.int32)
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(values, -power)
+    is_multiple = np.abs(scaled) >= 2.0**52
+    rounded: Doubles = np.where(is_multiple, values, np.ldexp(np.floor(np.where(is_multiple, 0.0, scaled)), power))
+    return rounded
+
+
+def _occurring(code: Ints, n_codes: int) -> tuple[Ints, Ints]:
+    """Find the codes that occur, ascending, and how often each does."""
+    if n_codes > 4 * len(code):
+        found, counts = np.unique(code, return_counts=True)
+        return found, counts
+    counts = np.bincount(code, minlength=n_codes)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
+def _ceiling(n: Ints, share: Fraction) -> Ints:
+    """Round ``n * share`` up, in whole numbers of any size."""
+    exact = -(-n.astype(object) * share.numerator // share.denominator)
+    whole: Ints = exact.astype(np.int64)
+    return whole
+
+
+def _exact(n_cells: int) -> Ints:
+    return np.full(n_cells, EXACT, dtype=np.int64)
+
+
+def _joined(arrays: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, dtype=np.int64), *arrays])

@@ -41,7 +41,9 @@ class Evaluation(ABC, Generic[Frame]):
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
         named = ", ".join(name for name in results if not name.startswith("_") and name != "plot")
-        return f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement()"
+        return (
+            f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement(), hit_ranks()"
+        )
 
     def _repr_html_(self) -> str:
         """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
@@ -223,6 +225,38 @@ class Evaluation(ABC, Generic[Frame]):
             raise ConfigError(*faults)
         return self._agreement(baseline, k=k, p=p)
 
+    def hit_ranks(self, model: str, baseline: str) -> Frame:
+        """At which rank each of two models had the hits of every user.
+
+        Parameters
+        ----------
+        model, baseline : str
+            The models.
+
+        Returns
+        -------
+        Frame
+            ``user_id, list_id, item_id, gain, baseline_rank, rank``: a row per list and relevant item (a gain of at
+            least 1) that at least one of the two recommended. A rank is NULL where that model did not. Lists are those
+            of :attr:`ranked_items`, in the population or not.
+
+        Raises
+        ------
+        ConfigError
+            If one is no model of the evaluation, or both are the same.
+        """
+        names = self._model_names()
+        faults = [
+            Fault(f"hit_ranks({place}=)", repr(name), f"one of: {', '.join(names)}", nearest(name, names))
+            for place, name in (("model", model), ("baseline", baseline))
+            if name not in names
+        ]
+        if model == baseline:
+            faults.append(Fault("hit_ranks(baseline=)", f"{baseline!r}, the same model", "another model"))
+        if faults:
+            raise ConfigError(*faults)
+        return self._hit_ranks(model, baseline)
+
     def _known_leaderboard(self) -> list[dict[str, Any]] | None:
         """Return the rows of the leaderboard if no job has to run for them."""
         return None
@@ -237,6 +271,13 @@ class Evaluation(ABC, Generic[Frame]):
 
     @abstractmethod
     def _agreement(self, baseline: str, *, k: int, p: float) -> Frame: ...
+
+    @abstractmethod
+    def _model_names(self) -> Sequence[str]:
+        """Return the models of the evaluation: those named, or those of the log."""
+
+    @abstractmethod
+    def _hit_ranks(self, model: str, baseline: str) -> Frame: ...
 
     @abstractmethod
     def _gap_tests(self, gap_request: GapTestRequest) -> Frame: ...

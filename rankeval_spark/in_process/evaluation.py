@@ -160,6 +160,15 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
         return model_agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
+    @override
+    @refusals_of_call()
+    def _model_names(self) -> Sequence[str]:
+        return self.usable.models
+
+    @override
+    def _hit_ranks(self, model: str, baseline: str) -> pa.Table:
+        return scored_rows.to_hit_ranks(self.ranked_items, model, baseline)
+
     @cached_property
     def _scored(self) -> pa.Table:
         """Every list at every cutoff."""

@@ -61,8 +61,8 @@ EVALUATE: Final = {
     "threads": None,
 }
 EVALUATION: Final = {
-    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics", "leaderboard"),
-    *("metrics", "plot", "ranked_items", "user_metrics", "user_values"),
+    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
+    *("hit_ranks", "leaderboard", "metrics", "plot", "ranked_items", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),

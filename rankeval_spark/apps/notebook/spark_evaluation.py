@@ -118,8 +118,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         found = plans.to_comparisons(self.inputs, request=self.request) if alone else self._frames.comparisons
         if found is None:
             raise no_comparisons()
-        names = self.inputs.model_names if self.inputs.has_model_id else (C.ONE_MODEL,)
-        refuse_unknown_baseline(self.request, names)
+        refuse_unknown_baseline(self.request, self._model_names())
         return found
 
     @property
@@ -168,6 +167,14 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
         return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
+
+    @override
+    def _model_names(self) -> Sequence[str]:
+        return self.inputs.model_names if self.inputs.has_model_id else (C.ONE_MODEL,)
+
+    @override
+    def _hit_ranks(self, model: str, baseline: str) -> DataFrame:
+        return plans.to_hit_ranks(self.ranked_items, model, baseline)
 
     @property
     def _needs_no_rows(self) -> bool:

@@ -83,6 +83,25 @@ def to_ranked_items(usable: Usable) -> pa.Table:
     return in_order_of(found, (*C.LIST_KEY, C.RANK, C.ITEM_ID))
 
 
+def to_hit_ranks(ranked: pa.Table, model: str, baseline: str) -> pa.Table:
+    """Put the ranks of the relevant items of two models side by side; NULL where one did not recommend it.
+
+    Parameters
+    ----------
+    ranked : pa.Table
+        Rows of :func:`to_ranked_items`.
+    """
+    is_of_either = pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline]))
+    hits = ranked.filter(pc.and_(is_of_either, ranked["is_relevant"]))
+    key = [C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN]
+    sides = {C.BASELINE_RANK: baseline, C.RANK: model}
+    none = pa.scalar(None, hits.schema.field(C.RANK).type)
+    ranks = {side: pc.if_else(pc.equal(hits[C.MODEL_ID], name), hits[C.RANK], none) for side, name in sides.items()}
+    found = pa.Table.from_pydict({**{name: hits[name] for name in key}, **ranks}).group_by(key)
+    both = found.aggregate([(side, "max") for side in sides]).rename_columns([*key, *sides])
+    return in_order_of(both, key)
+
+
 def _packed(segments: pa.ChunkedArray) -> pa.Array:
     """Take the values of the map of segments as a list; every row has the same names in the same order."""
     whole = in_one_piece(segments)

@@ -181,6 +181,20 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     )
 
 
+def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
+    """Put the ranks of the relevant items of two models side by side; NULL where one did not recommend it.
+
+    Parameters
+    ----------
+    ranked : DataFrame
+        Rows of :func:`to_ranked_items`.
+    """
+    is_hit = F.col("is_relevant") & F.col(C.MODEL_ID).isin(model, baseline)
+    sides = {C.BASELINE_RANK: baseline, C.RANK: model}
+    ranks = (F.max(F.when(F.col(C.MODEL_ID) == name, F.col(C.RANK))).alias(side) for side, name in sides.items())
+    return ranked.where(is_hit).groupBy(C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN).agg(*ranks)
+
+
 def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
     requested = request.measures.exposures

@@ -201,6 +201,9 @@ def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
     assert_same(leaders, here.leaderboard(), tolerance=1e-12)
     assert here.leaderboard()["model_id"].to_pylist() == leaders["model_id"].to_pylist()
     assert_same(on_spark.agreement("popular", k=5).toArrow(), here.agreement("popular", k=5), tolerance=0.0)
+    hits = here.hit_ranks("als", "popular")
+    assert_same(on_spark.hit_ranks("als", "popular").toArrow(), hits, tolerance=0.0)
+    assert hits.num_rows
     asked: dict[str, Any] = {"measures": ["nDCG@3", "P@1"], "replicates": 100}
     with on_spark.cached() as kept:
         assert_same(kept.gap_tests(**asked).toArrow(), here.gap_tests(**asked), tolerance=1e-12)

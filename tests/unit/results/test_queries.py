@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pytest
 
-from rankeval_spark import Results
+from rankeval_spark import Results, evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import views
 from tests.support import query_night
@@ -118,6 +118,14 @@ def test_quantiles_lie_between_the_values_of_the_users(database: duckdb.DuckDBPy
         found = [row[name] for name in ("low_tenth", "low_quarter", "median", "high_quarter", "high_tenth")]
         assert found == exactly(*(low + share * (high - low) for share in (0.1, 0.25, 0.5, 0.75, 0.9)))
         assert row["mean"] == pytest.approx((low + high) / 2, rel=0, abs=1e-12)
+
+
+def test_the_ranks_of_hits_are_those_of_an_evaluation(database: duckdb.DuckDBPyConnection) -> None:
+    logs = query_night.logs()
+    result = evaluate(logs["recommendations"], logs["held_out"], measures=["nDCG@10"])
+    expected = result.hit_ranks("als", "popular").drop_columns(["list_id"]).to_pylist()
+    assert answers(database, "ranks-of-hits") == expected
+    assert expected
 
 
 def test_quantiles_are_values_of_users(database: duckdb.DuckDBPyConnection) -> None:

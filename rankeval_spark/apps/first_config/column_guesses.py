@@ -112,13 +112,15 @@ def guessed_columns(table: TableSample, wanted: Sequence[str], *, taken: Sequenc
 
 
 def _named(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
-    places = {column: _NAMES[name].index(_plain(column)) for column in columns if _plain(column) in _NAMES[name]}
+    places = {
+        column: _NAMES[name].index(plain_name(column)) for column in columns if plain_name(column) in _NAMES[name]
+    }
     return min(places, key=places.__getitem__, default=None)
 
 
 def _named_in_part(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
     words = _PARTS.get(name, ())
-    return next((column for column in columns if any(word in _plain(column) for word in words)), None)
+    return next((column for column in columns if any(word in plain_name(column) for word in words)), None)
 
 
 def _only_one_left(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
@@ -141,7 +143,7 @@ def date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
         if values and all(map(is_date, values)):
             return Guess(name, BY_PARTITION)
     for column in table.rows.column_names:
-        if (column == like or (like is None and _plain(column) in _DAYS)) and has_dates(table, column):
+        if (column == like or (like is None and plain_name(column) in _DAYS)) and has_dates(table, column):
             return Guess(column, BY_VALUES)
     return None
 
@@ -152,5 +154,16 @@ def has_dates(table: TableSample, column: str) -> bool:
     return bool(values) and all(map(is_date, values))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Keep the letters and digits of a name, in small letters."""
     return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def is_item_name(name: str) -> bool:
+    """Whether a name is one of items, or has a word for them in it."""
+    return plain_name(name) in _NAMES[C.ITEM_ID] or any(word in plain_name(name) for word in _ITEMS)
+
+
+def is_score_name(name: str) -> bool:
+    """Whether a name is one of scores; MLlib calls them ratings."""
+    return plain_name(name) in (*_NAMES[C.SCORE], "rating")

@@ -70,6 +70,7 @@ def _input_lines(one: GuessedInput, config: Path) -> Iterator[str]:
         yield _with_comment(f"      {name}: {_text(guess.column)}", f"guessed by {guess.by}")
     for name in one.missing:
         yield _with_comment(f"      {name}: {name}", f"NOT FOUND, write one of: {', '.join(one.unread) or 'none left'}")
+    yield from _shape_lines(one)
     if one.as_text:
         types = ", ".join(f"{name}: string" for name in one.as_text)
         yield _with_comment(f"    types: {{{types}}}", "numbers here, text in another input")
@@ -85,6 +86,23 @@ def _input_lines(one: GuessedInput, config: Path) -> Iterator[str]:
     others = [f"{name}, with dates" if has_dates(table, name) else name for name in one.unread]
     if others and one.name != "segments":
         yield f"    # not read: {_one_line(', '.join(others))}"
+
+
+def _shape_lines(one: GuessedInput) -> Iterator[str]:
+    """Write the arrays of a list, and the gains of events."""
+    if one.nested is not None:
+        yield _with_comment("    nested:", "a row is a whole list, guessed by the types")
+        yield f"      items: {_text(one.nested.items)}"
+        if one.nested.scores is not None:
+            yield f"      scores: {_text(one.nested.scores)}"
+    if one.gains is not None:
+        yield _with_comment("    gains:", "guessed by the names of the events: what is each worth?")
+        yield f"      column: {_text(one.gains.column)}"
+        gains = ", ".join(f"{_text(event)}: {gain:g}" for event, gain in one.gains.values.items())
+        unknown = ", ".join(one.unknown_events)
+        comment = f"unknown, so 1: {unknown}" if unknown else ""
+        line = f"      values: {{{gains}}}"
+        yield _with_comment(line, comment) if comment else line
 
 
 def _model_lines(guesses: Guesses) -> Iterator[str]:

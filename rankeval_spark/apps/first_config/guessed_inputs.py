@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.first_config.column_guesses import Guess, date_column, guessed_columns
+from rankeval_spark.apps.first_config.shape_guesses import OF_NESTED, guessed_gains, guessed_nested, nested_values
+from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
 from rankeval_spark.config.sections.inputs import (
     HeldOutInput,
     InputConfig,
@@ -72,6 +74,12 @@ class GuessedInput:
         Canonical columns that the input needs and that were not found.
     as_text : tuple of str
         Ids that are whole numbers here and text in another input.
+    nested : Nested or None
+        Arrays of items and scores, where a row is a whole list.
+    gains : Gains or None
+        How a column of events becomes gains.
+    unknown_events : tuple of str
+        Events whose gain no word in their name says.
     """
 
     name: str
@@ -80,9 +88,14 @@ class GuessedInput:
     day: Guess | None
     missing: tuple[str, ...]
     as_text: tuple[str, ...] = ()
+    nested: Nested | None = None
+    gains: Gains | None = None
+    unknown_events: tuple[str, ...] = ()
 
     def column_of(self, canonical: str) -> pa.ChunkedArray | None:
         """Values of a canonical column in the sample."""
+        if self.nested is not None and canonical == C.ITEM_ID:
+            return nested_values(self.table.rows, self.nested.items)
         guess = self.columns.get(canonical)
         return None if guess is None else self.table.rows[guess.column]
 
@@ -117,6 +130,9 @@ class GuessedInput:
     def unread(self) -> list[str]:
         """Columns of the table that were taken for nothing."""
         used = {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
+        shapes = [one for one in (self.nested, self.gains) if one is not None]
+        paths = [path for shape in shapes for path in shape.renames.values()]
+        used |= {column_and_field(path, self.table.rows.column_names)[0] for path in paths}
         return [name for name in self.table.rows.column_names if name not in used]
 
 
@@ -175,18 +191,26 @@ def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput
     table, log = tables[name], date_column(tables["recommendations"])
     day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
     wanted = _SCHEMAS[name].field_names() if name in _SCHEMAS else [C.USER_ID]
+    nested = guessed_nested(table) if name == "recommendations" else None
+    of_items = OF_NESTED if nested is not None else ()
+    wanted = [one for one in wanted if one not in of_items]
     columns = guessed_columns(table, wanted, taken=[day.column] if day else [])
-    needed = [*INPUTS[name].id_columns]
-    if name == "recommendations" and C.RANK not in columns:
+    needed = [one for one in INPUTS[name].id_columns if one not in of_items]
+    if name == "recommendations" and nested is None and C.RANK not in columns:
         needed.append(C.SCORE)
-    return GuessedInput(name, table, columns, day, tuple(one for one in needed if one not in columns))
+    missing = tuple(one for one in needed if one not in columns)
+    has_events = name == "held_out" and C.GAIN not in columns
+    gains, unknown = (guessed_gains(table) if has_events else None) or (None, ())
+    return GuessedInput(name, table, columns, day, missing, (), nested, gains, unknown)
 
 
 def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:
     """Name the ids that are numbers in this input and text in another."""
     for name in _IDS:
-        texts = {other.name for other in inputs.values() if name in other.columns and _is_text_id(other, name)}
-        if texts and name in one.columns and one.name not in texts:
+        texts = {
+            other.name for other in inputs.values() if other.column_of(name) is not None and _is_text_id(other, name)
+        }
+        if texts and one.column_of(name) is not None and one.name not in texts:
             yield name
 
 
@@ -217,9 +241,16 @@ def _is_flag(kind: pa.DataType) -> bool:
 
 def _cutoffs(log: GuessedInput) -> tuple[int, ...]:
     """Choose cutoffs up to the longest list of the sample."""
+    if log.nested is not None:
+        lists = log.table.rows[column_and_field(log.nested.items, log.table.rows.column_names)[0]]
+        return _up_to(pc.max(pc.list_value_length(lists)).as_py() or CUTOFFS[-1])
     keys = [log.columns[name].column for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID) if name in log.columns]
     keys += [log.day.column] if log.day else []
     if not keys or not log.table.rows.num_rows:
         return CUTOFFS
     longest = pc.max(log.table.rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
+    return _up_to(longest)
+
+
+def _up_to(longest: int) -> tuple[int, ...]:
     return tuple(k for k in CUTOFFS if k <= longest) or (longest,)

@@ -56,6 +56,12 @@ def _show(guesses: Guesses) -> None:
     for one in guesses.inputs.values():
         for name in one.missing:
             say_done(f"not found: {one.name}.{name}; write its column into the config")
+        if one.nested is not None:
+            paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
+            say_done(f"{one.name}: a row is a whole list, guessed by the types: {paths}")
+        if one.gains is not None:
+            gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
+            say_done(f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}")
         if one.as_text:
             say_done(f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input")
         if one.name != "segments" and one.unread:

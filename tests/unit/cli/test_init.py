@@ -159,6 +159,107 @@ def test_the_catalogue_and_training_data_are_guessed(folder: Path) -> None:
     assert config.inputs.items.list_separator == "|"
 
 
+@pytest.mark.parametrize(
+    ("columns", "nested"),
+    [
+        pytest.param(
+            {"recommendations": [[{"movieId": n, "rating": -float(n)} for n in range(12)]] * N_USERS},
+            {"items": "recommendations.movieId", "scores": "recommendations.rating"},
+            id="MLlib",
+        ),
+        pytest.param(
+            {"item_ids": [[*range(12)]] * N_USERS, "scores": [[-float(n) for n in range(12)]] * N_USERS},
+            {"items": "item_ids", "scores": "scores"},
+            id="two arrays",
+        ),
+        pytest.param({"shown": [[*range(12)]] * N_USERS}, {"items": "shown", "scores": None}, id="by type"),
+    ],
+)
+def test_arrays_are_lists(folder: Path, columns: dict[str, list[Any]], nested: dict[str, str | None]) -> None:
+    write_plain(folder)
+    write_parquet(folder / "lists.parquet", userId=[*range(N_USERS)], **columns)
+
+    config = written()
+
+    log = config.inputs.recommendations
+    assert log.nested is not None
+    assert log.nested.model_dump() == nested
+    assert log.columns == {"user_id": "userId"}
+    assert config.cutoffs == (5, 10)
+    text = (folder / "conf" / "mine.yaml").read_text()
+    assert f"{'    nested:':<43} # a row is a whole list, guessed by the types\n" in text
+    assert "not read" not in text
+    ran = rankeval("run", "conf/mine.yaml", "--date", FIRST)
+    assert ran.code == 0, ran.err
+
+
+def test_guessed_shapes_are_shown(folder: Path) -> None:
+    write_plain(folder)
+    write_parquet(folder / "lists.parquet", user_id=[*range(N_USERS)], items=[[1, 2]] * N_USERS)
+    users, items = of_users()
+    kinds = [("view", "buy")[n % 2] for n in items]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, action=kinds)
+
+    shown = init().out.splitlines()
+
+    assert "recommendations: a row is a whole list, guessed by the types: items" in shown
+    assert "held_out: gains of action, guessed by the names of the events: buy 3, view 1" in shown
+
+
+def test_arrays_of_numbers_are_text_where_the_other_input_has_text(folder: Path) -> None:
+    write_plain(folder)
+    write_parquet(folder / "lists.parquet", user_id=[*range(N_USERS)], items=[[1, 2]] * N_USERS)
+    (folder / "truth.csv").write_text("user_id,item_id\n1,1\n")
+
+    assert written(held_out="truth.csv").inputs.recommendations.types == {"user_id": "string", "item_id": "string"}
+
+
+def test_a_log_with_items_and_other_arrays_is_flat(folder: Path) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    tags = [["a", "b"]] * len(users)
+    write_parquet(folder / "lists.parquet", user_id=users, item_id=items, score=[1.0] * len(users), item_tags=tags)
+
+    assert written().inputs.recommendations.nested is None
+
+
+def test_events_have_gains_by_their_names(folder: Path) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    kinds = ["view", "add_to_cart", "purchase", "hide", "beamed"]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=[kinds[n % len(kinds)] for n in items])
+
+    gains = written().inputs.held_out.gains
+
+    assert gains is not None
+    assert gains.column == "event"
+    assert gains.values == {"purchase": 3, "add_to_cart": 2, "beamed": 1, "view": 1, "hide": 0}
+    text = (folder / "conf" / "mine.yaml").read_text()
+    assert "# guessed by the names of the events: what is each worth?\n" in text
+    assert "# unknown, so 1: beamed\n" in text
+    assert "not read" not in text
+
+
+@pytest.mark.parametrize("kinds", [["view"], ["view", "click"], [f"purchase {n}" for n in range(30)] + ["view"]])
+def test_events_of_one_gain_or_of_many_kinds_have_none(folder: Path, kinds: list[str]) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    events = [kinds[n % len(kinds)] for n in range(len(users))]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=events)
+
+    assert written().inputs.held_out.gains is None
+
+
+def test_ratings_come_before_events(folder: Path) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    kinds = [("view", "buy")[n % 2] for n in items]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, rating=items, event=kinds)
+
+    truth = written().inputs.held_out
+    assert (truth.columns["gain"], truth.gains) == ("rating", None)
+
+
 def test_partitions_of_parquet_are_dates(folder: Path) -> None:
     write_plain(folder)
     for day in ("2026-01-01", "2026-01-02"):

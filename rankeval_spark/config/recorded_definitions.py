@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rankeval_spark import columns as C
+from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure
 from rankeval_spark.measures.item_groups import rule_of
 
@@ -60,13 +62,25 @@ class RecordedDefinition:
 
 
 def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], RecordedDefinition]:
-    """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff."""
+    """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff.
+
+    Raises
+    ------
+    InputError
+        An earlier build published the run and recorded definitions as text.
+    """
+    recorded = run.get("measures") or ()
+    if "policies" not in run or any(not {"name", "options", "group_rule"} <= one.keys() for one in recorded):
+        where = f"results, run {run.get(C.RUN_ID)} of {run.get(C.EVALUATION_DATE)}"
+        found = f"definitions as rankeval-spark {run.get('code_version')} recorded them at that time"
+        fix = "set results.root to a new folder and run the dates again"
+        raise InputError(Fault(where, found, "the columns policies and measures of this version", fix))
     policies = dict(run["policies"] or {})
     return {
         (one["measure"], one["k"]): RecordedDefinition(
             one["name"], dict(one["options"] or {}), policies, one["group_rule"]
         )
-        for one in run["measures"] or ()
+        for one in recorded
     }
 
 

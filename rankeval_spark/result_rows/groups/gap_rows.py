@@ -227,8 +227,9 @@ def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
     for column in keys.columns:
         codes = to_codes(column)
         number = to_codes(to_arrow(number * max(codes.n_values, 1) + codes.code)).code
-    _, first = np.unique(number, return_index=True)
-    return number, first
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    by_place = np.argsort(first)  # the codes of whole numbers ascend, whatever their places
+    return np.argsort(by_place)[number], first[by_place]
 
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -66,6 +66,10 @@ group. Ties are put in order, or averaged over, as everywhere. Three kinds of me
 about unjudged items (Judged, unj, RBPResidual, infAP), those that unjudged items do not change (Bpref, SetR), and those
 that read scores and no ranks.
 
+Measures to which each relevant item adds a term of its own take `weighted=True`: a judgement then counts as often as
+the column `weight` of the held-out table says ([weights](weights.md)). Weights correct for judgements that are observed
+with different probabilities: `R(weighted=True)@10`.
+
 `Overlap`, `Jaccard` and `RBO` look at the list that another model gave the same user, under the same name where the log
 names lists: `Overlap(model='popular')@10`. The lists of that model itself have no value, and rules of `gates` leave it
 out. In examples `others` says at each place of the other list at which rank this list has its item. Published lists do

@@ -18,6 +18,7 @@ RANK: Final = "rank"
 BASELINE_RANK: Final = "baseline_rank"
 GAIN: Final = "gain"
 PROPENSITY: Final = "propensity"
+WEIGHT: Final = "weight"
 INTERACTED_AT: Final = "interacted_at"
 RECOMMENDED_AT: Final = "recommended_at"
 CATEGORIES: Final = "categories"
@@ -90,7 +91,14 @@ JUDGED_VALUES: Final = "_judged_values"
 """Values of all judgements of the user, in the order of ``judged_gains``."""
 HIT_PROPENSITIES: Final = "_hit_propensities"
 """Propensities of the hits, where a measure reads them; not published."""
-OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_GROUPS, JUDGED_GROUPS)
+HIT_WEIGHTS: Final = "_hit_weights"
+"""Weights of the hits, where a measure reads them; not published."""
+JUDGED_WEIGHTS: Final = "_judged_weights"
+"""Weights of all judgements of the user, in the order of ``judged_gains``."""
+OF_JUDGEMENTS: Final = (
+    *(HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_WEIGHTS, JUDGED_WEIGHTS),
+    *(HIT_GROUPS, JUDGED_GROUPS),
+)
 READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
 
 WHOLE_LIST: Final = 0

@@ -80,6 +80,7 @@ HELD_OUT: Final = Schema(
         ),
         Field(C.VALUE, "double", "Value of the interaction, such as revenue; only measures with gains='value' read it"),
         Field(C.PROPENSITY, "double", "Probability with which the item was shown; only off-policy measures read it"),
+        Field(C.WEIGHT, "double", "How often the judgement counts; only measures with weighted=True read it"),
     ),
 )
 

@@ -117,8 +117,8 @@ def exposures_of(inputs: InputFrames, request: Request) -> DataFrame | None:
 
 
 def _judged(source: Source, request: Request) -> DataFrame:
-    """Drop values and propensities where no measure reads them."""
-    unread = {C.VALUE, C.PROPENSITY} - {*judgement_facts(request)}
+    """Drop values, propensities and weights where no measure reads them."""
+    unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
     return source.frame.drop(*unread)
 
 

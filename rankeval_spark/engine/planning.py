@@ -145,7 +145,7 @@ def checks_ranks(columns: Collection[str], request: Request) -> bool:
 
 def judgement_facts(request: Request) -> list[str]:
     """Name the columns of the judgements, other than their gains, that measures read."""
-    read = {C.VALUE: N.VALUES, C.PROPENSITY: N.PROPENSITIES}
+    read = {C.VALUE: N.VALUES, C.PROPENSITY: N.PROPENSITIES, C.WEIGHT: N.WEIGHTS}
     return [column for column, need in read.items() if need in request.measures.needs]
 
 

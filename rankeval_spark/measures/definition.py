@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.entry import Entry
 from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
+from rankeval_spark.measures.shared_options import WEIGHTED
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.entry import Kernel
@@ -83,6 +84,22 @@ def only_with(option: str, default: OptionValue, other: str, *values: str) -> Op
     )
 
 
+def weighted_only_with(other: str, *values: str) -> OptionRule:
+    """Refuse weights of judgements, unless another option has one of some values.
+
+    Examples
+    --------
+    >>> rule = weighted_only_with("denom", "R", "ideal")
+    >>> rule.text, rule.is_broken({"weighted": True, "denom": "min"})
+    ("weighted=True only with denom='R' and 'ideal'", True)
+    """
+    allowed = " and ".join(map(option_text, values))
+    return OptionRule(
+        f"{WEIGHTED}=True only with {other}={allowed}",
+        lambda options: options[WEIGHTED] is True and options[other] not in values,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Naming:
     """How a measure is printed and read, where that differs from ``Name(option=value)@k``."""
@@ -139,6 +156,7 @@ class Restrictions:
     group: bool | None = None
     # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
     judged_only: bool | None = None
+    weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,13 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
 from rankeval_spark.measures.options import Option, of_parameters, option_text, options_in_order, with_options
 from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
-from rankeval_spark.measures.shared_options import GROUP_OPTION, JUDGED_ONLY_OPTION, agg_option
+from rankeval_spark.measures.shared_options import (
+    GROUP_OPTION,
+    JUDGED_ONLY_OPTION,
+    WEIGHTED,
+    WEIGHTED_OPTION,
+    agg_option,
+)
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition, Options
@@ -69,7 +75,10 @@ class Entry:
         takes_judged_only = reads_ranks if restrictions.judged_only is None else restrictions.judged_only
         aggregation = self.definition.aggregation
         agg = agg_option(aggregation.default, aggregation.not_offered)
-        offered = ((agg, self.is_ratio), (GROUP_OPTION, takes_group), (JUDGED_ONLY_OPTION, takes_judged_only))
+        offered = (
+            *((agg, self.is_ratio), (GROUP_OPTION, takes_group), (JUDGED_ONLY_OPTION, takes_judged_only)),
+            (WEIGHTED_OPTION, restrictions.weighted),
+        )
         return [option for option, is_offered in offered if is_offered]
 
     @property
@@ -127,7 +136,8 @@ class Entry:
 
     def is_bounded_by_gains(self, options: Options) -> bool:
         """Return True if the order of tied items by gain bounds the measure, or does not change it."""
-        return with_options(self.definition.ties.bounded_by_gains, options)
+        is_weighted = options.get(WEIGHTED) is True  # of two items the one with the smaller gain may be worth more
+        return not is_weighted and with_options(self.definition.ties.bounded_by_gains, options)
 
     def without_relevant(self, options: Options) -> float:
         """Return the value of a user without a defined value where a population counts that user."""

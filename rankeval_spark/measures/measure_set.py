@@ -226,11 +226,11 @@ class MeasureSet:
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        views = dict.fromkeys((measure.is_judged_only, measure.group) for measure in self.per_list)
+        views = dict.fromkeys((measure.is_judged_only, measure.group, measure.is_weighted) for measure in self.per_list)
         cuts = {view: _seen_by(lists, *view).cut(self.ks) for view in views}
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
-            cut = cuts[measure.is_judged_only, measure.group]
+            cut = cuts[measure.is_judged_only, measure.group, measure.is_weighted]
             found = measure.entry.kernel(cut, **measure.kernel_options)
             values = found.values if isinstance(found, Ratio) else found
             if measure.group is not None:
@@ -279,10 +279,11 @@ class MeasureSet:
         return faults
 
 
-def _seen_by(lists: Lists, is_judged_only: bool, group: str | None) -> Lists:
+def _seen_by(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
     """View a batch as a restricted measure does: items leave the lists by all judgements, not by those of the group."""
     closed_up = lists.judged_only() if is_judged_only else lists
-    return closed_up if group is None else closed_up.within(group)
+    restricted = closed_up if group is None else closed_up.within(group)
+    return restricted.weighted() if is_weighted else restricted
 
 
 def _whole_list_last(k: int) -> tuple[bool, int]:

@@ -18,7 +18,8 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import group_statistics, registry
 from rankeval_spark.measures.item_groups import need_of
 from rankeval_spark.measures.options import OptionValue, option_text
-from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL
+from rankeval_spark.measures.required_facts import WEIGHTS
+from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL, WEIGHTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +188,7 @@ class Measure:
     @property
     def kernel_options(self) -> Mapping[str, OptionValue]:
         """The options that the kernel takes."""
-        unseen = (AGG, GROUP, JUDGED_ONLY)
+        unseen = (AGG, GROUP, JUDGED_ONLY, WEIGHTED)
         return MappingProxyType({name: value for name, value in self._options if name not in unseen})
 
     @property
@@ -200,6 +201,11 @@ class Measure:
     def is_judged_only(self) -> bool:
         """Whether items without a judgement leave the list before it is cut, whatever the run's policy says."""
         return self.options.get(JUDGED_ONLY) is True
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether judgements count as often as their weights say."""
+        return self.options.get(WEIGHTED) is True
 
     @property
     def other_model(self) -> str | None:
@@ -258,7 +264,8 @@ class Measure:
     def needs(self) -> tuple[str, ...]:
         """Facts of the lists beyond ranks and gains that are read with these options."""
         of_group = () if self.group is None else (need_of(self.group),)
-        return (*self.entry.needs(self.options), *of_group)
+        of_weights = (WEIGHTS,) if self.is_weighted else ()
+        return (*self.entry.needs(self.options), *of_weights, *of_group)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
@@ -410,6 +417,10 @@ class _Reader:
             expected = f"a measure that items without a judgement take places in, as they do not in {self.entry.name}"
             fix = f"leave it out; the policy {JUDGED_ONLY} holds for all measures of a run"
             return self._fault(f"option {name!r}", expected, fix)
+        if name.casefold() == WEIGHTED:
+            weighted = ", ".join(entry.name for entry in registry.entries() if entry.option(WEIGHTED))
+            expected = f"a measure to which each relevant item adds a term of its own: {weighted}"
+            return self._fault(f"option {name!r}", expected, "take one of these, or leave it out")
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 

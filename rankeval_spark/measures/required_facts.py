@@ -83,6 +83,8 @@ CATEGORY_GROUP: Final = "category_group"
 """Whether a judged item has a category."""
 VALUES: Final = "judged_values"
 """Values of the judgements, other than their gains."""
+WEIGHTS: Final = "judged_weights"
+"""Weights of the judgements."""
 PROPENSITIES: Final = "propensities"
 """Propensity of each judged item that is recommended."""
 LIST_NAMES: Final = "list_names"
@@ -95,6 +97,7 @@ PUBLISHED_AT: Final = "items.published_at"
 EVALUATION_DATE: Final = "evaluation_date"
 VALUE: Final = "held_out.value"
 PROPENSITY: Final = "held_out.propensity"
+WEIGHT: Final = "held_out.weight"
 
 REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -121,13 +124,16 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         CATEGORY_SHARES: (TRAIN, CATEGORIES),
         VALUES: (VALUE,),
         PROPENSITIES: (PROPENSITY,),
+        WEIGHTS: (WEIGHT,),
     }
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
 
 _OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
 
-DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, PROPENSITIES} - _OF_ALL_LISTS
+_OF_JUDGEMENTS: Final = {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, WEIGHTS, PROPENSITIES}
+
+DESCRIBED: Final = frozenset(REQUIRES) - _OF_JUDGEMENTS - _OF_ALL_LISTS
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
 
 ITEM_VALUES: Final = (

@@ -64,6 +64,10 @@ JUDGED_ONLY: Final = "judged_only"
 """The option of every such measure in which unjudged items take places; kernels see shorter lists."""
 
 
+WEIGHTED: Final = "weighted"
+"""The option of every measure that adds up relevant items; kernels see lists whose judgements have weights."""
+
+
 def agg_option(default: Agg, not_offered: tuple[NotOffered, ...] = ()) -> Option:
     """Make the option ``agg`` of a measure."""
     meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
@@ -86,4 +90,14 @@ JUDGED_ONLY_OPTION: Final = Option(
     not_offered=(NotOffered("False", "leave it out"),),
     meaning="Items without a judgement, or with a negative gain, leave the list before it is cut, and the rest closes "
     "up: the policy judged_only for one measure. Left out, the policy of the run says what counts.",
+)
+
+WEIGHTED_OPTION: Final = Option(
+    WEIGHTED,
+    None,
+    is_switch=True,
+    not_offered=(NotOffered("False", "leave it out"),),
+    meaning="A judgement counts as often as the column `weight` of the held-out table says, such as 1 over the "
+    "probability with which it was observed; a weight that is no number above 0 takes the judgement out. Left out, "
+    "every judgement counts once.",
 )

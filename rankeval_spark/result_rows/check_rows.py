@@ -93,7 +93,7 @@ ZERO_RANKS: Final = "zero_ranks"
 UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
 """Checks of rows that are left out of the evaluation; a row fails one of them at most."""
 
-REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
+REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_weights", "invalid_facts")
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
 
 _SECOND: Final = 1_000_000

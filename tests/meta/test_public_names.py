@@ -143,6 +143,7 @@ CHECKS: Final = {
     "negative_gains",
     "invalid_facts",
     "null_values",
+    "invalid_weights",
     "low_gains",
     "unmatched_items",
     "short_lists",

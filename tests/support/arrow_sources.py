@@ -13,7 +13,7 @@ _TYPES: Final = {
     C.SCORE: pa.float64(),
     C.RANK: pa.int32(),
     C.GAIN: pa.float64(),
-    C.VALUE: pa.float64(),
+    **dict.fromkeys((C.VALUE, C.WEIGHT), pa.float64()),
     C.INTERACTED_AT: pa.timestamp("us", tz="UTC"),
     C.CATEGORIES: pa.list_(pa.string()),
     C.VECTOR: pa.list_(pa.float64()),

@@ -24,6 +24,7 @@ _TYPES: Final = {
     C.GAIN: "double",
     C.VALUE: "double",
     C.PROPENSITY: "double",
+    C.WEIGHT: "double",
     **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), "timestamp"),
     C.RANK: "int",
     C.K: "int",
@@ -52,7 +53,7 @@ _TYPES: Final = {
 
 _DEFAULTS: Final = {
     **{C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0},
-    **dict.fromkeys((C.INTERACTED_AT, C.VALUE, C.PROPENSITY)),
+    **dict.fromkeys((C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)),
 }
 
 _LIST_DEFAULTS: Final[dict[str, Any]] = {

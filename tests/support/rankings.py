@@ -16,6 +16,7 @@ Apart = tuple[float, str]
 GRADES = (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
 VALUES = (-2.5, 0.0, 0.25, 4.0, 9.5)
 MEMBERSHIPS = ("", "head", "middle", "tail", "tail rock", "head rock")
+WEIGHTS = (1.0, 2.5, 0.25, 4.0, 0.0)
 SCORES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
 OTHER_MODEL = "rival"
@@ -91,6 +92,8 @@ def _ranking(
         [groups for _, _, _, (_, groups) in best_first],
         [groups for _, (_, groups) in missed],
         propensities=[(0.25, 0.5, 1.0)[place % 3] for place in range(len(best_first))],
+        weights=[WEIGHTS[(place + len(missed)) % len(WEIGHTS)] for place in range(len(best_first))],
+        missed_weights=[WEIGHTS[place % len(WEIGHTS)] for place in range(len(missed))],
     )
 
 

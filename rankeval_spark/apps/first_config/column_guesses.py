@@ -39,6 +39,7 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.GAIN: ("gain", "rating", "relevance", "rel", "grade", "label", "stars"),
     C.VALUE: ("value", "revenue", "price", "amount"),
     C.PROPENSITY: ("propensity", "propensityscore", "pscore"),
+    C.WEIGHT: ("weight", "inversepropensity"),
     C.INTERACTED_AT: _TIMES,
     C.RECOMMENDED_AT: ("recommendedat", "shownat", "servedat", "impressionat", "impressiontime"),
     C.CATEGORIES: ("categories", "category", "genres", "genre", "tags", "topics"),
@@ -65,7 +66,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), is_id),
-    **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PROPENSITY), is_number),
+    **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PROPENSITY, C.WEIGHT), is_number),
     C.RANK: lambda kind: bool(pa.types.is_integer(kind)),
     **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), _is_time),
     C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),

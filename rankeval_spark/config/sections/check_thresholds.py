@@ -79,6 +79,9 @@ class Checks(Model):
     null_values: Threshold = Threshold(warn=0, error=0.5)
     """Held-out rows with a missing, NaN, infinite or unreadable value, which counts as 0. Counted where a measure reads
     values. Share of the held-out rows."""
+    invalid_weights: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a weight that is missing, NaN, infinite, unreadable or not above 0; measures with
+    `weighted=True` leave them out. Counted where a measure reads weights. Share of the held-out rows."""
     low_gains: Threshold = Threshold(warn=0)
     """Held-out rows with a gain above 0 and below 1, which is not relevant by default. Share of the held-out rows."""
     unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.checks.unusable_rows import RowCounts
+from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 
 if TYPE_CHECKING:
@@ -120,12 +121,14 @@ def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
 
 
 def _of_rows(batch: Batch) -> Iterator[Tally]:
-    """Count gains below 0, or too low to be relevant, and values that are no number."""
+    """Count gains below 0, or too low to be relevant, values that are no number, and weights that are not above 0."""
     held_out = batch.held_out
     gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
     flags = {"negative_gains": gain < 0, "low_gains": (gain > 0) & (gain < RELEVANT)}
     if C.VALUE in held_out.columns:
         flags["null_values"] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+    if C.WEIGHT in held_out.columns:
+        flags["invalid_weights"] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():
         concerned = np.flatnonzero(flag)
         users, items = (

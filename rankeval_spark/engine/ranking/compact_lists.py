@@ -77,6 +77,7 @@ class CompactLists:
         of_judged = {
             C.JUDGED_GAINS: self.judgements.gain,
             C.JUDGED_VALUES: self.judgements.value,
+            C.JUDGED_WEIGHTS: self.judgements.weight,
             C.JUDGED_GROUPS: self.judgements.groups,
         }
         offsets = to_arrow(np.append(0, np.cumsum(length)).astype(np.int32))
@@ -133,6 +134,8 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
         values[C.HIT_VALUES] = judgements.value[judgement]
     if judgements.propensity is not None:
         values[C.HIT_PROPENSITIES] = judgements.propensity[judgement]
+    if judgements.weight is not None:
+        values[C.HIT_WEIGHTS] = judgements.weight[judgement]
     if judgements.groups is not None:
         values[C.HIT_GROUPS] = judgements.groups[judgement]
     return {name: _ragged(ranked, hits, numbers) for name, numbers in values.items()}

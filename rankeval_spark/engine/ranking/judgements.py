@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,31 +38,33 @@ class Judgements:
         Bits of the item's groups, where a measure reads them.
     propensity : float64, shape (n_judged,), optional
         Probability with which the item was shown, where a measure reads it; NaN where it is NULL.
+    weight : float64, shape (n_judged,), optional
+        Weight, where a measure reads it; 0 where it is no finite number above 0.
     """
 
     pair: IntVector
     owner: IntVector
     gain: FloatVector
-    value: FloatVector | None
-    groups: IntVector | None
+    value: FloatVector | None = None
+    groups: IntVector | None = None
     propensity: FloatVector | None = None
+    weight: FloatVector | None = None
 
     @property
     def facts(self) -> list[np.ndarray]:
         """What is known of each judgement in addition to its gain."""
-        return [fact for fact in (self.value, self.groups) if fact is not None]
+        return [fact for fact in (self.value, self.groups, self.weight) if fact is not None]
 
     def descending(self) -> Judgements:
-        """Sort by owner and gain, the largest gain first; then by value and groups, likewise."""
+        """Sort by owner and gain, the largest gain first; then by value, groups and weight, likewise."""
         order = np.lexsort((*(-fact for fact in reversed(self.facts)), -self.gain, self.owner))
         return self.at(order)
 
     def at(self, places: IntVector) -> Judgements:
         """Take judgements by their positions."""
-        value = None if self.value is None else self.value[places]
-        groups = None if self.groups is None else self.groups[places]
-        propensity = None if self.propensity is None else self.propensity[places]
-        return Judgements(self.pair[places], self.owner[places], self.gain[places], value, groups, propensity)
+        known: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        taken = {name: numbers[places] for name, numbers in known.items() if numbers is not None}
+        return Judgements(**taken)
 
 
 def to_judgements(
@@ -76,7 +78,8 @@ def to_judgements(
         Usable rows of the held-out table; ``user`` is the owner.
     duplicates : {"max", "sum", "last", "error"}
         Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest
-        ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule.
+        ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule. Of
+        the weight there has to be one for a pair.
     item_groups : int64, shape (n_items,), optional
         Bits of the groups of each item, where a measure reads them.
     """
@@ -93,6 +96,10 @@ def to_judgements(
         )
     if duplicates == "error":
         refuse("held_out_duplicates", "a (user, item) pair occurs twice in the held-out table")
+    if rows.weight is not None and (rows.weight[1:] != rows.weight[:-1])[~is_first[1:]].any():
+        expected = "one for each user and item, because measures with weighted=True are computed"
+        fix = "give all rows of a user and an item the weight of that item"
+        refuse_input("held_out", "a user has two weights for an item", expected=expected, fix=fix)
     pair_code = np.cumsum(is_first) - 1
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
     if duplicates == "sum":
@@ -105,7 +112,7 @@ def to_judgements(
         gain = rows.at(np.lexsort((rows.gain, pair_code)))
         value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
     best = gain.at(last)
-    return Judgements(best.pair, best.owner, best.gain, None if value.value is None else value.value[last], best.groups)
+    return replace(best, value=None if value.value is None else value.value[last])
 
 
 def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
@@ -117,7 +124,20 @@ def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -
         value = np.where(np.isfinite(found), found, 0.0)
     groups = None if item_groups is None else item_groups[held_out.item]
     propensity = to_numpy(columns[C.PROPENSITY], null=np.nan) if C.PROPENSITY in columns else None
-    return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups, propensity)
+    weight = usable_weights(columns[C.WEIGHT]) if C.WEIGHT in columns else None
+    return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups, propensity, weight)
+
+
+def usable_weights(column: pa.Array | pa.ChunkedArray) -> FloatVector:
+    """Return the weights of judgements, 0 where one is NULL, NaN, infinite or not above 0.
+
+    Examples
+    --------
+    >>> usable_weights(pa.array([2.0, -1.0, None, float("inf")]))
+    array([2., 0., 0., 0.])
+    """
+    found = to_numpy(column, null=np.nan).astype(np.float64, copy=False)
+    return np.where(np.isfinite(found) & (found > 0), found, 0.0)
 
 
 def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgements:
@@ -131,7 +151,7 @@ def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgemen
 
     best = rows.at(last)
     gain = total(rows.gain)
-    return Judgements(best.pair, best.owner, best.gain if gain is None else gain, total(rows.value), best.groups)
+    return replace(best, gain=best.gain if gain is None else gain, value=total(rows.value))
 
 
 def _times(held_out: CodedRows) -> IntVector:

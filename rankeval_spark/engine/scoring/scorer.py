@@ -145,6 +145,8 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
         lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
     if C.HIT_PROPENSITIES in flat:
         lists = replace(lists, hit_propensity=flat[C.HIT_PROPENSITIES])
+    if C.HIT_WEIGHTS in flat:
+        lists = replace(lists, hit_weight=flat[C.HIT_WEIGHTS], judged_weight=flat[C.JUDGED_WEIGHTS])
     if C.HIT_GROUPS in flat:
         lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
     return replace(lists, names=known[LIST_NAMES].to_pylist()) if LIST_NAMES in known else lists

@@ -15,6 +15,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import CodedRows
 from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.engine.ranking.judgements import to_judgements
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.in_process.checks import row_flags, sample_keys
@@ -73,8 +74,7 @@ class RowFacts:
         tables, request = self.tables, self.request
         log = row_flags.requested_log(tables.recommendations, request)
         yield from _row_facts(log, row_flags.flag_recommendations(log), schemas.RECOMMENDATIONS.key)
-        reads_values = N.VALUES in request.measures.needs
-        of_held_out = row_flags.flag_held_out(tables.held_out, reads_values=reads_values)
+        of_held_out = row_flags.flag_held_out(tables.held_out, reads=judgement_facts(request))
         yield from _row_facts(tables.held_out, of_held_out, schemas.HELD_OUT.key)
         yield from self._of_judgements()
         yield self._unmatched_items()

@@ -22,6 +22,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER, refuse_by_check, refuse_zero_rank
 from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.measures import required_facts as N
 
@@ -70,13 +71,13 @@ def flag_recommendations(source: Source) -> Flags:
     }
 
 
-def flag_held_out(source: Source, *, reads_values: bool = True) -> Flags:
+def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
     """Say of each judgement which check it does not pass.
 
     Parameters
     ----------
-    reads_values : bool
-        Whether a measure reads the column ``value``; nothing is said of it otherwise.
+    reads : collection of str
+        Which of the columns ``value`` and ``weight`` measures read; nothing is said of another.
     """
     table = source.table
     has_key, is_number = _has_keys(table, schemas.HELD_OUT.key), _is_finite(table[C.GAIN])
@@ -87,8 +88,11 @@ def flag_held_out(source: Source, *, reads_values: bool = True) -> Flags:
         "negative_gains": has_key & is_number & (gain < 0),
         "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
     }
-    if reads_values and C.VALUE in table.column_names:
+    read = {*reads} & {*table.column_names}
+    if C.VALUE in read:
         found["null_values"] = has_key & ~_is_finite(table[C.VALUE])
+    if C.WEIGHT in read:
+        found["invalid_weights"] = has_key & (usable_weights(table[C.WEIGHT]) == 0)
     return found
 
 
@@ -177,7 +181,7 @@ def usable_recommendations(source: Source, request: Request, *, are_checked: boo
 
 def usable_held_out(source: Source) -> pa.Table:
     """Keep the judgements with their keys and a finite gain: the table itself where every row is usable."""
-    return without_unusable(source, flag_held_out(source, reads_values=False))
+    return without_unusable(source, flag_held_out(source))
 
 
 def usable_keys(source: Source, keys: Sequence[str]) -> pa.Table:
@@ -200,7 +204,7 @@ def refuse_unusable_inputs(tables: Tables, request: Request) -> None:
     """
     log = requested_log(tables.recommendations, request)
     _refuse_without_usable(log, _accepted(log, request, are_checked=tables.are_checked))
-    _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out, reads_values=False))
+    _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out))
     for source, keys in _others_read(tables, request):
         _refuse_without_usable(source, flag_keys(source, keys))
 

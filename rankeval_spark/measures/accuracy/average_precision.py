@@ -9,7 +9,16 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, ratio, where_defined
-from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, Naming, TieHandling
+from rankeval_spark.measures.definition import (
+    MEAN_OVER_TIES,
+    Aggregation,
+    Cutoff,
+    Definition,
+    Naming,
+    Restrictions,
+    TieHandling,
+    weighted_only_with,
+)
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -127,8 +136,10 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
     aliases={"MeanAverageRecall": {}},
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
+    rules=(weighted_only_with("kind", "cutoffs"),),
     naming=Naming(always_printed=("kind",)),
     ties=MEAN_OVER_TIES,
+    restrictions=Restrictions(weighted=True),
 )
 def mean_average_recall(
     cut: CutLists,

@@ -7,7 +7,15 @@ from typing import Final
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ideal, Unjudged, Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
-from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
+from rankeval_spark.measures.definition import (
+    Cutoff,
+    Definition,
+    OptionRule,
+    Restrictions,
+    TieHandling,
+    only_with,
+    weighted_only_with,
+)
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import GainMap
 from rankeval_spark.measures.required_facts import VALUES
@@ -36,6 +44,9 @@ _NONE_IS_LEFT: Final = OptionRule(
     "judged_only=True not with unjudged='mean' or 'median': the lists then hold no item without a judgement",
     lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
 )
+_RULES: Final = (_REL_IS_BINARY, _NONE_IS_LEFT, weighted_only_with("unjudged", "zero"))
+_OF_IDEAL: Final = (_ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, weighted_only_with("ideal", "judged", "len"))
+_WEIGHTED: Final = Restrictions(weighted=True)
 _IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
 _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
 """An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
@@ -70,9 +81,10 @@ _NORMALISED_TIES: Final = TieHandling(
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
     source=_JARVELIN,
-    rules=(_REL_IS_BINARY, _NONE_IS_LEFT),
+    rules=_RULES,
     needs=_needs,
     ties=_TIES,
+    restrictions=_WEIGHTED,
 )
 def cumulated_gain(
     cut: CutLists, *, gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
@@ -95,9 +107,10 @@ def cumulated_gain(
     undefined=_NO_GAIN,
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, _NONE_IS_LEFT),
+    rules=(*_RULES, *_OF_IDEAL),
     needs=_needs,
     ties=_NORMALISED_TIES,
+    restrictions=_WEIGHTED,
 )
 def normalised_cumulated_gain(
     cut: CutLists,
@@ -124,9 +137,10 @@ def normalised_cumulated_gain(
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
-    rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED, _NONE_IS_LEFT),
+    rules=(*_RULES, _VALUES_ARE_NOT_RAISED),
     needs=_needs,
     ties=_TIES,
+    restrictions=_WEIGHTED,
 )
 def discounted_cumulated_gain(
     cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
@@ -151,9 +165,10 @@ def discounted_cumulated_gain(
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     aliases={"ndcg_cut": {}},
     cutoff=_NORMALISED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _VALUES_ARE_NOT_RAISED, _UNJUDGED_IN_IDEAL, _NONE_IS_LEFT),
+    rules=(*_RULES, *_OF_IDEAL, _VALUES_ARE_NOT_RAISED),
     needs=_needs,
     ties=_NORMALISED_TIES,
+    restrictions=_WEIGHTED,
 )
 def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a dispute of the field
     cut: CutLists,

@@ -17,6 +17,7 @@ from rankeval_spark.measures.definition import (
     Cutoff,
     Definition,
     OptionRule,
+    Restrictions,
 )
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
@@ -111,6 +112,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
         ),
     ),
     ties=MEAN_OVER_TIES,
+    restrictions=Restrictions(weighted=True),
 )
 def average_reciprocal_hit_rank(
     cut: CutLists,

@@ -106,8 +106,12 @@ class Weighting:
         return self.gain(lists.values[0] if self.gains == "value" else lists.hit_gain)
 
     def of_judged(self, lists: Lists) -> FloatVector:
-        """Worth of each judgement in the ideal order of its user, best first: float64, shape (n_judged,)."""
-        return self.gain(lists.ideal_values if self.gains == "value" else lists.judged_gain)
+        """Worth of each judgement, its weight included, in the ideal order of its user: float64, shape (n_judged,)."""
+        is_value = self.gains == "value"
+        if not lists.is_weighted:
+            return self.gain(lists.ideal_values if is_value else lists.judged_gain)
+        worth = self.gain(lists.values[1] if is_value else lists.judged_gain) * lists.weights[1]
+        return worth[np.lexsort((-worth, lists.judged_list))]
 
     def of_unjudged(self, lists: Lists) -> FloatMatrix:
         """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
@@ -160,7 +164,12 @@ class Weighting:
     def has_gain(self, cut: CutLists) -> BoolMatrix:
         """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
         lists = cut.lists
-        return lists.once(("has gain", self), lambda: lists.count_judged(self.of_judged(lists) > 0) > 0)
+
+        def compute() -> BoolMatrix:
+            best = self.of_judged(lists).astype(np.float64)
+            return sum_by_list(lists.judged_list, (best > 0).astype(np.float64), n_lists=lists.n_lists)[:, None] > 0
+
+        return lists.once(("has gain", self), compute)
 
 
 def _exponential(gain: FloatVector) -> FloatVector:

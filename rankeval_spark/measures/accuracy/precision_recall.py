@@ -7,8 +7,17 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
-from rankeval_spark.measures.definition import MEAN_OVER_TIES, Cutoff, Definition, Naming, OptionRule, TieHandling
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
+from rankeval_spark.measures.definition import (
+    MEAN_OVER_TIES,
+    Cutoff,
+    Definition,
+    Naming,
+    OptionRule,
+    Restrictions,
+    TieHandling,
+    weighted_only_with,
+)
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 from rankeval_spark.measures.required_facts import VALUES
@@ -64,9 +73,11 @@ def precision(
             "gains='value' only with denom='R'",
             lambda options: options["gains"] == "value" and options["denom"] != "R",
         ),
+        weighted_only_with("denom", "R"),
     ),
     needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
     ties=TieHandling(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
+    restrictions=Restrictions(weighted=True),
 )
 def recall(
     cut: CutLists,
@@ -105,8 +116,7 @@ def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMa
     lists = cut.lists
     of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
     counted = of_judged * (lists.judged_gain >= rel)
-    total = sum_by_list(lists.judged_list, counted, n_lists=lists.n_lists)[:, None]
-    return cut.sum_hits(of_hits * (lists.hit_gain >= rel)), total
+    return cut.sum_hits(of_hits * (lists.hit_gain >= rel)), lists.sum_judged(counted)
 
 
 @Definition(
@@ -147,6 +157,7 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
     source="ranx hits; trec_eval num_rel_ret",
     aliases={"num_rel_ret": {}, "NumRelRet": {}},
     ties=MEAN_OVER_TIES,
+    restrictions=Restrictions(weighted=True),
 )
 def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Count of relevant items among the first k recommendations.

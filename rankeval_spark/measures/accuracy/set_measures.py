@@ -56,7 +56,7 @@ def set_precision(
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
-    restrictions=Restrictions(judged_only=False),
+    restrictions=Restrictions(judged_only=False, weighted=True),
 )
 def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Share of the relevant items that are recommended at all.

@@ -97,6 +97,9 @@ class Ranking(NamedTuple):
     empty: Sequence[int] = ()
     # Propensity of the judged item at each rank; 1 where they are left out
     propensities: Sequence[float] = ()
+    # Weight of the judged item at each rank, and of those that the list does not hold; 1 where they are left out
+    weights: Sequence[float] = ()
+    missed_weights: Sequence[float] = ()
 
     @property
     def score_at(self) -> Sequence[float]:
@@ -108,11 +111,11 @@ class Ranking(NamedTuple):
         """The judged items that the list holds, by rank."""
         values = self.values or [gain or 0 for gain in self.gains]
         groups = [*self.groups, *[""] * len(self.gains)]
-        propensities = self.propensities or [1.0] * len(self.gains)
-        places = zip(count(1), self.gains, values, groups, self.score_at, propensities, strict=False)
+        propensities, weights = (each or [1.0] * len(self.gains) for each in (self.propensities, self.weights))
+        places = zip(count(1), self.gains, values, groups, self.score_at, propensities, weights, strict=False)
         return [
-            Judgement(gain, value, own, rank, score, propensity)
-            for rank, gain, value, own, score, propensity in places
+            Judgement(gain, value, own, rank, score, propensity, weight)
+            for rank, gain, value, own, score, propensity, weight in places
             if gain is not None
         ]
 
@@ -120,8 +123,9 @@ class Ranking(NamedTuple):
     def missing(self) -> list[Judgement]:
         """The judged items that the list does not hold."""
         groups = [*self.missed_groups, *[""] * len(self.missed)]
-        judged = zip(self.missed, self.missed_values or self.missed, groups, strict=False)
-        return [Judgement(*one) for one in judged]
+        weights = self.missed_weights or [1.0] * len(self.missed)
+        judged = zip(self.missed, self.missed_values or self.missed, groups, weights, strict=False)
+        return [Judgement(gain, value, own, weight=weight) for gain, value, own, weight in judged]
 
     def __str__(self) -> str:
         """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""
@@ -132,6 +136,8 @@ class Ranking(NamedTuple):
             ("values", self.values),
             ("missed values", self.missed_values),
             ("propensities", self.propensities),
+            ("weights", self.weights),
+            ("missed weights", self.missed_weights),
             ("empty ranks", self.empty),
         )
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))
@@ -151,6 +157,7 @@ class Judgement(NamedTuple):
     rank: int = 0
     score: float = 0
     propensity: float = 1
+    weight: float = 1
 
 
 def _shown(value: object) -> str:

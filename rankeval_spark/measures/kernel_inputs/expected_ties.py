@@ -47,7 +47,7 @@ class SpreadLists(Lists):
 
     def weighed(self, weights: FloatVector) -> FloatVector:
         """Give each spread hit the probability of its rank."""
-        return weights / self.blocks.size[self.hit_block]
+        return super().weighed(weights) / self.blocks.size[self.hit_block]
 
     def _within(self, group: str) -> Lists:
         return over_all_orders(self.unspread.within(group), *self.tied)
@@ -120,6 +120,8 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
         lists.judged_gain,
         hit_value=None if lists.hit_value is None else lists.hit_value[hit],
         judged_value=lists.judged_value,
+        hit_weight=None if lists.hit_weight is None else lists.hit_weight[hit],
+        judged_weight=lists.judged_weight,
         blocks=blocks,
         hit_block=blocks.of_hit[hit],
         hit_step=step,

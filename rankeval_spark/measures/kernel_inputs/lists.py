@@ -6,7 +6,7 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -106,6 +106,10 @@ class Lists(Remembers):
     # there where a measure needs them
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
+    # Shape (n_hits,) and (n_judged,): weights of the hits and of the judgements, likewise
+    hit_weight: FloatVector | None = None
+    judged_weight: FloatVector | None = None
+    is_weighted: bool = False  # whether sums over hits and judgements take the weights; see :meth:`weighted`
     # Shape (n_hits,): propensity of each hit; only there where a measure needs it
     hit_propensity: FloatVector | None = None
     # Item groups of the hits and of the judgements; only there where a measure is restricted to one
@@ -155,6 +159,8 @@ class Lists(Remembers):
             hit_value=_floats(one.value for one in hits),
             judged_value=_floats(one.value for one in judgements),
             hit_propensity=_floats(one.propensity for one in hits),
+            hit_weight=_floats(one.weight for one in hits),
+            judged_weight=_floats(one.weight for one in judgements),
             groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
             empty=Empty.of(rankings) if any(one.empty for one in rankings) else None,
         )
@@ -192,6 +198,11 @@ class Lists(Remembers):
     def propensities(self) -> FloatVector:
         """Propensity of each hit: float64, shape (n_hits,)."""
         return _collected(self.hit_propensity, "has no propensities")
+
+    @property
+    def weights(self) -> tuple[FloatVector, FloatVector]:
+        """Weight of each hit and of each judgement, in the order of their gains."""
+        return _collected(self.hit_weight, "has no weights"), _collected(self.judged_weight, "has no weights")
 
     @cached_property
     def ideal_values(self) -> FloatVector:
@@ -233,6 +244,8 @@ class Lists(Remembers):
             hit_score=_at(self.hit_score, is_kept),
             hit_value=_at(self.hit_value, is_kept),
             judged_value=self.judged_value,
+            hit_weight=_at(self.hit_weight, is_kept),
+            judged_weight=self.judged_weight,
             groups=None if self.groups is None else self.groups._replace(of_hits=self.groups.of_hits[is_kept]),
         )
 
@@ -252,9 +265,25 @@ class Lists(Remembers):
             hit_score=_at(self.hit_score, of_hits),
             hit_value=_at(self.hit_value, of_hits),
             judged_value=_at(self.judged_value, of_judged),
+            hit_weight=_at(self.hit_weight, of_hits),
+            judged_weight=_at(self.judged_weight, of_judged),
             names=self.names,
             empty=self.empty,
         )
+
+    def weighted(self) -> Lists:
+        """View the batch with judgements that count as often as their weights say, in every sum over them.
+
+        Examples
+        --------
+        The hit has weight 3, the judgement that the list misses 1:
+
+        >>> from rankeval_spark.measures import Lists, Ranking
+        >>> batch = Lists.of([Ranking([1], missed=[1], weights=[3], missed_weights=[1])]).weighted()
+        >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
+        (array([[3.]]), array([[4.]]))
+        """
+        return self.once("weighted", lambda: replace(self, is_weighted=True))
 
     @cached_property
     def ideal_rank(self) -> IntVector:
@@ -272,8 +301,8 @@ class Lists(Remembers):
         return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
 
     def weighed(self, weights: FloatVector) -> FloatVector:
-        """Return what each hit adds to a sum of such weights: all of it, unless its rank is one of several."""
-        return weights
+        """Return what each hit adds to a sum of such weights: all of it, unless the judgements have weights."""
+        return weights * self.weights[0] if self.is_weighted else weights
 
     def relevant_items(self, rel: float) -> FloatVector:
         """Return 1 for each relevant item of :attr:`known_items`, 0 for the others: float64, shape (n_items,)."""
@@ -296,7 +325,12 @@ class Lists(Remembers):
 
     def count_judged(self, is_counted: BoolVector) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
-        return sum_by_list(self.judged_list, is_counted.astype(np.float64), n_lists=self.n_lists)[:, None]
+        return self.sum_judged(is_counted.astype(np.float64))
+
+    def sum_judged(self, numbers: FloatVector) -> FloatMatrix:
+        """Sum what each judgement adds to its list, shape (n_judged,): float64, shape (n_lists, 1)."""
+        weighed = numbers * self.weights[1] if self.is_weighted else numbers
+        return sum_by_list(self.judged_list, weighed, n_lists=self.n_lists)[:, None]
 
     def cut(self, ks: Sequence[int]) -> CutLists:
         """View the batch at the cutoffs ``ks``, ascending; 0 = whole list comes last.

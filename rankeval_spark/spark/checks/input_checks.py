@@ -72,7 +72,8 @@ def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
 def to_held_out_facts(held_out: DataFrame) -> DataFrame:
     """Count rows, NULL keys and gains that are no number, below 0, or too low to be relevant; no shuffle of the rows.
 
-    Rows with a column ``value`` are also looked at for values that are no number.
+    Rows with a column ``value`` or ``weight`` are also looked at for values that are no number, and weights that are
+    not above 0.
     """
     return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=_key_text(HELD_OUT_KEYS))
 

@@ -36,12 +36,14 @@ def flag_recommendations(recommendations: DataFrame) -> dict[str, Column]:
 def flag_held_out(held_out: DataFrame) -> dict[str, Column]:
     """Return, by check, which judgements do not pass it."""
     has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
+    is_weight = is_finite(C.WEIGHT) & (F.col(C.WEIGHT).cast("double") > 0)
     return {
         "null_keys": ~has_key,
         "null_gains": has_key & ~is_number,
         "negative_gains": has_key & is_number & (gain < 0),
         "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
         **({"null_values": has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
+        **({"invalid_weights": has_key & ~is_weight} if C.WEIGHT in held_out.columns else {}),
     }
 
 

@@ -86,6 +86,7 @@ def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counte
     with no_spark_jobs(spark):
         facts = input_checks.to_held_out_facts(held_out(spark, "user_id item_id gain", *rows))
     assert facts_of(facts) == [
+        ("invalid_weights", 5, 8, ["ann a", "bob e"]),
         ("low_gains", 0, 8, []),
         ("negative_gains", 1, 8, ["ann e"]),
         ("null_gains", 3, 8, ["ann b", "bob e"]),

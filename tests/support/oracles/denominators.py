@@ -15,7 +15,6 @@ from tests.support.oracles.ratings import judged_pairs
 from tests.support.oracles.relevance import cascade, discounted, worth_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures import Measure, Ranking
     from rankeval_spark.measures.options import GainMap
 
 Denominator = Callable[..., Number]
@@ -32,11 +31,6 @@ def denominator(*names: str) -> Callable[[Denominator], Denominator]:
         return reference
 
     return register
-
-
-def expected_denominator(measure: Measure, ranking: Ranking) -> float:
-    """Give what the value of one list is divided by."""
-    return float(DENOMINATORS[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options))
 
 
 @denominator("SetR", "Bpref", "infAP", "PAUC", "RecallCeiling")

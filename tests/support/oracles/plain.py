@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rankeval_spark.measures import Background, Item, Measure, Ranking
+from rankeval_spark.measures import Background, Item, Ranking
 
 Number = Fraction | float
 Naive = Callable[..., Number | None]
@@ -86,25 +85,13 @@ def naive(name: str) -> Callable[[Naive], Naive]:
     return register
 
 
-def expected(measure: Measure, ranking: Ranking) -> float:
-    """Value of one list by the naive reference; NaN where undefined."""
-    if measure.is_judged_only:
-        ranking = judged_only(ranking)
-    if measure.group is not None:
-        ranking = within(ranking, measure.group)
-        if not ranking.missed and all(gain is None for gain in ranking.gains):
-            return math.nan
-    value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
-    if value is None:
-        return math.nan
-    return float(value) ** 2 if measure.link == "square" else float(value)
-
-
 def judged_only(ranking: Ranking) -> Ranking:
     """Take the items out of a list that have no judgement or a negative one, which is missed then."""
     values = ranking.values or [gain or 0 for gain in ranking.gains]
     groups = [*ranking.groups, *[""] * len(ranking.gains)]
     kept = [place for place, gain in enumerate(ranking.gains) if gain is not None and gain >= 0]
+    weights = ranking.weights or [1.0] * len(ranking.gains)
+    weights_of_missed = ranking.missed_weights or [1.0] * len(ranking.missed)
     left = [(gain, place) for place, gain in enumerate(ranking.gains) if gain is not None and gain < 0]
     of_missed = [*ranking.missed_groups, *[""] * len(ranking.missed)][: len(ranking.missed)]
     return ranking._replace(
@@ -113,10 +100,12 @@ def judged_only(ranking: Ranking) -> Ranking:
         groups=[groups[place] for place in kept],
         scores=[ranking.score_at[place] for place in kept],
         propensities=[(ranking.propensities or [1.0] * len(ranking.gains))[place] for place in kept],
+        weights=[weights[place] for place in kept],
         items=(),
         missed=[*ranking.missed, *(gain for gain, _ in left)],
         missed_values=[*(ranking.missed_values or ranking.missed), *(values[place] for _, place in left)],
         missed_groups=[*of_missed, *(groups[place] for _, place in left)],
+        missed_weights=[*weights_of_missed, *(weights[place] for _, place in left)],
     )
 
 
@@ -128,6 +117,7 @@ def within(ranking: Ranking, group: str) -> Ranking:
         gains=[gain if is_in else None for gain, is_in in zip(ranking.gains, of_hits, strict=False)],
         missed=[gain for gain, is_in in zip(ranking.missed, of_missed, strict=False) if is_in],
         missed_values=[value for value, is_in in zip(ranking.missed_values, of_missed, strict=False) if is_in],
+        missed_weights=[weight for weight, is_in in zip(ranking.missed_weights, of_missed, strict=False) if is_in],
     )
 
 

@@ -168,6 +168,13 @@ def test_values_are_checked_where_a_measure_reads_them() -> None:
     assert read["null_values"] == (1, 1 / 2, "warn", ["ann a"])
 
 
+def test_weights_are_checked_where_a_measure_reads_them() -> None:
+    held_out = source("held_out", "user_id item_id weight", ("ann", "a", 0.0), ("ann", "b", 1.0))
+    assert "invalid_weights" not in found(checked(held_out=held_out), "held_out")
+    read = found(checked(held_out=held_out, asked=request("R(weighted=True)@1")), "held_out")
+    assert read["invalid_weights"] == (1, 1 / 2, "warn", ["ann a"])
+
+
 def test_interactions_after_the_cut_are_counted() -> None:
     day = datetime(2026, 1, 1, tzinfo=timezone.utc)
     train = source("train", "user_id item_id interacted_at", ("u", "a", day), ("u", "b", None), (None, "c", day))

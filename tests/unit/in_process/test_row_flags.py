@@ -80,8 +80,11 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
     rows += [("u", "d", -1.0, 0.0), ("u", "e", 0.5, math.inf), ("u", "f", 0.0, 1.0), (None, "g", math.nan, 1.0)]
     held_out = source("held_out", "user_id item_id gain value", *rows)
     expected = {"null_keys": [1, 7], "null_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
-    assert flagged(row_flags.flag_held_out(held_out)) == {**expected, "null_values": [2, 3, 5]}
-    assert flagged(row_flags.flag_held_out(held_out, reads_values=False)) == expected
+    assert flagged(row_flags.flag_held_out(held_out, reads=["value"])) == {**expected, "null_values": [2, 3, 5]}
+    assert flagged(row_flags.flag_held_out(held_out)) == expected
+    weighted = source("held_out", "user_id item_id gain weight", *rows)
+    expected["invalid_weights"] = [2, 3, 4, 5]  # 0 is none either
+    assert flagged(row_flags.flag_held_out(weighted, reads=["value", "weight"])) == expected
 
 
 def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:

@@ -61,7 +61,7 @@ def without_hit(measure: Measure) -> float:
     if measure.name in ("IPS", "ClippedIPS", "ImportanceWeight"):
         return 0.0
     if (
-        set(measure.needs) - {required_facts.POPULARITY_GROUP, required_facts.VALUES}
+        set(measure.needs) - {required_facts.POPULARITY_GROUP, required_facts.VALUES, required_facts.WEIGHTS}
         or measure.name == "SufficientReco"
     ):
         return math.nan

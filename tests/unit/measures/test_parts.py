@@ -39,7 +39,8 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         asked = MeasureSet.of([measure])
         scores = asked.score(lists)
         values, weights = (scores[name][:, 0] for name in asked.stored)
-        ratio = measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options)
+        seen = lists.weighted() if measure.is_weighted else lists
+        ratio = measure.entry.kernel(seen.cut(asked.ks), **measure.kernel_options)
         assert isinstance(ratio, Ratio)
         kernel = np.broadcast_to(ratio.values, (len(batch), 1))[:, 0]
         np.testing.assert_allclose(intervals.published(measure.link, values), kernel, rtol=0, atol=1e-12)

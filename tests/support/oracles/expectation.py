@@ -1,0 +1,37 @@
+"""What the naive references expect of a measure with all its options."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tests.support.oracles import weighted
+from tests.support.oracles.denominators import DENOMINATORS
+from tests.support.oracles.plain import NAIVE, PlainList, judged_only, within
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Measure, Ranking
+
+
+def expected(measure: Measure, ranking: Ranking) -> float:
+    """Value of one list by the naive reference; NaN where undefined."""
+    if measure.is_judged_only:
+        ranking = judged_only(ranking)
+    if measure.group is not None:
+        ranking = within(ranking, measure.group)
+        if not ranking.missed and all(gain is None for gain in ranking.gains):
+            return math.nan
+    if measure.is_weighted:
+        value = weighted.value_of(measure, ranking)
+    else:
+        value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
+    if value is None:
+        return math.nan
+    return float(value) ** 2 if measure.link == "square" else float(value)
+
+
+def expected_denominator(measure: Measure, ranking: Ranking) -> float:
+    """Give what the value of one list is divided by."""
+    if measure.is_weighted:
+        return float(weighted.divisor_of(measure, ranking))
+    return float(DENOMINATORS[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options))

@@ -17,6 +17,7 @@ SCORE: Final = "score"
 RANK: Final = "rank"
 BASELINE_RANK: Final = "baseline_rank"
 GAIN: Final = "gain"
+PREDICTED_REWARD: Final = "predicted_reward"
 PROPENSITY: Final = "propensity"
 WEIGHT: Final = "weight"
 INTERACTED_AT: Final = "interacted_at"
@@ -91,15 +92,19 @@ JUDGED_VALUES: Final = "_judged_values"
 """Values of all judgements of the user, in the order of ``judged_gains``."""
 HIT_PROPENSITIES: Final = "_hit_propensities"
 """Propensities of the hits, where a measure reads them; not published."""
+HIT_PREDICTIONS: Final = "_hit_predictions"
+"""Predicted rewards of the hits, where a measure reads them; not published."""
+PREDICTED_VALUE: Final = "_predicted_value"
+"""Sum over the items of the list of score times predicted reward, likewise."""
 HIT_WEIGHTS: Final = "_hit_weights"
 """Weights of the hits, where a measure reads them; not published."""
 JUDGED_WEIGHTS: Final = "_judged_weights"
 """Weights of all judgements of the user, in the order of ``judged_gains``."""
 OF_JUDGEMENTS: Final = (
-    *(HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_WEIGHTS, JUDGED_WEIGHTS),
+    *(HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_PREDICTIONS, HIT_WEIGHTS, JUDGED_WEIGHTS),
     *(HIT_GROUPS, JUDGED_GROUPS),
 )
-READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
+READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS, PREDICTED_VALUE)
 
 WHOLE_LIST: Final = 0
 """Value of ``k`` that means no cutoff."""

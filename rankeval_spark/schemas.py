@@ -63,6 +63,7 @@ RECOMMENDATIONS: Final = Schema(
             C.SCORE, "double", "Score that orders the list, highest first; whole numbers and decimals keep their type"
         ),
         Field(C.RANK, "int", "Position in the list, from 1; orders the list without scores, and ties with ties='rank'"),
+        Field(C.PREDICTED_REWARD, "double", "Reward that a model predicts for the item; only DR reads it"),
         Field(C.RECOMMENDED_AT, "timestamp", "Time at which the list was shown; only the policy attribution reads it"),
     ),
 )

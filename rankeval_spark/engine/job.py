@@ -33,7 +33,7 @@ from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
 from rankeval_spark.engine.scoring.features import to_features
 from rankeval_spark.engine.scoring.item_groups import bits_of_items
 from rankeval_spark.engine.scoring.user_profiles import to_profiles
-from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP
+from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
@@ -171,9 +171,10 @@ class Job:
 
     def _lists(self, batches: Iterable[pa.RecordBatch], facts: PartitionTallies) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
-        keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
+        needs = self.scoring.measures.needs
+        compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
         for batch, judgements, ranked in self._ranked(batches, facts):
-            lists = to_lists(ranked, rules=self.rules, keeps_scores=keeps_scores)
+            lists = compact(ranked, rules=self.rules)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
             for start, n_lists in _parts(lists.n_judged):

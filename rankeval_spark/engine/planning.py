@@ -127,12 +127,13 @@ def order_column(columns: Collection[str]) -> str:
 
 
 def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
-    """Name the columns of the log that decide about the lists; ``columns`` are those that it has."""
+    """Name the columns of the log that lists and measures read; ``columns`` are those that it has."""
     order, policies = order_column(columns), request.policies
     reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
     ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
     times = [C.RECOMMENDED_AT] if policies.is_attributed else []
-    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *times]
+    facts = [C.PREDICTED_REWARD] if N.PREDICTIONS in request.measures.needs and C.PREDICTED_REWARD in columns else []
+    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *facts, *times]
 
 
 def checks_ranks(columns: Collection[str], request: Request) -> bool:

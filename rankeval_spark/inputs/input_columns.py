@@ -19,7 +19,8 @@ IDS: Final = (C.USER_ID, C.ITEM_ID)
 
 DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
-    **dict.fromkeys((C.SCORE, C.RANK, C.RECOMMENDED_AT, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)),
+    **dict.fromkeys((C.SCORE, C.RANK, C.RECOMMENDED_AT, C.INTERACTED_AT, C.VALUE)),
+    **dict.fromkeys((C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT)),
     **dict.fromkeys((C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
 }
 """Values of optional columns that a table does not have."""

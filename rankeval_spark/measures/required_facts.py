@@ -87,6 +87,8 @@ WEIGHTS: Final = "judged_weights"
 """Weights of the judgements."""
 PROPENSITIES: Final = "propensities"
 """Propensity of each judged item that is recommended."""
+PREDICTIONS: Final = "predicted_rewards"
+"""Predicted reward of each judged item that is recommended; of each list, the sum of score times predicted reward."""
 LIST_NAMES: Final = "list_names"
 """User and model of each list, for the message of a measure that refuses one."""
 
@@ -98,6 +100,7 @@ EVALUATION_DATE: Final = "evaluation_date"
 VALUE: Final = "held_out.value"
 PROPENSITY: Final = "held_out.propensity"
 WEIGHT: Final = "held_out.weight"
+PREDICTED_REWARD: Final = "recommendations.predicted_reward"
 
 REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -125,13 +128,14 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         VALUES: (VALUE,),
         PROPENSITIES: (PROPENSITY,),
         WEIGHTS: (WEIGHT,),
+        PREDICTIONS: (PREDICTED_REWARD,),
     }
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
 
 _OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
 
-_OF_JUDGEMENTS: Final = {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, WEIGHTS, PROPENSITIES}
+_OF_JUDGEMENTS: Final = {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, WEIGHTS, PROPENSITIES, PREDICTIONS}
 
 DESCRIBED: Final = frozenset(REQUIRES) - _OF_JUDGEMENTS - _OF_ALL_LISTS
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""

@@ -71,6 +71,61 @@ def test_intervals_of_ips_are_those_of_the_mean_of_weighted_rewards() -> None:
     assert micro["ci_high"] - micro["ci_low"] == pytest.approx(row["ci_high"] - row["ci_low"], rel=0.01)
 
 
+def with_predictions(log: pa.Table) -> pa.Table:
+    """Predict a reward of each item of the target policy."""
+    return log.append_column("predicted_reward", pa.array(np.tile([0.25, 0.75], len(log) // 2)))
+
+
+def test_doubly_robust_estimates_are_predictions_and_weighted_errors() -> None:
+    log, held_out = inputs()
+    log = with_predictions(log)
+    target = {(row["user_id"], row["item_id"]): row for row in log.to_pylist()}
+    found = []
+    for row in held_out.to_pylist():
+        own = [target[row["user_id"], item] for item in (0, 1)]
+        value = math.fsum(one["score"] * one["predicted_reward"] for one in own)
+        shown = target.get((row["user_id"], row["item_id"]))
+        if shown is not None:
+            value += shown["score"] / row["propensity"] * (row["gain"] - shown["predicted_reward"])
+        found.append(value)
+    (result,) = evaluate(log, held_out, measures=["DR"], population="judged").metrics.to_pylist()
+    assert result["value"] == pytest.approx(math.fsum(found) / len(found), rel=1e-12)
+    assert result["n_users"] == 500
+    assert result["ci_low"] < result["value"] < result["ci_high"]
+
+
+def test_each_model_has_the_predictions_of_its_own_items() -> None:
+    log, held_out = inputs(50)
+    log = with_predictions(log)
+    other = log.set_column(2, "score", pa.array(1 - log["score"].to_numpy()))
+    named = (("a", log), ("b", other))
+    models = [table.append_column("model_id", pa.array([name] * len(log))) for name, table in named]
+    both = evaluate(pa.concat_tables(models), held_out, measures=["DR"], population="judged").metrics.to_pylist()
+    alone = [
+        evaluate(table, held_out, measures=["DR"], population="judged").metrics["value"][0].as_py()
+        for table in (log, other)
+    ]
+    assert [row["value"] for row in both] == pytest.approx(alone, rel=1e-12)
+
+
+def test_repeated_items_are_predicted_once() -> None:
+    log, held_out = inputs(20)
+    log = with_predictions(log)
+    options: dict[str, Any] = {"measures": ["DR"], "population": "judged"}
+    twice = evaluate(pa.concat_tables([log, log]), held_out, **options)
+    assert twice.metrics["value"].to_pylist() == evaluate(log, held_out, **options).metrics["value"].to_pylist()
+
+
+@pytest.mark.parametrize("predicted", [None, math.nan, math.inf])
+def test_item_without_a_predicted_reward_is_refused_unless_it_is_never_shown(predicted: float | None) -> None:
+    log, held_out = inputs(20)
+    lacking = changed(with_predictions(log), "predicted_reward", predicted)
+    with pytest.raises(Exception, match="a predicted_reward that is NULL, NaN or infinite; expected a number"):
+        _ = evaluate(lacking, held_out, measures=["DR"], population="judged").metrics
+    never = changed(lacking, "score", 0.0)
+    assert evaluate(never, held_out, measures=["DR"], population="judged").metrics["value"][0].is_valid
+
+
 def changed(table: pa.Table, name: str, value: float | None) -> pa.Table:
     """Set the first cell of a column."""
     column = pa.array([value, *table[name].to_pylist()[1:]], pa.float64())
@@ -97,6 +152,8 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     options: dict[str, Any] = {"measures": ["SNIPS"], "population": "judged"}
     with pytest.raises(InputError, match="held_out: found no column 'propensity'"):
         evaluate(log, held_out.drop_columns("propensity"), **options)
+    with pytest.raises(InputError, match=r"recommendations: found no column 'predicted_reward'.* for DR"):
+        evaluate(log, held_out, **{**options, "measures": ["DR"]})
     with pytest.raises(InputError, match="no column 'score'"):
         evaluate(
             log.rename_columns(["user_id", "item_id", "rank"]).cast(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,8 +59,11 @@ def shown_by(log: pd.DataFrame) -> Any:  # noqa: ANN401 - an array
     return policy / policy.sum(axis=0)
 
 
-def sums(log: pd.DataFrame, policy: np.ndarray, measure: str) -> tuple[float, int]:
-    """Compute a measure over all impressions, each of a user of its own with the item as a list."""
+def sums(log: pd.DataFrame, policy: np.ndarray, measure: str, predicted: np.ndarray | None = None) -> tuple[float, int]:
+    """Compute a measure over all impressions, each of a user of its own with the item as a list.
+
+    ``predicted`` has the reward that is predicted of each item at each position.
+    """
     n = len(log)
     score = policy[log["item_id"], log["position"] - 1]
     gain = log["click"].to_numpy(float)
@@ -74,6 +78,9 @@ def sums(log: pd.DataFrame, policy: np.ndarray, measure: str) -> tuple[float, in
         hit_score=score,
         hit_propensity=log["propensity_score"].to_numpy(),
     )
+    if predicted is not None:
+        of_shown, of_policy = predicted[log["item_id"], log["position"] - 1], (policy * predicted).sum(axis=0)
+        lists = replace(lists, hit_prediction=of_shown, predicted_value=of_policy[log["position"] - 1])
     asked = MeasureSet.parse([measure])
     found = asked.score(lists)
     (column,), (weight,) = asked.columns, asked.weights.values()
@@ -106,6 +113,39 @@ def test_estimates_are_those_of_obp(
         )
         ours, _ = sums(log, policy, measure)
         assert ours == pytest.approx(float(theirs), rel=1e-12, abs=1e-15)
+
+
+def click_rates(log: pd.DataFrame) -> np.ndarray:
+    """Predict clicks by the rate of each item at each position, drawn to that of all: shape (n_items, n_positions)."""
+    found = log.groupby(["item_id", "position"])["click"].agg(["sum", "size"])
+    clicks, shown = np.zeros((2, N_ITEMS, N_POSITIONS))
+    places = found.index.get_level_values(0), found.index.get_level_values(1) - 1
+    clicks[places], shown[places] = found["sum"], found["size"]
+    rates: np.ndarray = (clicks + 50 * log["click"].mean()) / (shown + 50)
+    return rates
+
+
+@pytest.mark.parametrize("target", ["bts", "random", "one item"])
+def test_doubly_robust_estimates_are_those_of_obp(
+    estimators: Any,  # noqa: ANN401 - a module
+    logs: dict[str, pd.DataFrame],
+    target: str,
+) -> None:
+    policy = np.eye(N_ITEMS, N_POSITIONS) if target == "one item" else shown_by(logs[target])
+    for logged, other in (("random", "bts"), ("bts", "random")):
+        log, predicted = logs[logged], click_rates(logs[other])
+        theirs = estimators.DoublyRobust().estimate_policy_value(
+            reward=log["click"].to_numpy(),
+            action=log["item_id"].to_numpy(),
+            pscore=log["propensity_score"].to_numpy(),
+            action_dist=np.broadcast_to(policy, (len(log), N_ITEMS, N_POSITIONS)).copy(),
+            estimated_rewards_by_reg_model=np.broadcast_to(predicted, (len(log), N_ITEMS, N_POSITIONS)).copy(),
+            position=log["position"].to_numpy() - 1,
+        )
+        ours, _ = sums(log, policy, "DR", predicted)
+        assert ours == pytest.approx(float(theirs), rel=1e-12, abs=1e-15)
+        ips, _ = sums(log, policy, "IPS")
+        assert ours != pytest.approx(ips, rel=1e-6)
 
 
 def test_the_random_log_estimates_the_clicks_of_the_other_policy(logs: dict[str, pd.DataFrame]) -> None:

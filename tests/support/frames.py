@@ -25,6 +25,7 @@ _TYPES: Final = {
     C.VALUE: "double",
     C.PROPENSITY: "double",
     C.WEIGHT: "double",
+    C.PREDICTED_REWARD: "double",
     **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), "timestamp"),
     C.RANK: "int",
     C.K: "int",

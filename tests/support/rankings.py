@@ -92,6 +92,7 @@ def _ranking(
         [groups for _, _, _, (_, groups) in best_first],
         [groups for _, (_, groups) in missed],
         propensities=[(0.25, 0.5, 1.0)[place % 3] for place in range(len(best_first))],
+        predictions=[(0.5, 0.125, 0.0)[place % 3] for place in range(len(best_first))],
         weights=[WEIGHTS[(place + len(missed)) % len(WEIGHTS)] for place in range(len(best_first))],
         missed_weights=[WEIGHTS[place % len(WEIGHTS)] for place in range(len(missed))],
     )

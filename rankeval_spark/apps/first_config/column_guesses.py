@@ -38,6 +38,7 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.RANK: ("rank", "position", "pos", "ranking"),
     C.GAIN: ("gain", "rating", "relevance", "rel", "grade", "label", "stars"),
     C.VALUE: ("value", "revenue", "price", "amount"),
+    C.PREDICTED_REWARD: ("predictedreward", "estimatedreward", "expectedreward"),
     C.PROPENSITY: ("propensity", "propensityscore", "pscore"),
     C.WEIGHT: ("weight", "inversepropensity"),
     C.INTERACTED_AT: _TIMES,
@@ -66,7 +67,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), is_id),
-    **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PROPENSITY, C.WEIGHT), is_number),
+    **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT), is_number),
     C.RANK: lambda kind: bool(pa.types.is_integer(kind)),
     **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), _is_time),
     C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),

@@ -215,7 +215,7 @@ def _policy_faults(
 
 def _missing(measures: MeasureSet, given: FactInputs) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
-    there = ["held_out", *(name for name, value in vars(given).items() if value is not None)]
+    there = ["recommendations", "held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [
         Fault(f"evaluate({name}=)", "nothing", f"it, for {', '.join(labels)}", "give it, or leave these measures out")
         for name, labels in measures.lacking(there).items()

@@ -77,13 +77,14 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     Parameters
     ----------
     recommendations : DataFrame or table
-        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]. Ids
-        are strings or integers and keep their type in the results. Where a row is a whole list, ``item_id`` and
-        ``score`` are arrays, or ``recommendations`` is an array of structs with ``item_id`` and ``score`` or
-        ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the items is their rank.
+        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]
+        [, ``predicted_reward``]. Ids are strings or integers and keep their type in the results. Where a row is a whole
+        list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs with ``item_id`` and
+        ``score`` or ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the items is their rank.
     held_out : DataFrame or table
-        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``]; without the column ``gain`` each row
-        has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``.
+        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``] [, ``weight``] [, ``propensity``];
+        without the column ``gain`` each row has gain 1; ``value`` is what it was worth, for measures with
+        ``gains='value'``; ``weight`` how often it counts, for those with ``weighted=True``.
     measures : sequence of str
         Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
     segments : DataFrame or table, optional

@@ -265,7 +265,10 @@ class InputConfig(ModelWithPaths):
 class RecommendationsInput(InputConfig):
     """The recommendation log: one row per recommended item, with score, rank or both, or one row per list."""
 
-    canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT)
+    canonical_columns = (
+        *(C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK),
+        *(C.PREDICTED_REWARD, C.RECOMMENDED_AT),
+    )
     trec_form = "run"
 
     paths: PathsOfModels | None = None

@@ -117,7 +117,7 @@ class Batch:
 
 
 COLUMNS_OF = {
-    row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT, row_kinds.FACTS),
+    row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, C.PREDICTED_REWARD, C.RECOMMENDED_AT, row_kinds.FACTS),
     row_kinds.HELD_OUT: (C.GAIN, C.VALUE, C.PROPENSITY, C.WEIGHT, C.INTERACTED_AT, row_kinds.FACTS),
     row_kinds.TRAIN: (row_kinds.FACTS,),
     row_kinds.SEGMENTS: (row_kinds.SEGMENT_VALUES,),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.engine.ranking.list_rules import ListRules
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,17 @@ class CompactLists:
         }
 
 
-def to_lists(ranked: RankedLists, *, rules: ListRules, keeps_scores: bool) -> CompactLists:
+def to_lists(
+    ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
+) -> CompactLists:
     """Make the compact row of each list: lengths, hits, judgements and ties.
 
     Parameters
     ----------
     keeps_scores : bool
         Whether a measure reads the scores of the hits.
+    keeps_predictions : bool
+        Whether a measure reads predicted rewards.
     """
     n_duplicates = _n_duplicates(ranked)
     columns = {
@@ -103,6 +107,8 @@ def to_lists(ranked: RankedLists, *, rules: ListRules, keeps_scores: bool) -> Co
         **_hits(ranked, keeps_scores=keeps_scores),
         C.TIED_RANKS: _ragged(ranked, ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
     }
+    if keeps_predictions:
+        columns |= _predictions(ranked)
     if rules.keeps_gaps:
         columns[C.EMPTY_RANKS] = _empty_ranks(ranked)
     if rules.checks_ranks:
@@ -127,9 +133,7 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
         C.HIT_GAINS: judgements.gain[judgement],
     }
     if keeps_scores:
-        scores = ranked.entries.batch.log.columns.get(C.SCORE, pa.nulls(0, pa.float64()))
-        of_hits = pc.take(scores, to_arrow(ranked.row[hits]))
-        values[C.HIT_SCORES] = to_numpy(of_hits.cast(pa.float64(), safe=False))
+        values[C.HIT_SCORES] = _numbers(ranked, C.SCORE)[hits]
     if judgements.value is not None:
         values[C.HIT_VALUES] = judgements.value[judgement]
     if judgements.propensity is not None:
@@ -139,6 +143,25 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
     if judgements.groups is not None:
         values[C.HIT_GROUPS] = judgements.groups[judgement]
     return {name: _ragged(ranked, hits, numbers) for name, numbers in values.items()}
+
+
+def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
+    """Collect the predicted reward of each judged item of a list, and of each list the expected one.
+
+    The latter is the sum of score times predicted reward; an item of score 0 needs no prediction.
+    """
+    score, reward = (_numbers(ranked, name) for name in (C.SCORE, C.PREDICTED_REWARD))
+    reward = np.where(np.isfinite(reward), reward, np.nan)  # 0 times infinity would warn
+    expected = np.where(score == 0, 0.0, score * reward)
+    hits = np.flatnonzero(ranked.entries.judgement[ranked.row] >= 0)
+    total = np.bincount(ranked.list_code, weights=expected, minlength=ranked.keys.n_lists).astype(np.float64)
+    return {C.HIT_PREDICTIONS: _ragged(ranked, hits, reward[hits]), C.PREDICTED_VALUE: to_arrow(total)}
+
+
+def _numbers(ranked: RankedLists, column: str) -> FloatVector:
+    """Take a column of the log in the order of the ranked items, NaN where it is NULL."""
+    numbers = pc.take(ranked.entries.batch.log.columns.get(column, pa.nulls(0)), to_arrow(ranked.row))
+    return to_numpy(numbers.cast(pa.float64(), safe=False), null=np.nan)
 
 
 def _ragged(ranked: RankedLists, places: IntVector, values: np.ndarray) -> pa.ListArray:

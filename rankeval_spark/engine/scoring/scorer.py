@@ -145,6 +145,9 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
         lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
     if C.HIT_PROPENSITIES in flat:
         lists = replace(lists, hit_propensity=flat[C.HIT_PROPENSITIES])
+    if C.HIT_PREDICTIONS in flat:
+        expected = to_numpy(known[C.PREDICTED_VALUE])
+        lists = replace(lists, hit_prediction=flat[C.HIT_PREDICTIONS], predicted_value=expected)
     if C.HIT_WEIGHTS in flat:
         lists = replace(lists, hit_weight=flat[C.HIT_WEIGHTS], judged_weight=flat[C.JUDGED_WEIGHTS])
     if C.HIT_GROUPS in flat:

@@ -100,6 +100,14 @@ class Ranking(NamedTuple):
     # Weight of the judged item at each rank, and of those that the list does not hold; 1 where they are left out
     weights: Sequence[float] = ()
     missed_weights: Sequence[float] = ()
+    # Predicted reward of the item at each rank, judged or not; 0 where they are left out
+    predictions: Sequence[float] = ()
+
+    @property
+    def predicted_value(self) -> float:
+        """Sum over the items of score times predicted reward."""
+        pairs = zip(self.score_at, self.predictions, strict=False)
+        return math.fsum(score * prediction for score, prediction in pairs)
 
     @property
     def score_at(self) -> Sequence[float]:
@@ -112,12 +120,10 @@ class Ranking(NamedTuple):
         values = self.values or [gain or 0 for gain in self.gains]
         groups = [*self.groups, *[""] * len(self.gains)]
         propensities, weights = (each or [1.0] * len(self.gains) for each in (self.propensities, self.weights))
-        places = zip(count(1), self.gains, values, groups, self.score_at, propensities, weights, strict=False)
-        return [
-            Judgement(gain, value, own, rank, score, propensity, weight)
-            for rank, gain, value, own, score, propensity, weight in places
-            if gain is not None
-        ]
+        predictions = self.predictions or [0.0] * len(self.gains)
+        facts = zip(count(1), self.score_at, propensities, weights, predictions, strict=False)
+        places = zip(self.gains, values, groups, facts, strict=False)
+        return [Judgement(gain, value, own, *known) for gain, value, own, known in places if gain is not None]
 
     @property
     def missing(self) -> list[Judgement]:
@@ -136,6 +142,7 @@ class Ranking(NamedTuple):
             ("values", self.values),
             ("missed values", self.missed_values),
             ("propensities", self.propensities),
+            ("predictions", self.predictions),
             ("weights", self.weights),
             ("missed weights", self.missed_weights),
             ("empty ranks", self.empty),
@@ -158,6 +165,7 @@ class Judgement(NamedTuple):
     score: float = 0
     propensity: float = 1
     weight: float = 1
+    prediction: float = 0
 
 
 def _shown(value: object) -> str:

@@ -112,6 +112,10 @@ class Lists(Remembers):
     is_weighted: bool = False  # whether sums over hits and judgements take the weights; see :meth:`weighted`
     # Shape (n_hits,): propensity of each hit; only there where a measure needs it
     hit_propensity: FloatVector | None = None
+    # Shape (n_hits,): predicted reward of each hit; and shape (n_lists,): sum over the items of a list of score times
+    # predicted reward; only there where a measure needs them
+    hit_prediction: FloatVector | None = None
+    predicted_value: FloatVector | None = None
     # Item groups of the hits and of the judgements; only there where a measure is restricted to one
     groups: Groups | None = None
     # What each list is called in a message; only there where a measure that refuses lists needs it
@@ -159,6 +163,8 @@ class Lists(Remembers):
             hit_value=_floats(one.value for one in hits),
             judged_value=_floats(one.value for one in judgements),
             hit_propensity=_floats(one.propensity for one in hits),
+            hit_prediction=_floats(one.prediction for one in hits),
+            predicted_value=_floats(one.predicted_value for one in rankings),
             hit_weight=_floats(one.weight for one in hits),
             judged_weight=_floats(one.weight for one in judgements),
             groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
@@ -198,6 +204,12 @@ class Lists(Remembers):
     def propensities(self) -> FloatVector:
         """Propensity of each hit: float64, shape (n_hits,)."""
         return _collected(self.hit_propensity, "has no propensities")
+
+    @property
+    def predictions(self) -> tuple[FloatVector, FloatVector]:
+        """Predicted reward of each hit, shape (n_hits,); and of each list the expected one, shape (n_lists,)."""
+        lack = "has no predicted rewards"
+        return _collected(self.hit_prediction, lack), _collected(self.predicted_value, lack)
 
     @property
     def weights(self) -> tuple[FloatVector, FloatVector]:

@@ -18,7 +18,7 @@ from rankeval_spark.measures.arrays import Ratio, sum_by_list
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning, option_text
-from rankeval_spark.measures.required_facts import PROPENSITIES
+from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
@@ -120,6 +120,38 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
 
 
 @Definition(
+    name="DR",
+    formula="(1 / |J|) sum over impressions of v + w (g - q), v = sum over the list of score q",
+    bounds=(-math.inf, math.inf),
+    undefined=NO_IMPRESSION,
+    source="Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust",
+    aliases={"DoublyRobust": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=(*NEEDS, PREDICTIONS),
+    aggregation=_OVER_IMPRESSIONS,
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=_ALONE,
+)
+def doubly_robust(cut: CutLists) -> Ratio:
+    """Mean reward that a model of the rewards predicts, corrected by the weighted errors of its predictions.
+
+    ``(1 / |J|) sum v + w (g - q)`` with q the predicted reward of the shown item and ``v = sum score q`` that of the
+    target policy, over its list: in units of the gain; NaN where the user has no impression. Unbiased where the
+    propensities are right or the predictions are, and less variable than IPS where predictions are good.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> shown = Ranking([1, None], scores=[0.5, 0.25], propensities=[0.25, 1], predictions=[0.5, 0.25])
+    >>> doubly_robust(Lists.of([shown]).cut([0])).values  # 0.5 * 0.5 + 0.25 * 0.25 + 2 * (1 - 0.5)
+    array([[1.3125]])
+    """
+    lists, n_judged, weights = cut.lists, _n_impressions(cut.lists), _weights(cut.lists)
+    predicted, expected = lists.predictions
+    _refuse_unpredicted(expected[n_judged[:, 0] > 0])
+    errors = np.where(weights > 0, weights * (lists.hit_gain - predicted), 0.0)
+    return Ratio(_sum(lists, errors) + n_judged * expected[:, None], n_judged, where=n_judged > 0)
+
+
+@Definition(
     name="ImportanceWeight",
     formula="(1 / |J|) sum over impressions of w",
     bounds=(0, math.inf),
@@ -152,6 +184,14 @@ def _weights(lists: Lists) -> FloatVector:
     return chance / propensity
 
 
+def _refuse_unpredicted(expected: FloatVector) -> None:
+    """Refuse lists with an item that is shown with a probability above 0, and of which no reward is predicted."""
+    if not np.isfinite(expected).all():
+        found = "a predicted_reward that is NULL, NaN or infinite"
+        fix = "predict the reward of every item that the target policy shows"
+        raise JudgementError(Fault("measures", found, "a number for each item with a score above 0", fix))
+
+
 def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
     if len(wrong):
         found = f"a {what} of {option_text(float(wrong[0]))} for an impression"
@@ -161,8 +201,12 @@ def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
 
 def _mean(lists: Lists, numbers: FloatVector) -> Ratio:
     """Average a number of each impression, 0 for those of items that are not listed."""
-    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    n_judged = _n_impressions(lists)
     return Ratio(_sum(lists, numbers), n_judged, where=n_judged > 0)
+
+
+def _n_impressions(lists: Lists) -> FloatMatrix:
+    return lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
 
 
 def _sum(lists: Lists, numbers: FloatVector) -> FloatMatrix:

@@ -1,27 +1,52 @@
-"""Off-policy measures on Spark give what they give in this process, and a night publishes them."""
+"""Off-policy measures, and weights of judgements, on Spark give what they give in this process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from tests.evaluate.test_off_policy import MEASURES, inputs
+from tests.evaluate.test_off_policy import MEASURES, inputs, with_predictions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+WEIGHTED: Final = ["R(weighted=True)", "R(agg='micro',weighted=True)", "nDCG(weighted=True)"]
 
-def test_estimates_and_intervals_are_those_of_this_process(spark: SparkSession) -> None:
-    here = inputs(200)
+
+def of_policies() -> tuple[pa.Table, pa.Table]:
+    """Draw impressions, and a target policy with predicted rewards."""
+    log, held_out = inputs(200)
+    return with_predictions(log), held_out
+
+
+def of_weights() -> tuple[pa.Table, pa.Table]:
+    """Draw judgements with weights, some of which cannot be used."""
+    log, held_out = inputs(200)
+    weights = np.where(np.arange(200) % 10 == 0, -1, 1 / held_out["propensity"].to_numpy())
+    return log, held_out.append_column("weight", pa.array(weights))
+
+
+@pytest.mark.parametrize(
+    ("here", "options"),
+    [
+        (of_policies(), {"measures": [*MEASURES, "DR"], "population": "judged"}),
+        (of_weights(), {"measures": WEIGHTED}),
+    ],
+    ids=["off-policy", "weights"],
+)
+def test_estimates_and_intervals_are_those_of_this_process(
+    spark: SparkSession, here: tuple[pa.Table, pa.Table], options: dict[str, Any]
+) -> None:
     there = [spark.createDataFrame(table.to_pandas()) for table in here]
-    options: dict[str, Any] = {"measures": MEASURES, "population": "judged"}
     wanted, found = (
         {row["measure"]: row for row in result.to_pylist()}
         for result in (evaluate(*here, **options).metrics, evaluate(*there, **options).metrics.toArrow())
     )
-    assert found.keys() == wanted.keys() == {*MEASURES}
+    assert found.keys() == wanted.keys() == {*options["measures"]}
     for name, row in wanted.items():
         for column in ("value", "ci_low", "ci_high", "n_users"):
             assert found[name][column] == pytest.approx(row[column], rel=1e-12), (name, column)

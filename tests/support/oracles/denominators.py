@@ -38,7 +38,7 @@ def _(one: PlainList, _: int, *, rel: float) -> Number:
     return one.n_relevant(rel)
 
 
-@denominator("IPS", "ClippedIPS", "ImportanceWeight")
+@denominator("IPS", "ClippedIPS", "DR", "ImportanceWeight")
 def _(one: PlainList, _: int, **_options: object) -> Number:
     return len(one.judged)
 

@@ -37,6 +37,17 @@ def _(one: PlainList, _: int, *, limit: float) -> Number | None:
     return mean_reward(one, limit)
 
 
+@naive("DR")
+def _(one: PlainList, _: int) -> Number | None:
+    expected = sum(Fraction(score) * Fraction(q) for score, q in zip(one.scores, one.predicted, strict=True))
+    found = Fraction(0)
+    for place, is_judged in enumerate(one.is_judged):
+        if is_judged:
+            weight = Fraction(one.scores[place]) / Fraction(one.propensities[place])
+            found += weight * (Fraction(one.gains[place]) - Fraction(one.predicted[place]))
+    return expected + found / len(one.judged) if one.judged else None
+
+
 @naive("SNIPS")
 def _(one: PlainList, _: int) -> Number | None:
     found = impressions(one)

@@ -33,6 +33,7 @@ class PlainList:
     judged_gains: list[float] = field(default_factory=list)
     judged_values: list[float] = field(default_factory=list)
     propensities: list[float] = field(default_factory=list)
+    predicted: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
@@ -54,6 +55,7 @@ class PlainList:
             [*recommended, *ranking.missed],
             [value or 0 for value in of_hits] + list(ranking.missed_values or ranking.missed),
             list(ranking.propensities or [1.0] * len(ranking.gains)),
+            list(ranking.predictions or [0.0] * len(ranking.gains)),
         )
 
     @property

@@ -24,7 +24,7 @@ _FACTS: Final = {
     N.ITEM_VECTORS: _NUMBERS,
 }
 _TYPES: Final = {
-    **dict.fromkeys((C.VALUE, C.PROPENSITY, C.WEIGHT), pa.float64()),
+    **dict.fromkeys((C.VALUE, C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT), pa.float64()),
     row_kinds.FACTS: pa.struct(_FACTS),
     row_kinds.SIMILARITY: pa.float64(),
     C.PAIRS: pa.list_(pa.struct({"later": pa.int32(), "earlier": pa.int32(), "similarity": pa.float64()})),

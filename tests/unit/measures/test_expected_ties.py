@@ -239,7 +239,7 @@ def test_what_reads_more_than_gains_is_not_bounded_by_them(text: str) -> None:
 @given(one=rankings())
 def test_other_measures_that_may_be_computed_with_them_read_no_gains(one: Ranking) -> None:
     """But for two that count hits in a catalogue, which every better order raises, and those that no order changes."""
-    counting = ("ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "ImportanceWeight")
+    counting = ("ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight")
     without = [measure for measure in BOUNDED if measure not in READING and measure.name not in counting]
     same = Lists.of([one, one._replace(gains=[None] * len(one.gains))])
     for measure, (found, of_none) in values(without, same).items():

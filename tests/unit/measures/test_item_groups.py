@@ -39,7 +39,7 @@ def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none()
         for measure in oracles.all_variants(ks=(1, 0))
         if not (required_facts.DESCRIBED | {required_facts.CATALOGUE_ITEMS}).isdisjoint(measure.needs)
     }
-    off_policy = {"IPS", "ClippedIPS", "SNIPS", "ImportanceWeight"}
+    off_policy = {"IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight"}
     assert without == reading | {"SufficientReco", "UserCoverage"} | off_policy
 
 

@@ -58,7 +58,7 @@ def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_misse
 
 def without_hit(measure: Measure) -> float:
     """Value of a list without a hit: 0 for most measures, and none for those of predictions or of the items."""
-    if measure.name in ("IPS", "ClippedIPS", "ImportanceWeight"):
+    if measure.name in ("IPS", "ClippedIPS", "DR", "ImportanceWeight"):
         return 0.0
     if (
         set(measure.needs) - {required_facts.POPULARITY_GROUP, required_facts.VALUES, required_facts.WEIGHTS}

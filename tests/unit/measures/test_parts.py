@@ -19,7 +19,7 @@ WITH_PARTS = {
     *("P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"),
     *("AP", "nDCG", "nCG", "nERR", "ARHR", "MAR", "Rprec_mult", "SetP", "SetR", "SetF", "RecallCeiling"),
     *("Judged", "Bpref", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA"),
-    *("IPS", "ClippedIPS", "SNIPS", "ImportanceWeight"),
+    *("IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight"),
 }
 
 

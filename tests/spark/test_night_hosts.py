@@ -17,6 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
+from tests.spark.notebook.test_off_policy import of_policies, of_weights
 from tests.support import nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
@@ -274,6 +275,43 @@ def test_rows_that_cannot_be_used_are_written_out_by_spark(spark: SparkSession, 
     ]
     assert kept[0] == kept[1]
     assert len(kept[0]) >= 4
+
+
+def test_judgements_whose_weight_cannot_be_used_are_counted_and_kept(spark: SparkSession, tmp_path: Path) -> None:
+    log, held_out = of_weights()
+    workspace = impressions_night(tmp_path, log, held_out, measures=["R", "R(weighted=True)", "nDCG(weighted=True)@1"])
+    workspace.change(results__quarantine=True)
+    on_spark, here = roots(workspace)
+    run_night(spark, on_spark, FIRST)
+    run_night(on_demand(lambda: spark), here, FIRST)
+    assert_same(workspace)
+    for root in ("on_spark", "here"):
+        counted = {row["check"]: (row["count"], row["verdict"]) for row in rows_of(workspace, root, "checks")}
+        assert counted["invalid_weights"] == (20, "warn")
+        quarantined = deltalake.DeltaTable(str(next((workspace.folder / root / "_quarantine").iterdir())))
+        assert quarantined.to_pyarrow_table()["check"].to_pylist() == ["invalid_weights"] * 20
+
+
+def test_nights_of_off_policy_estimates(spark: SparkSession, tmp_path: Path) -> None:
+    log, held_out = of_policies()
+    workspace = impressions_night(tmp_path, log, held_out, measures=["IPS", "SNIPS", "DR"])
+    workspace.change(policies={"population": "judged"})
+    on_both(spark, workspace)
+    names = {row["measure"] for row in rows_of(workspace, "here", "metrics") if row["value"] is not None}
+    assert names == {"IPS", "SNIPS", "DR"}
+
+
+def impressions_night(folder: Path, log: pa.Table, held_out: pa.Table, *, measures: list[str]) -> Workspace:
+    """Write the inputs of a night, and its config."""
+    workspace = Workspace(folder)
+    for name, table in (("recommendations", log), ("held_out", held_out)):
+        write(folder / "inputs" / name, table, "parquet")
+    inputs = {name: {"format": "parquet", "path": f"inputs/{name}"} for name in ("recommendations", "held_out")}
+    workspace.configure(
+        {"evaluation": "weighted", "inputs": inputs, "measures": measures, "results": {"root": "results"}}
+    )
+    workspace.change(**COUNT_ONLY)
+    return workspace
 
 
 @pytest.mark.parametrize("has_lists", [True, False], ids=["lists are published", "lists are not published"])

@@ -20,6 +20,7 @@ from rankeval_spark.demo import als, models, movielens, segments, synthetic
 from rankeval_spark.demo.logs import HELD_OUT, RECOMMENDATIONS, SEGMENTS, DemoLogs, forget, read_kept, remember
 from rankeval_spark.demo.settings import DemoSettings
 from rankeval_spark.demo.split import Cut, rolling_cuts
+from rankeval_spark.demo.wheels import DataUnavailableError
 from rankeval_spark.spark.session import cache_dir
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:
     """Read MovieLens 100K from the cache or fetch it; without either, say so and make synthetic data."""
     try:
         return movielens.load(cache)
-    except movielens.MovieLensUnavailableError as error:
+    except DataUnavailableError as error:
         progress(f"{error}; going on with seeded synthetic data of the same shape")
         return synthetic.make_dataset()
 

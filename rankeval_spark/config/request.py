@@ -54,7 +54,7 @@ class Request:
     max_rows_per_user : int
         Largest number of rows of one user in all inputs together.
     events_until : datetime or None
-        Moment up to which all events are there, with attribution by time; None where nobody knows.
+        Moment up to which all events are there, with attribution by time; None where that is unknown.
     quantiles : sequence of float
         Shares of the users up to whose values quantiles are reported.
     """

@@ -37,7 +37,7 @@ class Wheel:
     source_name : str
         Name of the data in messages.
     package, version : str
-        What pip is asked for.
+        What pip fetches.
     sha256 : str
         Sum of the file, in hexadecimal digits.
     """

@@ -42,9 +42,9 @@ WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
 NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
 RANK: Final = r"^[0-9]{1,18}$"
 """A rank; a file may have anything in its place, because trec_eval does not read it."""
-GREATEST_GRADE: Final = 2.0**53
+_GREATEST_GRADE: Final = 2.0**53
 """Up to it a double holds every whole number; one of 309 digits would be infinite."""
-_GRADE_IN_RANGE: Final = f"a whole number from {-GREATEST_GRADE:.0f} to {GREATEST_GRADE:.0f} as grade"
+_GRADE_IN_RANGE: Final = f"a whole number from {-_GREATEST_GRADE:.0f} to {_GREATEST_GRADE:.0f} as grade"
 _LONGEST_SHOWN: Final = 40
 _INFINITE: Final = "(?i)inf"
 _SCORE_IN_RANGE: Final = "a score that a double can hold, or inf"
@@ -58,7 +58,7 @@ class Qrels(NamedTuple):
     Attributes
     ----------
     topic, document : pyarrow string array
-        Ids as they stand in the file.
+        Ids as the file has them.
     grade : float64
         Whole numbers; a negative one marks a document that was pooled and not judged.
     line : int
@@ -79,7 +79,7 @@ class TrecRun(NamedTuple):
     score : float64
         Higher is better.
     rank, names : pyarrow string array
-        Rank and name of the run, as they stand in the file.
+        Rank and name of the run, as the file has them.
     """
 
     topic: pa.Array
@@ -138,7 +138,7 @@ def read_table(path: Path, form: TrecForm) -> pa.Table:
 def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
     fields = _fields(path, lines, text, form=_OF_QRELS, may_have_more=False)
     grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
-    _refuse_rows(path, lines, fields[3], np.abs(grade) > GREATEST_GRADE, _GRADE_IN_RANGE)
+    _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
     return Qrels(fields[0], fields[2], grade, lines)
 
 

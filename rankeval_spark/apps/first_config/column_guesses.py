@@ -162,10 +162,10 @@ def plain_name(name: str) -> str:
 
 
 def is_item_name(name: str) -> bool:
-    """Whether a name is one of items, or has a word for them in it."""
+    """Return True if a name is one of items, or has a word for them in it."""
     return plain_name(name) in _NAMES[C.ITEM_ID] or any(word in plain_name(name) for word in _ITEMS)
 
 
 def is_score_name(name: str) -> bool:
-    """Whether a name is one of scores; MLlib calls them ratings."""
+    """Return True if a name is one of scores; MLlib calls them ratings."""
     return plain_name(name) in (*_NAMES[C.SCORE], "rating")

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.column_guesses import is_id, is_item_name, is_score_name, plain_name
-from rankeval_spark.config.sections.input_shapes import Gains, Nested
+from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
 
 if TYPE_CHECKING:
@@ -94,16 +95,9 @@ def _gain_of(kind: str) -> int | None:
 
 def nested_values(table: pa.Table, path: str) -> pa.ChunkedArray:
     """Give the elements of all lists of a column, or of a field of their structs."""
-    name = path if path in table.column_names else path.rpartition(".")[0]
-    lists = pa.chunked_array([chunk.flatten() for chunk in table[name].chunks], table[name].type.value_type)
-    return (
-        lists
-        if name == path
-        else pa.chunked_array(
-            [chunk.field(path.rpartition(".")[2]) for chunk in lists.chunks],
-            lists.type.field(path.rpartition(".")[2]).type,
-        )
-    )
+    name, field = column_and_field(path, table.column_names)
+    elements = pc.list_flatten(table[name])
+    return elements if field is None else pc.struct_field(elements, field)
 
 
 OF_NESTED: Final = (C.ITEM_ID, C.SCORE, C.RANK)

@@ -108,7 +108,7 @@ def _print_caveats(logs: DemoLogs) -> None:
 
 
 def print_impressions(cache: Path) -> None:
-    """Show what impressions of one policy say of another; a line in place of that where the data cannot be had."""
+    """Show what impressions of one policy say of another; one line says so where the data cannot be fetched."""
     out = console()
     out.print()
     try:

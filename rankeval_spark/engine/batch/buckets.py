@@ -22,6 +22,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.statistics.resampling.hashed_random import GOLDEN, mixed
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.codes import UintVector
@@ -37,10 +38,6 @@ MOST_LEVELS: Final = 6
 
 FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"
 """Variable in which Spark gives its workers the folders for what they write, separated by commas."""
-
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-_ROUNDS: Final = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
-"""Constants of SplitMix64 (Steele, Lea and Flood 2014): its step, and shift and factor of each round."""
 
 _ROWS_AT_ONCE: Final = 65_536
 
@@ -155,11 +152,7 @@ def bucket_of(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.
     """
     whole = in_one_piece(users)
     hashed = _of_numbers(whole) if pa.types.is_integer(whole.type) else _of_texts(whole)
-    with np.errstate(over="ignore"):
-        hashed = hashed + _STEP * np.uint64(level + 1)
-    for shift, factor in _ROUNDS:
-        hashed ^= hashed >> shift
-        hashed *= factor
+    hashed = mixed(hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64)))  # a step of SplitMix64 for each level
     hashed >>= np.uint64(32)
     hashed *= np.uint64(n_buckets)  # scaled instead of divided, which takes several times as long
     hashed >>= np.uint64(32)
@@ -182,7 +175,7 @@ def _of_texts(texts: pa.Array) -> UintVector:
     letters = np.frombuffer(data, dtype=np.uint8)[first : first + total] if data is not None else np.zeros(0, np.uint8)
     ends = np.cumsum(lengths)
     place = np.arange(total) - np.repeat(ends - lengths, lengths)
-    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _STEP))
+    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, GOLDEN))
     terms = np.zeros(total + 1, dtype=np.uint64)
     np.cumsum((letters.astype(np.uint64) + np.uint64(1)) * powers[place], out=terms[1:])
     hashed: UintVector = terms[ends] - terms[ends - lengths]

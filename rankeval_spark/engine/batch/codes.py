@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.statistics.resampling.hashed_random import GOLDEN
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -21,9 +22,10 @@ UintVector = np.ndarray
 """uint64, one-dimensional."""
 
 _SIGN = np.uint64(1 << 63)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _CELLS_OF_A_VALUE = 8
+"""Cells of a mask for each value that is looked for: one cell in eight is marked."""
 _MOST_CELLS_OF_A_ROW = 4
+"""Whole numbers whose range is wider than so many cells a row are hashed instead."""
 
 
 class Codes(NamedTuple):
@@ -83,8 +85,8 @@ def places_among(values: IntVector, known: IntVector) -> IntVector:
     n_bits = max(1, _CELLS_OF_A_VALUE * len(known)).bit_length()
     shift = np.uint64(64 - n_bits)
     mask = np.zeros(1 << n_bits, dtype=np.bool_)
-    mask[(known.view(np.uint64) * _GOLDEN) >> shift] = True
-    rows = np.flatnonzero(mask[(values.view(np.uint64) * _GOLDEN) >> shift])
+    mask[(known.view(np.uint64) * GOLDEN) >> shift] = True
+    rows = np.flatnonzero(mask[(values.view(np.uint64) * GOLDEN) >> shift])
     found = np.full(len(values), -1)
     found[rows] = to_numpy(pc.index_in(to_arrow(values[rows]), value_set=to_arrow(known)), null=-1)
     return found

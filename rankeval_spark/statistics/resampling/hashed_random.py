@@ -32,7 +32,7 @@ _PRIMES: Final = tuple(
         0x27D4EB2F165667C5,
     )
 )
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 """Increment of SplitMix64: 2^64 divided by the golden ratio, odd."""
 
 _PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3, "labels": 4}
@@ -85,11 +85,11 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
     SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
     ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
     """
-    stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(_GOLDEN)
-    key = _mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
-    state = _mixed(hashes.astype(np.int64).view(np.uint64) ^ key)
-    counter = np.arange(1, n_words + 1, dtype=np.uint64) * _GOLDEN
-    return _mixed(state[:, None] + counter)
+    stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(GOLDEN)
+    key = mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
+    state = mixed(hashes.astype(np.int64).view(np.uint64) ^ key)
+    counter = np.arange(1, n_words + 1, dtype=np.uint64) * GOLDEN
+    return mixed(state[:, None] + counter)
 
 
 def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint8]:
@@ -160,7 +160,7 @@ def uniforms(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint32
     return halves
 
 
-def _mixed(state: Words) -> Words:
+def mixed(state: Words) -> Words:
     """Scramble 64 bits: Stafford's variant 13 of the finaliser of MurmurHash3, as SplitMix64 uses it. In place."""
     shifted = state >> np.uint64(30)
     state ^= shifted

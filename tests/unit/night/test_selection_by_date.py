@@ -1,4 +1,4 @@
-"""What a night selects: the catalogue and the history of the date; and candidates that somebody else had selected."""
+"""What a night selects: the catalogue and the history of the date; and lists that rank a sample of candidates."""
 
 from __future__ import annotations
 

@@ -33,6 +33,11 @@ NO_ORDER: Final = "neither a score nor a rank"
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
 
+NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
+"""What is wrong with Parquet files as pandas writes them."""
+
+NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parquet(..., coerce_timestamps='us')"
+
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}

@@ -21,6 +21,7 @@ BY_PART: Final = "a part of its name"
 BY_TYPE: Final = "its type: no other column is left"
 BY_PARTITION: Final = "the partitions of the table"
 BY_VALUES: Final = "its name and values"
+BY_TIMES: Final = "times that many items of a user share"
 
 _USERS: Final = ("user", "customer", "client", "member", "account", "visitor", "profile", "subscriber", "uid")
 _ITEMS: Final = (

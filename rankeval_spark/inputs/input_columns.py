@@ -28,6 +28,9 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
+MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
+"""What a column of models is called, in small letters and digits only."""
+
 NO_ORDER: Final = "neither a score nor a rank"
 """What is wrong with a log without either."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -31,6 +33,9 @@ _SWITCHES: Final = ("true", "false")
 
 _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
 """Text before the last ``@`` of an address; a password may contain ``@`` too, and a comma begins another address."""
+
+_INNER: Final = (__name__.partition(".")[0], "contextlib", "functools")
+"""This package, and the modules whose decorators it uses: a user's code is the first that is of none of them."""
 
 _hidden: set[str] = set()
 """Values from the environment that this process put into settings."""
@@ -137,6 +142,14 @@ def note(error: BaseException, text: str) -> None:
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes of an error."""
     return list(vars(error).get("__notes__", ()))
+
+
+def warn_user(text: str) -> None:
+    """Warn where this package was called from, however deep within it the reason is found."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(without_secrets(text), stacklevel=depth + 1)
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -120,8 +120,9 @@ def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:
         return []
     faults = []
     baseline = comparisons.get("baseline")
-    if "models" in keys and isinstance(baseline, str):
-        faults += [replace(fault, where=".baseline") for fault in inference.baseline_faults(baseline, keys["models"])]
+    if isinstance(baseline, str):
+        unknown = inference.baseline_faults(baseline, _models(keys))
+        faults += [replace(fault, where=".baseline") for fault in unknown]
     if _has(_OF_ALL_MEASURES, keys):
         faults += [
             replace(fault, where="/measures") for fault in inference.comparison_measure_faults(requested_measures(keys))
@@ -139,9 +140,15 @@ def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
     if "comparisons" in keys:
         comparisons = keys["comparisons"]
         faults += gating.gate_baseline_faults(gate, comparisons.baseline if comparisons else None)
-    if "models" in keys:
-        faults += gating.gate_model_faults(gate, keys["models"])
-    return faults
+    return [*faults, *gating.gate_model_faults(gate, _models(keys))]
+
+
+def _models(keys: Keys) -> Sequence[str] | None:
+    """Name the models where the config does: under ``models``, or as keys of ``paths``."""
+    if keys.get("models") is not None:
+        return tuple(keys["models"])
+    paths = keys["inputs"].recommendations.paths if "inputs" in keys else None
+    return tuple(paths) if paths else None
 
 
 def requested_measures(keys: Keys) -> MeasureSet:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from typing_extensions import override
 
 from rankeval_spark import columns as C
@@ -18,6 +16,7 @@ from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_checks import to_checks
+from rankeval_spark.in_process.checks.misfits import warn_if_nothing_is_measured, warn_of_merged_lists
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
 from rankeval_spark.in_process.result_tables.grouping import in_order_of
@@ -70,6 +69,8 @@ def evaluate_in_process(
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"))
     refuse_missing({one.name: one.given for one in tables.all()}, request)
+    if request.policies.is_attributed:
+        warn_of_merged_lists(tables.recommendations)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
 
@@ -97,7 +98,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def metrics(self) -> pa.Table:
         parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
         found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
-        _warn_if_nothing_is_measured(found)
+        is_attributed = self.request.policies.is_attributed
+        warn_if_nothing_is_measured(found, self.usable.tables, is_attributed=is_attributed)
         return found
 
     @cached_property
@@ -181,20 +183,3 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def _users(self) -> pa.Table:
         """One row per (model, user, k); made only where aggregates are not made of lists at once."""
         return self._averaged
-
-
-def _warn_if_nothing_is_measured(metrics: pa.Table) -> None:
-    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
-    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
-    n_users, n_missing = (pc.max(rows["n_users"]).as_py() or 0, pc.min(rows["n_missing"]).as_py() or 0)
-    if not len(metrics):
-        found = "recommendations have no row of a model"
-    elif len(rows) and not n_users:
-        found = "no user has a relevant judgement (a gain of at least 1)"
-    elif len(rows) and n_missing >= n_users:
-        found = "no user of held_out has a list; ids of both tables have to match"
-    else:
-        return
-    warnings.warn(
-        f"nothing is measured: {found}; see .checks", stacklevel=5
-    )  # where the result is used, beyond the cached property and the block of refusals

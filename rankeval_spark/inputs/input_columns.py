@@ -28,10 +28,21 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
+MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
+"""What a column of models is called, in small letters and digits only."""
+
 NO_ORDER: Final = "neither a score nor a rank"
 """What is wrong with a log without either."""
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
+
+_EITHER: Final = "rename the column that is it to {0}; a config names it under inputs.{1}.columns.{0}"
+"""How a column becomes a canonical one, where a config or a call may be at fault."""
+
+NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
+"""What is wrong with Parquet files as pandas writes them."""
+
+NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parquet(..., coerce_timestamps='us')"
 
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
@@ -110,10 +121,11 @@ def read_given(
     return found
 
 
-def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:
-    """Build the fault of a column that the table does not have."""
+def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "", *, fix: str = "") -> Fault:
+    """Build the fault of a column that the table does not have; ``fix`` is that where no name is near."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
-    return Fault(where, found, f"one of {', '.join(known) or '(the table has no columns)'}", nearest(name, known))
+    expected = f"one of {', '.join(known)}" if known else "this column, but the table has none"
+    return Fault(where, found, expected, nearest(name, known) or fix)
 
 
 def filter_faults(names: Sequence[str], known: Sequence[str], where: str) -> list[Fault]:
@@ -155,17 +167,27 @@ def missing_faults(
     """
     faults = [
         column_fault(
-            f"{where}.{places.get(name, f'columns.{name}')}" if name in renames else where, names[name], known, name
+            f"{where}.{places.get(name, f'columns.{name}')}" if name in renames else where,
+            names[name],
+            known,
+            name,
+            fix="" if name in renames else _rename_fix(where, name),
         )
         for name in names
         if names[name] not in known and (name not in DEFAULTS or name in renames)
     ]
     if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
         hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
-        rename = f"name one under {where}.columns" if where.startswith("inputs.") else "rename the column that is one"
-        fix = next(filter(None, hints), f"{rename}; the table has {', '.join(known)}")
+        fix = next(filter(None, hints), f"{_rename_fix(where)}; the table has {', '.join(known)}")
         faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
+
+
+def _rename_fix(where: str, name: str = "") -> str:
+    """Say how a column of a table becomes a canonical one: by a config, or in a call of ``evaluate``."""
+    if where.startswith("inputs."):
+        return f"name it under {where}.columns.{name}" if name else f"name one under {where}.columns"
+    return f"rename the column that is it to {name}" if name else "rename the column that is one"
 
 
 def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
@@ -231,7 +253,7 @@ def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> No
     for requirement, labels in request.measures.requiring().items():
         name, _, column = requirement.partition(".")
         if column and column not in given.get(name, ()):
-            fix = f"name it under {name}.columns.{column}"
+            fix = _EITHER.format(column, name)
             faults.append(Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix))
     if faults:
         raise InputError(*faults)
@@ -259,7 +281,7 @@ def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:
     for name, column in ((LOG, C.RECOMMENDED_AT), (HELD_OUT, C.INTERACTED_AT)):
         if column not in given[name]:
             expected = "times, because the policy attribution reads them"
-            yield Fault(name, f"no column {column!r}", expected, f"name it under {name}.columns.{column}")
+            yield Fault(name, f"no column {column!r}", expected, _EITHER.format(column, name))
 
 
 def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from decimal import Decimal
+from functools import partial
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,8 @@ def test_scores_of_text_that_are_no_numbers_are_refused_like_any_other_input() -
         _ = result.metrics
     expected = "ids that are not NULL, and a finite score or else a rank of at least 1"
     found = "2 rows and none that can be used (2 invalid_scores)"
-    assert failed.value.faults == (Fault("evaluate(recommendations=)", found, expected, "correct the rows"),)
+    fix = "correct the rows; where rows are lists, the arrays of items and scores have one length"
+    assert failed.value.faults == (Fault("evaluate(recommendations=)", found, expected, fix),)
     assert str(failed.value).startswith("the inputs cannot be evaluated:\n  - evaluate(recommendations=): found 2 rows")
 
 
@@ -247,8 +249,9 @@ def test_a_baseline_without_lists_that_models_names_is_compared() -> None:
     [
         (FROM_0, table("user_id item_id gain", ("x", "a", 1.0)), "no user of held_out has a list"),
         (FROM_0, table("user_id item_id gain", ("u", "a", 0.0)), "no user has a relevant judgement"),
+        (FROM_0, table("user_id item_id gain", ("u", "other", 1.0)), "no item of held_out is in a list; ids of both"),
     ],
-    ids=["no common user", "nothing relevant"],
+    ids=["no common user", "nothing relevant", "no common item"],
 )
 def test_means_of_inputs_that_do_not_fit_are_warned_of_once(
     rows: list[tuple[Any, ...]], judged: pa.Table, said: str
@@ -266,6 +269,62 @@ def test_a_log_that_names_no_model_is_warned_of_where_it_is_used() -> None:
     with pytest.warns(UserWarning, match="nothing is measured: recommendations have no row of a model") as warned:
         assert evaluate(empty, held_out(), measures=["RR"]).metrics.num_rows == 0
     assert warned[0].filename == __file__
+
+
+def test_lists_that_miss_everything_are_no_reason_to_warn_where_items_are_common() -> None:
+    judged = table("user_id item_id gain", ("u", "x", 1.0), ("v", "a", 1.0))
+    listed = table("user_id item_id score", ("u", "a", 1.0), ("v", "x", 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluate(listed, judged, measures=["RR"]).metrics["value"].to_pylist() == [0]
+
+
+def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:
+    with pytest.raises(
+        InputError, match=r"no column 'item_id'; expected one of user_id, sku, score; rename"
+    ):
+        evaluate(table("user_id sku score", ("u", "a", 1.0)), held_out(), measures=["RR"])
+    with pytest.raises(InputError, match=r"no column 'recommended_at'; .*; rename the column"):
+        evaluate(log(order="score"), held_out(), measures=["RR"], attribution="all", attribution_window="1d")
+
+
+def test_a_column_of_models_with_another_name_is_warned_of() -> None:
+    listed = table("Algorithm user_id item_id score", ("als", "u", "a", 1.0), ("pop", "u", "a", 1.0))
+    with pytest.warns(
+        UserWarning, match="no column 'model_id', .* if 'Algorithm' names the models, rename it"
+    ) as warned:
+        evaluate(listed, held_out(), measures=["RR"])
+    assert warned[0].filename == __file__
+
+
+def shown(*hours: int, gap: int = 0) -> pa.Table:
+    """One user's lists of two items each, the second item a gap of minutes after the first."""
+    rows = [
+        ("u", f"{hour}{item}", 1.0 - item, f"2026-01-02 {hour:02}:{item * gap:02}") for hour in hours for item in (0, 1)
+    ]
+    return table("user_id item_id score recommended_at", *rows)
+
+
+def test_lists_that_are_merged_are_warned_of() -> None:
+    clicked = table("user_id item_id interacted_at", ("u", "10", 1_767_322_800_000_000))
+    by_time = partial(evaluate, held_out=clicked, measures=["RR"], attribution="last_touch", attribution_window="1d")
+    with pytest.warns(UserWarning, match="no column 'list_id', .* 1 of 1 have several times in recommended_at"):
+        by_time(shown(1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_time(shown(1))
+        by_time(shown(1, gap=5))  # times of single items
+        named = shown(1, 2).append_column("list_id", pa.array(["a", "a", "b", "b"]))
+        by_time(named)
+
+
+def test_times_of_another_unit_show_in_their_year() -> None:
+    listed = shown(1).set_column(3, "recommended_at", pa.array([1_767_315_600_000] * 2))  # milliseconds
+    clicked = table("user_id item_id interacted_at", ("u", "10", 1_767_322_800_000_000))
+    result = evaluate(listed, clicked, measures=["RR"], attribution="last_touch", attribution_window="1d")
+    said = "of lists of years after 9999 .*read as seconds.* and interactions of 2026-01-02 03:00:00; see .checks"
+    with pytest.warns(UserWarning, match=said):
+        assert result.metrics.num_rows
 
 
 def test_a_user_without_a_list_among_others_is_no_reason_to_warn() -> None:

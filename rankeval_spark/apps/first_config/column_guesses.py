@@ -12,6 +12,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.table_samples import is_date
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
+from rankeval_spark.inputs.input_columns import MODEL_NAMES
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.table_samples import TableSample
@@ -21,6 +22,7 @@ BY_PART: Final = "a part of its name"
 BY_TYPE: Final = "its type: no other column is left"
 BY_PARTITION: Final = "the partitions of the table"
 BY_VALUES: Final = "its name and values"
+BY_TIMES: Final = "times that many items of a user share"
 
 _USERS: Final = ("user", "customer", "client", "member", "account", "visitor", "profile", "subscriber", "uid")
 _ITEMS: Final = (
@@ -30,7 +32,7 @@ _ITEMS: Final = (
 _TIMES: Final = ("interactedat", "timestamp", "time", "ts", "eventtime", "datetime", "ratedat", "createdat", "date")
 
 _NAMES: Final[Mapping[str, Sequence[str]]] = {
-    C.MODEL_ID: ("modelid", "model", "modelname", "algorithm", "algo", "recommender", "variant", "system"),
+    C.MODEL_ID: (*MODEL_NAMES, "variant", "system"),
     C.USER_ID: (*(f"{one}id" for one in _USERS), *_USERS),
     C.LIST_ID: ("listid", "list", "requestid", "impressionid", "slateid", "sessionid"),
     C.ITEM_ID: (*(f"{one}id" for one in _ITEMS), *_ITEMS),

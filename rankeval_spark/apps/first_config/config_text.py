@@ -21,6 +21,9 @@ _PLAIN: Final = re.compile(r"(\.\./|/)?[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """What YAML takes for something else than text."""
 
+WINDOW_DAYS: Final = 7
+"""Days of the attribution window."""
+
 _COMMENTS_FROM: Final = 44
 """Column of the comments."""
 
@@ -47,9 +50,15 @@ def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
     yield ""
     yield "inputs:"
     for one in guesses.inputs.values():
-        yield from _input_lines(one, config)
+        window = guesses.window_column if one.name == "held_out" else None
+        yield from _input_lines(one, config, window=window)
     yield ""
     yield from _model_lines(guesses)
+    if guesses.is_attributed:
+        yield ""
+        yield _with_comment("policies:", "both tables have times: an event counts for the last list before it")
+        yield "  attribution: last_touch"
+        yield _with_comment(f"  attribution_window: {WINDOW_DAYS}d", "a night runs once this window is over")
     yield ""
     yield "measures: [nDCG, AP, R, RR, Success]        # rankeval measures lists the others"
     yield f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]"
@@ -60,7 +69,7 @@ def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
     yield "  lists: true" + " " * (_COMMENTS_FROM - 13) + "# so that rankeval score can add measures later"
 
 
-def _input_lines(one: GuessedInput, config: Path) -> Iterator[str]:
+def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iterator[str]:
     table = one.table
     yield f"  {one.name}:"
     yield f"    format: {table.format}"
@@ -74,9 +83,7 @@ def _input_lines(one: GuessedInput, config: Path) -> Iterator[str]:
     if one.as_text:
         types = ", ".join(f"{name}: string" for name in one.as_text)
         yield _with_comment(f"    types: {{{types}}}", "numbers here, text in another input")
-    if one.day is not None:
-        condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
-        yield f"    filters: [{condition}]  # guessed by {one.day.by}"
+    yield from _filter_lines(one, window)
     if one.counts_ranks_from_0:
         yield _with_comment("    ranks_from: 0", "the first rank of the sample is 0")
     if one.list_separator is not None:
@@ -86,6 +93,19 @@ def _input_lines(one: GuessedInput, config: Path) -> Iterator[str]:
     others = [f"{name}, with dates" if has_dates(table, name) else name for name in one.unread]
     if others and one.name != "segments":
         yield f"    # not read: {_one_line(', '.join(others))}"
+
+
+def _filter_lines(one: GuessedInput, window: str | None) -> Iterator[str]:
+    """Write the filters: the days of the attribution window, or the evaluation date."""
+    if window is not None:
+        # The window of the last list ends on the last day, so times end at the midnight after it.
+        op, days = ("<=", WINDOW_DAYS) if one.day is not None else ("<", WINDOW_DAYS + 1)
+        yield _with_comment("    filters:", "the days of the attribution window")
+        yield f'      - {{column: {_text(window)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
+        yield f'      - {{column: {_text(window)}, op: "{op}", value: "{{date+{days}}}"}}'
+    elif one.day is not None:
+        condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
+        yield f"    filters: [{condition}]  # guessed by {one.day.by}"
 
 
 def _shape_lines(one: GuessedInput) -> Iterator[str]:

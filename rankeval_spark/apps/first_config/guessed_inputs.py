@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.first_config.column_guesses import Guess, date_column, guessed_columns
+from rankeval_spark.apps.first_config.column_guesses import BY_TIMES, Guess, date_column, guessed_columns
 from rankeval_spark.apps.first_config.shape_guesses import OF_NESTED, guessed_gains, guessed_nested, nested_values
 from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
 from rankeval_spark.config.sections.inputs import (
@@ -100,6 +100,13 @@ class GuessedInput:
         return None if guess is None else self.table.rows[guess.column]
 
     @property
+    def time_column(self) -> str | None:
+        """Column with the times of interactions, where filters can compare it with a date."""
+        values = self.column_of(C.INTERACTED_AT)
+        is_time = values is not None and (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type))
+        return self.columns[C.INTERACTED_AT].column if is_time else None
+
+    @property
     def counts_ranks_from_0(self) -> bool:
         """Whether the first rank of the sample is 0."""
         ranks = self.column_of(C.RANK)
@@ -166,6 +173,20 @@ class Guesses:
         return min(likely, key=lambda name: _BASELINES.index(plain[name])) if likely and len(self.models) > 1 else None
 
     @property
+    def is_attributed(self) -> bool:
+        """Whether lists and interactions both have times, so that an interaction belongs to the lists before it."""
+        has_times = C.INTERACTED_AT in self.inputs["held_out"].columns
+        return has_times and C.RECOMMENDED_AT in self.inputs["recommendations"].columns
+
+    @property
+    def window_column(self) -> str | None:
+        """Column of the judgements that filters keep to the days of the window; None where there is none, or no day."""
+        held_out = self.inputs["held_out"]
+        if not self.is_attributed or self.newest_date is None:
+            return None
+        return held_out.day.column if held_out.day else held_out.time_column
+
+    @property
     def newest_date(self) -> str | None:
         """Newest date that the recommendations have."""
         return self.inputs["recommendations"].newest_date
@@ -199,9 +220,22 @@ def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput
     if name == "recommendations" and nested is None and C.RANK not in columns:
         needed.append(C.SCORE)
     missing = tuple(one for one in needed if one not in columns)
+    if name == "recommendations" and nested is None and _has_list_times(table, columns, day):
+        columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, BY_TIMES)
     has_events = name == "held_out" and C.GAIN not in columns
     gains, unknown = (guessed_gains(table) if has_events else None) or (None, ())
     return GuessedInput(name, table, columns, day, missing, (), nested, gains, unknown)
+
+
+def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess | None) -> bool:
+    """Whether a log without ids of lists has several times of a user and day, each of several items: those of lists."""
+    if C.LIST_ID in columns or C.RECOMMENDED_AT not in columns or C.USER_ID not in columns:
+        return False
+    keys = [columns[name].column for name in (C.MODEL_ID, C.USER_ID) if name in columns] + ([day.column] if day else [])
+    shown = columns[C.RECOMMENDED_AT].column
+    keys = [name for name in dict.fromkeys(keys) if name in table.rows.column_names and name != shown]
+    lists = table.rows.group_by([*keys, shown]).aggregate([([], "count_all")])
+    return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= table.rows.num_rows
 
 
 def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:

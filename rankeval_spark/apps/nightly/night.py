@@ -25,7 +25,7 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.engine.checks.unusable_rows import EXPECTED, FIX
+from rankeval_spark.engine.checks.unusable_rows import EXPECTED, fix_of
 from rankeval_spark.errors import (
     ChecksFailedError,
     Fault,
@@ -351,7 +351,7 @@ class _Night(RunLife):
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
-                faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
+                faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], fix_of(reasons)))
         return faults
 
     def _without_lists(self, row: CheckRow) -> Fault | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from rankeval_spark.errors import Fault, InputError, kind_of
+from rankeval_spark import columns as C
+from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
+from rankeval_spark.inputs.input_columns import MODEL_NAMES
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
@@ -54,6 +57,16 @@ def column_names(frame: object) -> list[str] | None:
     if isinstance(frame, pa.Table | pa.RecordBatch | pa.RecordBatchReader):  # their `columns` are arrays
         return list(frame.schema.names)
     return [str(name) for name in getattr(frame, "columns", ())]
+
+
+def warn_without_model_column(names: Sequence[str]) -> None:
+    """Warn of a log whose column of models has another name: the lists of all models would be those of one."""
+    likely = [name for name in names if re.sub("[^a-z0-9]", "", name.lower()) in MODEL_NAMES]
+    if C.MODEL_ID not in names and likely:
+        warn_user(
+            "recommendations have no column 'model_id', so all lists count as those of one model; "
+            f"if {likely[0]!r} names the models, rename it to model_id"
+        )
 
 
 def is_of_spark(frame: object) -> bool:

@@ -68,6 +68,8 @@ def _show(guesses: Guesses) -> None:
             say_done(f"{one.name}: not read: {', '.join(one.unread)}")
     if guesses.slices:
         say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
+    if guesses.is_attributed:
+        say_done("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
     if guesses.baseline:
         say_done(f"baseline, guessed by its name: {guesses.baseline}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -34,7 +34,13 @@ EXPECTED: Final[Mapping[str, str]] = {
 }
 """What a row of each input needs to be used."""
 
-FIX: Final = "correct the rows"
+_FIX: Final = "correct the rows"
+
+_FIXES: Final = {
+    "invalid_scores": "correct the rows; where rows are lists, the arrays of items and scores have one length",
+    "null_gains": "correct the rows; gains name events as the column writes them, with upper and lower case",
+}
+"""What to do where all rows fail one check."""
 
 INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
 """What the policy ``invalid_scores`` refuses."""
@@ -171,7 +177,12 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
     if unusable and not by_check.get(None):
         each = ", ".join(f"{count} {check}" for check, count in unusable.items())
         found = f"{sum(unusable.values())} rows{or_more} and none that can be used ({each})"
-        refuse_input(name, found, expected=EXPECTED[name], fix=FIX)
+        refuse_input(name, found, expected=EXPECTED[name], fix=fix_of(unusable))
+
+
+def fix_of(checks: Collection[str | None]) -> str:
+    """Say what to do with rows of which each fails one of these checks."""
+    return _FIXES.get(next(iter(checks)) or "", _FIX) if len(checks) == 1 else _FIX
 
 
 def refuse_zero_rank() -> NoReturn:

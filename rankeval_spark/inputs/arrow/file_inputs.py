@@ -21,13 +21,15 @@ from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
-from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError
+from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError
 from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.nested_lists import to_items
 from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.arrow.texts import to_text
 from rankeval_spark.inputs.input_columns import (
+    NANOSECONDS,
+    NANOSECONDS_FIX,
     check_id_types,
     filter_faults,
     input_schemas,
@@ -244,15 +246,18 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
 
 
 def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
-    """Find columns that the config names and its tables do not have, in the tables that this process opens."""
+    """Find columns that the config names and its tables do not have, or that no host reads, in plain files."""
     by_name = input_schemas(config.segment_names(), numbers=config.bands)
     faults: list[Fault] = []
     for name, given in config.inputs:
         if given is not None:
             with suppress(ForSparkError):  # what only Spark opens, a run reports
-                one = FileInput(name, given, files.open_files(given, date), by_name[name], None)
                 try:
+                    one = FileInput(name, given, files.open_files(given, date), by_name[name], None)
                     faults += one.column_faults()
+                except NanosecondsError as error:
+                    found = f"{NANOSECONDS}: {', '.join(error.names)} at {error.where}"
+                    faults.append(Fault(f"inputs.{name}", found, "microseconds or milliseconds", NANOSECONDS_FIX))
                 except InputError as error:
                     faults += error.faults
     return faults

@@ -58,6 +58,14 @@ class ForSparkError(Exception):
         super().__init__(f"{where}: {why}")
 
 
+class NanosecondsError(ForSparkError):
+    """Files have times in nanoseconds, so Spark refuses them too; says which columns."""
+
+    def __init__(self, where: str, names: Sequence[str]) -> None:
+        super().__init__(where, f"columns {', '.join(names)} timestamp[ns]")
+        self.where, self.names = where, tuple(names)
+
+
 @dataclass(frozen=True)
 class FileTable:
     """A table of files as it was found.
@@ -266,6 +274,9 @@ def _schema_of(file: Path) -> pa.Schema:
 
 def _refuse_unusual(schema: pa.Schema, location: str) -> None:
     """Leave a table to Spark of which a column has a type that Arrow and Spark may read differently."""
+    nanoseconds = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.unit == "ns"]
+    if nanoseconds:
+        raise NanosecondsError(location, nanoseconds)
     unusual = [f"{field.name} {field.type}" for field in schema if not _is_usual(field.type)]
     if unusual or len(set(map(str.casefold, schema.names))) < len(schema.names):
         raise ForSparkError(location, f"columns {', '.join(unusual) or 'that differ by case only'}")

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest
+from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ _READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELT
 _FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
 """A file of the table's log that does not exist, usually because VACUUM removed it from an old version."""
 
+_OF_NANOSECONDS: Final = "(TIMESTAMP(NANOS"
 _HEADER_DIFFERS: Final = "CSV header does not conform"
 _CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 
@@ -52,7 +54,7 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
 
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
-    fix = _nearest_location(location) or _other_format(location, found)
+    fix = NANOSECONDS_FIX if found == NANOSECONDS else _nearest_location(location) or _other_format(location, found)
     return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
 
 
@@ -81,6 +83,8 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
 def _describe(error: PySparkException | Py4JJavaError) -> str:
     if "ClassNotFoundException" in str(error) and "FileSystem" in str(error):
         return "a file system for which Spark has no jar"
+    if _OF_NANOSECONDS in str(error):
+        return NANOSECONDS
     known = _FOUND.get(_condition(error).partition(".")[0])
     return known or f"a failure ({first_line(str(error))})"
 

@@ -145,8 +145,8 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     known = require_rows([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
     ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=_bold_first())
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
-    name = f"{pair[0]} − {pair[1]}"
-    x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis(f"{with_cutoff(*measure)}: difference"))
+    name = f"{pair[0]} − {pair[1]}, {with_cutoff(*measure)}"  # the axis has the title of no layer
+    x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis())
     outcomes, colours = list(GAINS), _colours(palette)
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)

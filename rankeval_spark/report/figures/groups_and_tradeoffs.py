@@ -65,10 +65,12 @@ def groups(
     (wanted,) = chosen(table, [] if measure is None else [measure])
     known = slicings(table)
     unknown = [name for name in slices if name not in known]
-    if unknown or not known:
-        expected = f"some of: {', '.join(known)}" if known else "slices, but there are none"
-        fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
-        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
+    if not known:
+        fix = "call evaluate(..., segments=, slices=)"
+        raise NothingToDrawError(Fault("groups", "means of all users only", "means of slices", fix))
+    if unknown:
+        expected = f"some of: {', '.join(known)}"
+        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown), expected, nearest(unknown[0], known)))
     rows = {name: group_rows(table, wanted, name) for name in known}
     means = [row["value"] for own in rows.values() for row in own]
     values = _ValueAxis(with_cutoff(*wanted), min(means, default=0.0), max(means, default=0.0))

@@ -22,6 +22,8 @@ LABEL_LIMIT: Final = 150
 class NothingToDrawError(ConfigError):
     """There is no value that a figure could show."""
 
+    title = "the figure has nothing to show"
+
 
 @dataclass(frozen=True)
 class Palette:

@@ -123,6 +123,17 @@ def write_parquet(path: Path, **columns: Sequence[Any]) -> str:
     return str(path.parent)
 
 
+def test_times_in_nanoseconds_name_the_fix(spark: SparkSession, tmp_path: Path) -> None:
+    times = pa.array([dt.datetime(2026, 1, 2)], pa.timestamp("ns", "UTC"))
+    path = str(tmp_path / "h.parquet")
+    pq.write_table(pa.table({"user_id": ["u"], "item_id": ["a"], "interacted_at": times}), path)
+
+    fault = held_out_fault(spark, format="parquet", path=path)
+
+    assert fault.found == f"times in nanoseconds, which Spark does not read at {path}"
+    assert "coerce_timestamps='us'" in fault.fix
+
+
 def test_parquet_files_that_do_not_fit_together_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     ids = {"user_id": ["u"], "item_id": ["a"]}
     folder = write_parquet(tmp_path / "h" / "2.parquet", **ids, gain=[1.0], note=["x"])

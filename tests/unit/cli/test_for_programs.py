@@ -7,6 +7,8 @@ import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.cli.commands.published.list_runs import COLUMNS as RUN_COLUMNS
@@ -148,6 +150,21 @@ def test_validate_of_a_date_refuses_an_input_that_is_not_there(tmp_path: Path) -
     assert [one["is_missing"] for one in read(done)["inputs"]] == [False, True, False]
     assert f"inputs.held_out: found no such path at {tmp_path}/workspace/inputs/2026-01-01.parquet" in done.message
     assert rankeval("validate", made.config).code == 0
+
+
+def test_validate_of_a_date_refuses_times_in_nanoseconds(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    path = tmp_path / "workspace" / "events.parquet"
+    times = pa.array([0], pa.timestamp("ns"))
+    pq.write_table(pa.table({"user_id": ["ann"], "item_id": ["a"], "interacted_at": times}), path)
+    made.change(inputs__held_out={"format": "parquet", "path": "events.parquet"})
+
+    done = rankeval("validate", made.config, "--date", FIRST)
+
+    assert done.code == 4
+    found = f"times in nanoseconds, which Spark does not read: interacted_at at {path}; expected microseconds"
+    assert f"inputs.held_out: found {found}" in done.message
+    assert "coerce_timestamps='us'" in done.message
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,57 @@ def test_events_have_gains_by_their_names(folder: Path) -> None:
     assert "not read" not in text
 
 
+def write_impressions(folder: Path, *, n_lists: int, **more: list[Any]) -> None:
+    """Write a log in which each user was shown lists of two items, an hour apart; events are of the second items."""
+    rows = [(user, n, item) for user in range(N_USERS) for n in range(n_lists) for item in (0, 1)]
+    shown = [dt.datetime(2026, 1, 2, n, tzinfo=dt.timezone.utc) for _, n, _ in rows]
+    users = [user for user, _, _ in rows]
+    items = [10 * n + item for _, n, item in rows]
+    days = ["2026-01-02"] * len(rows)
+    ranks = [item + 1 for _, _, item in rows]
+    write_parquet(folder / "lists.parquet", user_id=users, item_id=items, rank=ranks, shown_at=shown, day=days)
+    later = [one + dt.timedelta(days=2) for one in shown]
+    write_parquet(folder / "truth.parquet", user_id=users[1::2], item_id=items[1::2], event_time=later[1::2], **more)
+
+
+def test_two_tables_with_times_are_attributed(folder: Path) -> None:
+    write_impressions(folder, n_lists=2)
+
+    config = written()
+
+    lists, truth = config.inputs.recommendations, config.inputs.held_out
+    assert (config.policies.attribution, config.policies.attribution_window) == ("last_touch", "7d")
+    assert (lists.columns["list_id"], lists.columns["recommended_at"]) == ("shown_at", "shown_at")
+    window = [(each.column, each.op, each.value) for each in truth.filters]
+    assert window == [("event_time", ">=", "{date}"), ("event_time", "<", "{date+8}")]
+    ran = rankeval("run", "conf/mine.yaml", "--date", "2026-01-02", "--set", "cutoffs=[1, 2]")
+    assert ran.code == 0, ran.err
+    shown = rankeval("show", folder / "conf" / "results", "--measure", "RR", "--k", "2", "--json")
+    assert '"value": 0.5,' in shown.out  # of each list the second item, and no item of the other list
+    assert "attribution: last_touch, because both tables have times" in init("other.yaml").out
+
+
+def test_days_of_events_are_those_of_the_window(folder: Path) -> None:
+    write_impressions(folder, n_lists=1, day=["2026-01-04"] * N_USERS)
+
+    config = written()
+
+    assert "list_id" not in config.inputs.recommendations.columns
+    window = [(each.column, each.op, each.value) for each in config.inputs.held_out.filters]
+    assert window == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
+
+
+def test_times_of_one_table_attribute_nothing(folder: Path) -> None:
+    write_impressions(folder, n_lists=1)
+    users, items = of_users()
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items)
+
+    config = written()
+
+    assert config.policies.attribution == "none"
+    assert config.inputs.held_out.filters == ()
+
+
 @pytest.mark.parametrize("kinds", [["view"], ["view", "click"], [f"purchase {n}" for n in range(30)] + ["view"]])
 def test_events_of_one_gain_or_of_many_kinds_have_none(folder: Path, kinds: list[str]) -> None:
     write_plain(folder)

@@ -304,6 +304,14 @@ def test_model_that_lists_are_compared_with_must_be_one_of_those_named(config_fi
     assert told.found == "'als', with whose lists RBO(model='als')@5 compares"
 
 
+def test_keys_of_paths_are_the_models_of_comparisons_and_gates(config_file: Path) -> None:
+    places = "inputs.recommendations={format: delta, paths: {als: a, popular: p}}"
+    fault = fault_of(config_file, places, "comparisons={baseline: populer}")
+    assert (fault.found, fault.expected) == ("'populer'", "one of the models: als, popular")
+    rule = fault_of(config_file, places, "gates=[{measure: nDCG@10, models: [asl], at_least: 0.5}]")
+    assert (rule.found, rule.fix) == ("'asl'", "did you mean 'als'?")
+
+
 def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
     """Slices without segments, measures without their inputs or a catalogue, and ties that a measure does not take."""
     overrides = [

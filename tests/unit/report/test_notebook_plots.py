@@ -154,6 +154,17 @@ def test_a_measure_that_was_not_requested_is_an_error_with_the_nearest(result: E
         result.plot.leaderboard("nDCG@10")
 
 
+def test_a_forest_names_its_measure(result: Evaluation) -> None:
+    spec = result.plot.forest("nDCG@5").to_dict()
+    assert all(panel["title"].endswith(", nDCG@5") for panel in spec.get("vconcat", [spec]))
+
+
+def test_groups_without_slices_have_nothing_to_show() -> None:
+    rows = evaluated().metrics
+    with pytest.raises(NothingToDrawError, match=r"the figure has nothing to show:\n.*segments=, slices="):
+        figures.groups(keep(rows, slice="all"))
+
+
 def test_without_a_baseline_a_forest_says_how_to_compare() -> None:
     alone = evaluated(baseline=None)
     with pytest.raises(ConfigError, match=r"call evaluate\(..., baseline='popular'\)"):

@@ -16,7 +16,7 @@ from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_checks import to_checks
-from rankeval_spark.in_process.checks.misfits import warn_if_nothing_is_measured, warn_of_merged_lists
+from rankeval_spark.in_process.checks.input_warnings import warn_if_nothing_is_measured, warn_of_merged_lists
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
 from rankeval_spark.in_process.result_tables.grouping import in_order_of

@@ -280,9 +280,7 @@ def test_lists_that_miss_everything_are_no_reason_to_warn_where_items_are_common
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:
-    with pytest.raises(
-        InputError, match=r"no column 'item_id'; expected one of user_id, sku, score; rename"
-    ):
+    with pytest.raises(InputError, match=r"no column 'item_id'; expected one of user_id, sku, score; rename"):
         evaluate(table("user_id sku score", ("u", "a", 1.0)), held_out(), measures=["RR"])
     with pytest.raises(InputError, match=r"no column 'recommended_at'; .*; rename the column"):
         evaluate(log(order="score"), held_out(), measures=["RR"], attribution="all", attribution_window="1d")

@@ -164,7 +164,14 @@ class Stopped(KeyboardInterrupt):
 
     It is a KeyboardInterrupt, so that handlers of ordinary errors do not catch it, and py4j closes the connection to
     the driver on which an answer is pending.
+
+    Attributes
+    ----------
+    pending : Stopped or None
+        The signal that the command which this process runs has to end for.
     """
+
+    pending: ClassVar[Stopped | None] = None
 
     def __init__(self, number: int) -> None:
         self.exit_code = _OF_A_SIGNAL + number
@@ -174,12 +181,13 @@ class Stopped(KeyboardInterrupt):
 def interruption(error: BaseException) -> KeyboardInterrupt | None:
     """Return the interruption behind an error; None if there is none.
 
-    During an exception pyspark asks the driver how a job ended, and an error from there replaces the exception.
+    During an exception pyspark asks the driver how a job ended, and an error from there replaces the exception. Python
+    itself drops what a signal raises while an object is deleted; then the jobs that were cancelled fail.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__context__
-    return cause
+    return cause or Stopped.pending
 
 
 class RankevalError(Exception):

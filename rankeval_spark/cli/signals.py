@@ -33,7 +33,7 @@ class Ending:
     def hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is called with
         """Raise the first signal; a later one is ignored while we clean up, unless Ctrl-C is pressed again."""
         if self.stopped is None:
-            self.stopped = Stopped(number)
+            self.stopped = Stopped.pending = Stopped(number)
             _cancel_jobs()
             raise self.stopped
         if number == signal.SIGINT:
@@ -54,6 +54,8 @@ def stoppable() -> Iterator[Ending]:
     try:
         yield ending
     finally:
+        if is_main:
+            Stopped.pending = None
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -63,7 +63,7 @@ def test_sigterm_ends_a_backfill_in_the_middle_of_a_job(
     assert done.message == "stopped by SIGTERM"
     done.assert_readable()
     lines = [line for line in done.out.splitlines() if line.strip().startswith("2026-01-")]
-    assert [line.split("│")[1].strip() for line in lines] == ["failed, code 143"]
+    assert [line.split("│")[1].strip() for line in lines] == ["failed, code 143"], done.out + done.err
     assert done.out.splitlines()[-1] == "1 failed, 1 not reached"
     failed = events(workspace.root)
     assert [(row["evaluation_date"], row["status"]) for row in failed] == [(FIRST, "RUNNING"), (FIRST, "FAILED")]

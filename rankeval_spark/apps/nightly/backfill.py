@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of
+from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of, interruption
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.nightly.night import NightResult
@@ -135,7 +135,7 @@ def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutc
     try:
         result = run(day)
     except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
-        return DateOutcome(day, error=error, seconds=time.perf_counter() - started)
+        return DateOutcome(day, error=interruption(error) or error, seconds=time.perf_counter() - started)
     if hasattr(result, "publish"):
         return result
     return DateOutcome(day, result=result, seconds=time.perf_counter() - started)

@@ -17,7 +17,7 @@ import pytest
 from rankeval_spark.apps.nightly import backfill as filling
 from rankeval_spark.cli.display.terminal import headline
 from rankeval_spark.cli.signals import stoppable
-from rankeval_spark.errors import Stopped, exit_code_of, note
+from rankeval_spark.errors import Stopped, exit_code_of, interruption, note
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
 
@@ -119,6 +119,46 @@ def test_who_stops_one_date_stops_them_all_and_sees_how_far_it_came() -> None:
         outcomes = filling.backfill_dates([FIRST, SECOND], be_stopped)
         first = next(outcomes)
         assert (first.evaluation_date, first.exit_code) == (FIRST, 143)
+        with pytest.raises(Stopped):
+            next(outcomes)
+
+
+class StoppedWhileDeleted:
+    """An object that a signal meets while it is deleted, where Python drops the exception of the handler."""
+
+    def __del__(self) -> None:
+        """Be met."""
+        stop(TERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_error_after_a_signal_that_python_dropped_stops_all_dates() -> None:
+    def run(_: date) -> NightResult:
+        deleted = StoppedWhileDeleted()
+        del deleted
+        message = "Job 3 cancelled"
+        raise RuntimeError(message)
+
+    with stoppable():
+        outcomes = filling.backfill_dates([FIRST, SECOND], run)
+        assert next(outcomes).exit_code == 143
+        with pytest.raises(Stopped):
+            next(outcomes)
+    assert interruption(RuntimeError()) is None
+
+
+def test_an_error_of_the_clean_up_after_a_signal_stops_all_dates() -> None:
+    def run(_: date) -> NightResult:
+        try:
+            stop(TERM)
+        finally:
+            message = "the lock was lost"
+            raise RuntimeError(message)
+        raise AssertionError
+
+    with stoppable():
+        outcomes = filling.backfill_dates([FIRST, SECOND], run)
+        assert next(outcomes).exit_code == 143
         with pytest.raises(Stopped):
             next(outcomes)
 

@@ -152,24 +152,30 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
     [
         pytest.param({}, {}, id="plain"),
         pytest.param({"ids": "bigint"}, {"results__lists": False, "format_": "delta"}, id="numbers, no lists, Delta"),
-        pytest.param({"has_lists": True}, {"policies__unit": "list"}, id="several lists, unit list"),
         pytest.param(
-            {"has_lists": True, "has_ranks": True}, {"comparisons": {"baseline": "popular"}}, id="lists, ranks"
+            {"has_lists": True, "has_ranks": True},
+            {"policies__unit": "list", "comparisons": {"baseline": "popular"}},
+            id="several lists, unit list, ranks",
         ),
-        pytest.param({"has_ranks": True}, {"policies__rank_gaps": "keep"}, id="rank gaps kept"),
+        pytest.param(
+            {"ids": "bigint", "has_ranks": True},
+            {
+                "policies__rank_gaps": "keep",
+                "inputs__recommendations__types": {"user_id": "string"},
+                "inputs__held_out__types": {"user_id": "string"},
+            }
+            | {f"inputs__{name}__types": {"user_id": "string"} for name in ("segments", "train")},
+            id="numbers as text, rank gaps kept",
+        ),
         pytest.param(
             {},
-            {"quantiles": [0.1, 0.5, 1], "comparisons": {"baseline": "popular", "margin": 0.1}},
-            id="quantiles, margin",
-        ),
-        pytest.param(
-            {"ids": "bigint"},
-            {"inputs__recommendations__types": {"user_id": "string"}, "inputs__held_out__types": {"user_id": "string"}}
-            | {f"inputs__{name}__types": {"user_id": "string"} for name in ("segments", "train")},
-            id="numbers as text",
-        ),
-        pytest.param(
-            {}, {"intervals": {"method": "bootstrap", "replicates": 100}, "models": ["als", "knn"]}, id="drawn"
+            {
+                "intervals": {"method": "bootstrap", "replicates": 100},
+                "models": ["als", "popular"],
+                "quantiles": [0.1, 0.5, 1],
+                "comparisons": {"baseline": "popular", "margin": 0.1},
+            },
+            id="drawn, quantiles, margin",
         ),
         pytest.param(
             {},
@@ -415,20 +421,21 @@ def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: Spar
 
 
 @pytest.mark.parametrize(
-    ("format_", "changes"),
+    ("ids", "format_", "changes"),
     [
-        pytest.param("parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="parallel arrays"),
-        pytest.param("delta", {"nested": {"items": "item_id"}}, id="items alone, Delta"),
+        pytest.param("string", "parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="parallel arrays"),
+        pytest.param("bigint", "parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="numbers"),
+        pytest.param("bigint", "delta", {"nested": {"items": "item_id"}}, id="items alone, numbers, Delta"),
         pytest.param(
+            "string",
             "parquet",
             {"nested": {"items": "recommendations.movieId", "scores": "recommendations.rating"}},
             id="structs",
         ),
     ],
 )
-@pytest.mark.parametrize("ids", ["string", "bigint"])
 def test_logs_with_a_row_per_list(
-    spark: SparkSession, tmp_path: Path, format_: str, changes: dict[str, Any], ids: str
+    spark: SparkSession, tmp_path: Path, ids: str, format_: str, changes: dict[str, Any]
 ) -> None:
     inputs = Awkward.make(7, ids=ids, has_lists=format_ == "parquet")
     lists = nested(inputs.recommendations)

@@ -17,6 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
+from tests.spark.in_process.test_hosts_agree import TOGETHER
 from tests.spark.notebook.test_off_policy import of_policies, of_weights
 from tests.support import nights
 from tests.support.attribution_cases import random_logs
@@ -194,7 +195,7 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
         pytest.param(
             {},
             {
-                "measures": ["RR", "ItemCoverage", "Gini", "PopREO", "Personalization", "CatalogCoverage"],
+                "measures": ["RR", *TOGETHER],
                 "policies__unknown_items": "drop",
                 "checks__unknown_rows": {"warn": 0},
             },
@@ -360,7 +361,7 @@ def test_nights_whose_windows_are_open_are_refused_or_partial(spark: SparkSessio
 
 
 def test_nights_of_trec_files(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = with_trec(nights.workspace(tmp_path), has_one_file=False)
+    workspace = with_trec(nights.workspace(tmp_path, format_=nights.PARQUET), has_one_file=False)
     on_both(spark, workspace)
     (run,) = published(workspace, "here")
     columns = "model_id string, user_id string, item_id string, score double, rank bigint"
@@ -368,7 +369,7 @@ def test_nights_of_trec_files(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_lines_that_are_none_of_trec_are_counted_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = with_trec(nights.workspace(tmp_path, results__quarantine=True))
+    workspace = with_trec(nights.workspace(tmp_path, format_=nights.PARQUET, results__quarantine=True))
     file = workspace.folder / "inputs" / "runs" / "all.txt"
     wrong = ["ann Q0 e 1 als", "ann Q0 f 1 much als", "ann"]
     file.write_text(file.read_text() + "".join(f"{line}\n" for line in wrong))
@@ -385,7 +386,7 @@ def test_lines_that_are_none_of_trec_are_counted_on_spark(spark: SparkSession, t
 
 @pytest.mark.parametrize("format_", ["delta", "parquet", "trec"])
 def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_path: Path, format_: str) -> None:
-    workspace = with_paths(nights.workspace(tmp_path), format_)
+    workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), format_)
     ((there, here),) = on_both(spark, workspace)
     assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
 
@@ -393,7 +394,7 @@ def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_pa
 def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    workspace = with_paths(nights.workspace(tmp_path), "csv")
+    workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), "csv")
     for model in ("als", "pop"):
         own = [row for row in nights.recommendations() if row["model_id"] == model]
         workspace.write(f"{model}_named", [{**row, "model_id": "run"} for row in own], "csv")
@@ -408,7 +409,7 @@ def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(
 
 
 def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     events = {3.0: "purchase", 2.0: "cart", 1.0: "view", 0.0: "skip"}
     rows = [{**row, "event": events[row["gain"]]} for row in nights.held_out()]
     rows.append({**rows[0], "item_id": "b", "event": "share"})

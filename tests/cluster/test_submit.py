@@ -97,6 +97,9 @@ def submit(workspace: Workspace, master: str, package: Path, *options: str) -> s
         "spark.executor.extraJavaOptions": SHORT_LIVED_JVM,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
+        # As in tests/conftest.py: three JVMs would generate and compile the code of every query, each for itself.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
     }

@@ -17,6 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
+from tests.spark.in_process.test_hosts_agree import TOGETHER
 from tests.spark.notebook.test_off_policy import of_policies, of_weights
 from tests.support import nights
 from tests.support.attribution_cases import random_logs
@@ -152,24 +153,30 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
     [
         pytest.param({}, {}, id="plain"),
         pytest.param({"ids": "bigint"}, {"results__lists": False, "format_": "delta"}, id="numbers, no lists, Delta"),
-        pytest.param({"has_lists": True}, {"policies__unit": "list"}, id="several lists, unit list"),
         pytest.param(
-            {"has_lists": True, "has_ranks": True}, {"comparisons": {"baseline": "popular"}}, id="lists, ranks"
+            {"has_lists": True, "has_ranks": True},
+            {"policies__unit": "list", "comparisons": {"baseline": "popular"}},
+            id="several lists, unit list, ranks",
         ),
-        pytest.param({"has_ranks": True}, {"policies__rank_gaps": "keep"}, id="rank gaps kept"),
+        pytest.param(
+            {"ids": "bigint", "has_ranks": True},
+            {
+                "policies__rank_gaps": "keep",
+                "inputs__recommendations__types": {"user_id": "string"},
+                "inputs__held_out__types": {"user_id": "string"},
+            }
+            | {f"inputs__{name}__types": {"user_id": "string"} for name in ("segments", "train")},
+            id="numbers as text, rank gaps kept",
+        ),
         pytest.param(
             {},
-            {"quantiles": [0.1, 0.5, 1], "comparisons": {"baseline": "popular", "margin": 0.1}},
-            id="quantiles, margin",
-        ),
-        pytest.param(
-            {"ids": "bigint"},
-            {"inputs__recommendations__types": {"user_id": "string"}, "inputs__held_out__types": {"user_id": "string"}}
-            | {f"inputs__{name}__types": {"user_id": "string"} for name in ("segments", "train")},
-            id="numbers as text",
-        ),
-        pytest.param(
-            {}, {"intervals": {"method": "bootstrap", "replicates": 100}, "models": ["als", "knn"]}, id="drawn"
+            {
+                "intervals": {"method": "bootstrap", "replicates": 100},
+                "models": ["als", "popular"],
+                "quantiles": [0.1, 0.5, 1],
+                "comparisons": {"baseline": "popular", "margin": 0.1},
+            },
+            id="drawn, quantiles, margin",
         ),
         pytest.param(
             {},
@@ -188,7 +195,7 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
         pytest.param(
             {},
             {
-                "measures": ["RR", "ItemCoverage", "Gini", "PopREO", "Personalization", "CatalogCoverage"],
+                "measures": ["RR", *TOGETHER],
                 "policies__unknown_items": "drop",
                 "checks__unknown_rows": {"warn": 0},
             },
@@ -354,7 +361,7 @@ def test_nights_whose_windows_are_open_are_refused_or_partial(spark: SparkSessio
 
 
 def test_nights_of_trec_files(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = with_trec(nights.workspace(tmp_path), has_one_file=False)
+    workspace = with_trec(nights.workspace(tmp_path, format_=nights.PARQUET), has_one_file=False)
     on_both(spark, workspace)
     (run,) = published(workspace, "here")
     columns = "model_id string, user_id string, item_id string, score double, rank bigint"
@@ -362,7 +369,7 @@ def test_nights_of_trec_files(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_lines_that_are_none_of_trec_are_counted_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = with_trec(nights.workspace(tmp_path, results__quarantine=True))
+    workspace = with_trec(nights.workspace(tmp_path, format_=nights.PARQUET, results__quarantine=True))
     file = workspace.folder / "inputs" / "runs" / "all.txt"
     wrong = ["ann Q0 e 1 als", "ann Q0 f 1 much als", "ann"]
     file.write_text(file.read_text() + "".join(f"{line}\n" for line in wrong))
@@ -379,7 +386,7 @@ def test_lines_that_are_none_of_trec_are_counted_on_spark(spark: SparkSession, t
 
 @pytest.mark.parametrize("format_", ["delta", "parquet", "trec"])
 def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_path: Path, format_: str) -> None:
-    workspace = with_paths(nights.workspace(tmp_path), format_)
+    workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), format_)
     ((there, here),) = on_both(spark, workspace)
     assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
 
@@ -387,7 +394,7 @@ def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_pa
 def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    workspace = with_paths(nights.workspace(tmp_path), "csv")
+    workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), "csv")
     for model in ("als", "pop"):
         own = [row for row in nights.recommendations() if row["model_id"] == model]
         workspace.write(f"{model}_named", [{**row, "model_id": "run"} for row in own], "csv")
@@ -402,7 +409,7 @@ def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(
 
 
 def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path)
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET)
     events = {3.0: "purchase", 2.0: "cart", 1.0: "view", 0.0: "skip"}
     rows = [{**row, "event": events[row["gain"]]} for row in nights.held_out()]
     rows.append({**rows[0], "item_id": "b", "event": "share"})
@@ -415,20 +422,21 @@ def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: Spar
 
 
 @pytest.mark.parametrize(
-    ("format_", "changes"),
+    ("ids", "format_", "changes"),
     [
-        pytest.param("parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="parallel arrays"),
-        pytest.param("delta", {"nested": {"items": "item_id"}}, id="items alone, Delta"),
+        pytest.param("string", "parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="parallel arrays"),
+        pytest.param("bigint", "parquet", {"nested": {"items": "item_id", "scores": "score"}}, id="numbers"),
+        pytest.param("bigint", "delta", {"nested": {"items": "item_id"}}, id="items alone, numbers, Delta"),
         pytest.param(
+            "string",
             "parquet",
             {"nested": {"items": "recommendations.movieId", "scores": "recommendations.rating"}},
             id="structs",
         ),
     ],
 )
-@pytest.mark.parametrize("ids", ["string", "bigint"])
 def test_logs_with_a_row_per_list(
-    spark: SparkSession, tmp_path: Path, format_: str, changes: dict[str, Any], ids: str
+    spark: SparkSession, tmp_path: Path, ids: str, format_: str, changes: dict[str, Any]
 ) -> None:
     inputs = Awkward.make(7, ids=ids, has_lists=format_ == "parquet")
     lists = nested(inputs.recommendations)

@@ -14,6 +14,7 @@ from typing import Final
 
 from rankeval_spark.spark.runtime.java import find_java
 from rankeval_spark.spark.runtime.spark_home import find_spark_home
+from tests.support.processes import SHORT_LIVED_JVM
 
 START_SECONDS: Final = 120
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -30,7 +31,7 @@ def spark_environment() -> dict[str, str]:
         "SPARK_HOME": str(find_spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED_JVM,
         "PYSPARK_PYTHON": sys.executable,
     }
 

@@ -24,9 +24,9 @@ TABLES = ("lists", "user_metrics", "metrics", "checks")
 
 
 @pytest.fixture
-def workspace(own_copy_of_delta: Workspace) -> Workspace:
+def workspace(own_copy: Workspace) -> Workspace:
     """Give a workspace in which nights were published already: there is something to spoil."""
-    return own_copy_of_delta
+    return own_copy
 
 
 def versions(workspace: Workspace) -> dict[str, int]:
@@ -84,16 +84,16 @@ def test_fault_of_an_override_names_the_override(workspace: Workspace) -> None:
     assert "did you mean 'lists'?" in message
 
 
-def test_faults_of_all_inputs_are_reported_at_once(workspace: Workspace) -> None:
-    workspace.change(
+def test_faults_of_all_inputs_are_reported_at_once(own_copy_of_delta: Workspace) -> None:
+    own_copy_of_delta.change(
         inputs__held_out__path="inputs/heldout",
         inputs__recommendations__columns={"score": "scor"},
         slices=["contry"],
     )
 
-    message = refused(workspace, code=4, recorded=True).message
+    message = refused(own_copy_of_delta, code=4, recorded=True).message
 
-    folder = workspace.folder / "inputs"
+    folder = own_copy_of_delta.folder / "inputs"
     assert f"inputs.held_out: found no Delta table at {folder / 'heldout'}" in message
     assert f"{folder} has no 'heldout', did you mean 'held_out'?" in message
     assert "inputs.recommendations.columns.score: found no column 'scor' (for score)" in message
@@ -101,15 +101,15 @@ def test_faults_of_all_inputs_are_reported_at_once(workspace: Workspace) -> None
 
 
 @pytest.mark.parametrize("name", ["recommendations", "held_out", "segments"])
-def test_input_without_any_row_is_missing(workspace: Workspace, name: str) -> None:
+def test_input_without_any_row_is_missing(own_copy_of_delta: Workspace, name: str) -> None:
     rows = getattr(nights, name)()
-    empty = nights.arrow_of(rows).slice(0, 0)
-    deltalake.write_deltalake(str(workspace.folder / "inputs" / name), empty, mode="overwrite")
+    place = own_copy_of_delta.folder / "inputs" / name
+    deltalake.write_deltalake(str(place), nights.arrow_of(rows).slice(0, 0), mode="overwrite")
 
-    message = refused(workspace, code=4, recorded=True).message
+    message = refused(own_copy_of_delta, code=4, recorded=True).message
 
     assert message == (
-        f"an input is missing or unreadable: - inputs.{name}: found no row in {workspace.folder / 'inputs' / name}; "
+        f"an input is missing or unreadable: - inputs.{name}: found no row in {place}; "
         "expected rows; is the path right, and did the job that writes it run?"
     )
 
@@ -123,20 +123,20 @@ def test_ids_of_two_types_are_refused_with_both_ways_out(workspace: Workspace) -
     assert "write inputs.held_out.types: {item_id: string}, or" in message
 
 
-def test_format_that_the_files_do_not_have_is_named(workspace: Workspace) -> None:
-    shutil.rmtree(workspace.folder / "inputs" / "held_out")
-    workspace.write("held_out", nights.held_out(), "parquet")
+def test_format_that_the_files_do_not_have_is_named(own_copy_of_delta: Workspace) -> None:
+    shutil.rmtree(own_copy_of_delta.folder / "inputs" / "held_out")
+    own_copy_of_delta.write("held_out", nights.held_out(), "parquet")
 
-    message = refused(workspace, code=4, recorded=True).message
+    message = refused(own_copy_of_delta, code=4, recorded=True).message
 
     assert "did you mean format: parquet?" in message
 
 
-def test_damaged_file_is_an_input_that_cannot_be_read(workspace: Workspace) -> None:
-    for file in (workspace.folder / "inputs" / "held_out").glob("*.parquet"):
+def test_damaged_file_is_an_input_that_cannot_be_read(own_copy_of_delta: Workspace) -> None:
+    for file in (own_copy_of_delta.folder / "inputs" / "held_out").glob("*.parquet"):
         file.write_bytes(b"not what it was" * 10)
 
-    message = refused(workspace, code=4, recorded=True).message
+    message = refused(own_copy_of_delta, code=4, recorded=True).message
 
     assert "inputs.held_out: found a file that cannot be read" in message
 

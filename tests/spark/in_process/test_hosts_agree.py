@@ -127,9 +127,8 @@ def test_policies_and_slices(spark: SparkSession, asked: dict[str, Any]) -> None
     assert_agree(spark, Awkward.make(1, ids=ids), *MADE_APART, *(["checks"] if has_checks else []), **rest)
 
 
-@pytest.mark.parametrize("ids", ["string", "bigint"])
-def test_every_result_by_default(spark: SparkSession, ids: str) -> None:
-    assert_agree(spark, Awkward.make(1, ids=ids), *OF_USERS, *OF_GROUPS)
+def test_every_result_by_default(spark: SparkSession) -> None:
+    assert_agree(spark, Awkward.make(1), *OF_USERS, *OF_GROUPS)
 
 
 @pytest.mark.parametrize("asked", [{}, {"rank_gaps": "keep"}, {"ties": "rank"}, {"ranks_from": 0}])
@@ -138,9 +137,9 @@ def test_ranks_of_the_log(spark: SparkSession, asked: dict[str, Any]) -> None:
     assert_agree(spark, Awkward.make(2, has_ranks=True), "ranked_items", *MADE_APART, *of_ranks, **asked)
 
 
-@pytest.mark.parametrize("unit", ["user", "list"])
-def test_several_lists_a_user(spark: SparkSession, unit: str) -> None:
-    inputs = Awkward.make(3, has_lists=True)
+@pytest.mark.parametrize(("unit", "ids"), [("user", "string"), ("list", "bigint")])
+def test_several_lists_a_user(spark: SparkSession, unit: str, ids: str) -> None:
+    inputs = Awkward.make(3, ids=ids, has_lists=True)
     assert_agree(spark, inputs, *OF_USERS, *OF_GROUPS, "comparisons", unit=unit, baseline="popular")
 
 
@@ -164,7 +163,7 @@ def test_a_catalogue_that_is_too_large_for_every_worker(spark: SparkSession, mon
 
 
 def test_measures_of_all_lists(spark: SparkSession) -> None:
-    assert_agree(spark, Awkward.make(5), "metrics", measures=TOGETHER)
+    """Those of users with one list each are in a night of ``test_night_hosts``."""
     assert_agree(spark, Awkward.make(6, has_lists=True, ids="bigint"), "metrics", measures=TOGETHER)
 
 

@@ -62,13 +62,26 @@ def test_lists_of_a_fixed_size_and_large_ones_are_lists() -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_results_are_those_of_the_flat_log(seed: int) -> None:
-    inputs = Awkward.make(seed, has_lists=seed % 2 == 1)
+@pytest.mark.parametrize("ids", ["string", "bigint"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"ties": "rank", "models": ["als", "absent"]},
+        {"rank_gaps": "keep"},
+        {"score_precision": "single", "seen_in_train": "drop"},
+        {"unknown_items": "drop"},
+        {"measures": ["ILD(unknown='drop')@3", "EPC@3", "Gini@3", "P@3"]},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("has_lists", [False, True], ids=["a list a user", "several lists"])
+def test_results_are_those_of_the_flat_log(asked: dict[str, Any], ids: str, *, has_lists: bool) -> None:
+    inputs = Awkward.make(3, ids=ids, has_lists=has_lists)
     lists = nested(inputs.recommendations)
-    asked: dict[str, Any] = {"measures": ["nDCG@3", "AP", "RR(rel=2)@5"], "ties": "rank"}
+    options: dict[str, Any] = {"measures": ["nDCG@3", "AP", "RR(rel=2)@5"], **asked}
     found, wanted = (
-        evaluate(log, inputs.held_out, train=inputs.train, items=inputs.items, **asked)
+        evaluate(log, inputs.held_out, train=inputs.train, items=inputs.items, **options)
         for log in (lists, flat_of(lists))
     )
     for name in ("user_metrics", "metrics", "ranked_items", "checks"):

@@ -26,6 +26,7 @@ from rankeval_spark.apps.nightly.staging import cached, stage_users
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.spark.session.warm_workers import warm_workers
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class SparkHost(NightHost):
     """Plans of Spark; rows of users are computed once and kept until the block ends."""
 
     def __init__(self, spark: SparkSession, plan: NightPlan) -> None:
+        warm_workers(spark)
         self._spark = spark
         self._plan = plan
         self._kept = ExitStack()

@@ -104,11 +104,11 @@ def worker_settings(user_settings: Mapping[str, str]) -> dict[str, str]:
     user_settings : mapping of str to str
         Settings of the user; nothing is returned where they choose the workers or where these look for modules.
     """
-    if any(key in user_settings for key in ("spark.python.daemon.module", "spark.python.use.daemon", _WORKER_PATH)):
+    if any(key in user_settings for key in (DAEMON_MODULE, "spark.python.use.daemon", _WORKER_PATH)):
         return {}
     package = Path(__file__).parents[2]
     return {
-        "spark.python.daemon.module": f"{package.name}.spark.session.worker_daemon",
+        DAEMON_MODULE: WORKER_DAEMON,
         # The package may be a folder or an archive that only the driver was started with.
         _WORKER_PATH: str(package.parent),
     }
@@ -128,5 +128,7 @@ The night of the demo took 52 s of processor time instead of 90. The first compi
 small, and when that is full, nothing is compiled any more.
 """
 
+DAEMON_MODULE: Final = "spark.python.daemon.module"
+WORKER_DAEMON: Final = "rankeval_spark.spark.session.worker_daemon"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -14,6 +14,7 @@ from rankeval_spark import errors
 from rankeval_spark.config import redaction
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import build_session
+from rankeval_spark.spark.session.warm_workers import warm_workers
 
 
 def test_session_writes_and_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -44,6 +45,29 @@ def test_expressions_look_no_class_of_the_jvm_up(monkeypatch: pytest.MonkeyPatch
 
     assert sent
     assert [command for command in sent if command.startswith("r\nu\n")] == []
+
+
+def test_workers_start_before_the_first_job_that_needs_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python that writes down each of its starts: of its workers' daemon there is one, and no other for the job."""
+    starts = tmp_path / "starts"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" >> "{starts}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    monkeypatch.setattr("rankeval_spark.spark.session.warm_workers._warmed", set())
+
+    thread = warm_workers(spark)
+    assert thread is not None
+    thread.join()
+    started = starts.read_text().splitlines()
+    assert len(started) == 1
+    assert "worker_daemon" in started[0]
+
+    spark.range(4).repartition(2).mapInArrow(lambda batches: batches, "id bigint").collect()
+    assert starts.read_text().splitlines() == started
+    assert warm_workers(spark) is None
 
 
 def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:

@@ -194,17 +194,24 @@ def without_unusable(source: Source, flags: Mapping[str, BoolVector]) -> pa.Tabl
     return _kept(source.table, ~reduce(or_, (flags[check] for check in _UNUSABLE if check in flags)))
 
 
-def refuse_unusable_inputs(tables: Tables, request: Request) -> None:
+def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, held_out: pa.Table) -> None:
     """Refuse an input that is read and has rows, but none that can be used.
+
+    Parameters
+    ----------
+    log, held_out : pa.Table
+        Usable rows of both.
 
     Raises
     ------
     RefusedError
-        With the counts by check; also as :func:`usable_recommendations`.
+        With the counts by check.
     """
-    log = requested_log(tables.recommendations, request)
-    _refuse_without_usable(log, _accepted(log, request, are_checked=tables.are_checked))
-    _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out))
+    if not log.num_rows:
+        named = requested_log(tables.recommendations, request)
+        _refuse_without_usable(named, flag_recommendations(named))
+    if not held_out.num_rows:
+        _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out))
     for source, keys in _others_read(tables, request):
         _refuse_without_usable(source, flag_keys(source, keys))
 

@@ -33,7 +33,7 @@ from rankeval_spark.in_process.checks.row_flags import (
 from rankeval_spark.in_process.facts import item_facts
 from rankeval_spark.in_process.facts.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.facts.interactions import Interactions
-from rankeval_spark.in_process.rows.user_rows import UserRows, to_user_rows
+from rankeval_spark.in_process.rows.user_rows import UserRows, in_parts, run_in_threads, to_user_rows
 from rankeval_spark.in_process.rows.user_segments import to_segment_rows, to_segments
 from rankeval_spark.measures import required_facts as N
 
@@ -66,9 +66,9 @@ class Usable:
     def log(self) -> pa.Table:
         """Rows that enter lists, in the columns that decide about them; an input without any is refused."""
         policies, are_checked = self.request.policies, self.tables.are_checked
-        if not are_checked:
-            refuse_unusable_inputs(self.tables, self.request)
         log = usable_recommendations(self.tables.recommendations, self.request, are_checked=are_checked)
+        if not are_checked:
+            refuse_unusable_inputs(self.tables, self.request, log=log, held_out=self.held_out)
         if policies.ignores_scores and C.SCORE in log.column_names:
             log = log.drop_columns(C.SCORE)
         if policies.score_precision == "single" and C.SCORE in log.column_names:
@@ -90,11 +90,10 @@ class Usable:
         if self.request.models is not None:
             return tuple(self.request.models)
         log = self.tables.recommendations.table
-        return (
-            tuple(sorted(pc.unique(log[C.MODEL_ID]).drop_null().to_pylist()))
-            if C.MODEL_ID in log.column_names
-            else (C.ONE_MODEL,)
-        )
+        if C.MODEL_ID not in log.column_names:
+            return (C.ONE_MODEL,)
+        names = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in in_parts(log)), self.n_threads)
+        return tuple(sorted({name for some in names for name in some.to_pylist() if name is not None}))
 
     @cached_property
     def held_out(self) -> pa.Table:

@@ -34,7 +34,7 @@ FEW_ROWS: Final = 100_000
 
 MOST_BUCKETS: Final = 65_536
 
-_ROWS_CUT_AT_ONCE: Final = 1 << 20
+_ROWS_OF_A_PART: Final = 1 << 20
 _LEVEL: Final = MOST_LEVELS + 1
 """A bucket may be cut again by the engine, by other hashes than this."""
 
@@ -95,13 +95,15 @@ def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) ->
     """
     n_rows = sum(table.num_rows for table in inputs.values())
     n_buckets = 1 if n_rows <= FEW_ROWS else min(MOST_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))
-    parts = [
-        (kind, table.slice(start, _ROWS_CUT_AT_ONCE))
-        for kind, table in inputs.items()
-        for start in range(0, max(1, table.num_rows), _ROWS_CUT_AT_ONCE)  # its columns are there without a row too
-    ]
+    parts = [(kind, part) for kind, table in inputs.items() for part in in_parts(table)]
     cut = run_in_threads(lambda part: _cut(*part, n_buckets), parts, n_threads)
     return UserRows(tuple(zip(*cut, strict=True)), job, n_threads)
+
+
+def in_parts(table: pa.Table) -> Iterator[pa.Table]:
+    """Cut a table into parts for threads: one without a row where it has none, for its columns."""
+    for start in range(0, max(1, table.num_rows), _ROWS_OF_A_PART):
+        yield table.slice(start, _ROWS_OF_A_PART)
 
 
 def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:
@@ -116,10 +118,10 @@ def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_
 def _cut(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Table]:
     """Cut a part of an input by the bucket of its users."""
     numbers = to_arrow(np.full(table.num_rows, kind, dtype=np.int8))
-    table = table.append_column(row_kinds.KIND, numbers)
     if n_buckets == 1:
-        return [table]
+        return [table.append_column(row_kinds.KIND, numbers)]
     bucket = bucket_of(in_one_piece(table[C.USER_ID]), level=_LEVEL, n_buckets=n_buckets).astype(np.uint16)
-    ordered = pc.take(table, to_arrow(np.argsort(bucket, kind="stable")))  # by radix, which 16 bits are sorted with
+    order = np.argsort(bucket, kind="stable")  # by radix, which 16 bits are sorted with
+    ordered = pc.take(table, to_arrow(order)).append_column(row_kinds.KIND, numbers)
     ends = np.append(0, np.cumsum(np.bincount(bucket, minlength=n_buckets))).tolist()
     return [ordered.slice(start, end - start) for start, end in pairwise(ends)]

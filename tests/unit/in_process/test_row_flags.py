@@ -187,10 +187,17 @@ def tables(**other: Source) -> Tables:
     return Tables(**{"recommendations": log(("m", "u", "a", 1.0)), "held_out": held_out, **other})
 
 
+def refuse_unusable(given: Tables, asked: Request) -> None:
+    """Refuse inputs without a usable row."""
+    log = row_flags.usable_recommendations(given.recommendations, asked)
+    held_out = row_flags.usable_held_out(given.held_out)
+    row_flags.refuse_unusable_inputs(given, asked, log=log, held_out=held_out)
+
+
 def refusal(given: Tables, asked: Request) -> str:
     """Say why inputs are refused."""
     with pytest.raises(RefusedError) as refused:
-        row_flags.refuse_unusable_inputs(given, asked)
+        refuse_unusable(given, asked)
     return str(refused.value)
 
 
@@ -207,7 +214,7 @@ def test_an_input_without_a_usable_row_is_refused_with_the_counts() -> None:
 
 def test_inputs_with_a_usable_row_or_without_rows_are_accepted() -> None:
     empty = source("held_out", "user_id item_id")
-    row_flags.refuse_unusable_inputs(tables(recommendations=log(), held_out=empty), request())
+    refuse_unusable(tables(recommendations=log(), held_out=empty), request())
 
 
 @pytest.mark.parametrize(
@@ -229,10 +236,10 @@ def test_optional_inputs_are_refused_where_they_are_read(asked: Request, name: s
     }
     with_one = tables(**{name: given[name]})
     assert f"[rankeval:{name}]" in refusal(with_one, asked)
-    row_flags.refuse_unusable_inputs(with_one, request())
+    refuse_unusable(with_one, request())
 
 
 def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() -> None:
     activity = {"activity": Band(of="train")}
     asked = Request(MeasureSet.parse(["P@1"]), Policies(), slices=(("activity",),), bands=activity)
-    row_flags.refuse_unusable_inputs(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)
+    refuse_unusable(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Final
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -154,6 +155,14 @@ def test_the_shown_rank_wins_over_the_score_where_it_orders() -> None:
         assert evaluate(log, truth, measures=["RR"], order=order).metrics["value"].to_pylist() == [expected]
 
 
+def test_a_window_may_be_a_timedelta() -> None:
+    given = one_list(HOUR, 2 * HOUR, 4 * HOUR)
+    expected = rows(*given, attribution="all")
+    for length in (dt.timedelta(hours=2), pd.Timedelta("2h")):
+        assert rows(*given, attribution="all", attribution_window=length) == expected
+    assert rows(*given, attribution="all", attribution_window=dt.timedelta(minutes=1)) != expected
+
+
 @pytest.mark.parametrize(
     ("policies", "message"),
     [
@@ -161,6 +170,8 @@ def test_the_shown_rank_wins_over_the_score_where_it_orders() -> None:
         ({"attribution": "all", "attribution_window": "0d"}, r"attribution_window=\): found '0d'"),
         ({"attribution": "all", "attribution_window": "-1d"}, r"attribution_window=\): found '-1d'"),
         ({"attribution": "all", "attribution_window": "7 days"}, "'7 days'.*units s, m, h, d"),
+        ({"attribution": "all", "attribution_window": dt.timedelta(0)}, "'0d'.*units s, m, h, d"),
+        ({"attribution": "all", "attribution_window": dt.timedelta(seconds=0.5)}, "'0.5s'.*units s, m, h, d"),
         ({"attribution_window": "7d"}, "'7d' with attribution 'none'.*last_touch"),
         ({"consumed_before": "drop"}, "'drop' with attribution 'none'"),
         ({"attribution": "all", "attribution_window": "7d", "judged_only": True}, "true with attribution 'all'"),

@@ -17,6 +17,7 @@ from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_col
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
 
     from pyspark.sql import DataFrame, WindowSpec
 
@@ -29,7 +30,7 @@ _HAS_ITEM: Final = "is_recommended"
 
 
 def attributed_interactions(
-    recommendations: DataFrame, held_out: DataFrame, *, attribution: str, attribution_window: str
+    recommendations: DataFrame, held_out: DataFrame, *, attribution: str, attribution_window: str | timedelta
 ) -> DataFrame:
     """Plan which list each interaction is a judgement of; no job starts.
 
@@ -41,7 +42,7 @@ def attributed_interactions(
         As for ``evaluate``, with ``interacted_at``.
     attribution : {"last_touch", "first_touch", "all"}
         As for ``evaluate``. Of lists that were shown at the same time, the first is that of the smallest ``list_id``.
-    attribution_window : str
+    attribution_window : str or datetime.timedelta
         As for ``evaluate``: an interaction belongs to a list if ``shown < interacted_at <= shown + window``.
 
     Returns

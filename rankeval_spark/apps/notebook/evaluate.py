@@ -13,7 +13,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, timedelta
 
     from rankeval_spark.evaluation import Evaluation
 
@@ -47,7 +47,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     order: str | None = None,
     lists: str | None = None,
     attribution: str | None = None,
-    attribution_window: str | None = None,
+    attribution_window: str | timedelta | None = None,
     consumed_before: str | None = None,
     min_slice_size: int = LEAST_USERS,
     confidence: float = 0.95,
@@ -145,7 +145,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     attribution : {"none", "last_touch", "first_touch", "all"}, optional
         Which list of a model an interaction is a judgement of, by time: every one whatever the times, by default; the
         last or first one in whose window it falls, one with the item before others; or each such list.
-    attribution_window : str, optional
+    attribution_window : str or datetime.timedelta, optional
         How long after ``recommended_at`` an interaction belongs to a list, such as ``"7d"``, ``"36h"`` or ``"30m"``.
     consumed_before : {"keep", "drop"}, optional
         Whether recommended items that the user interacted with no later than the list was shown stay in it, as by

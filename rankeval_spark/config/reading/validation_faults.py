@@ -30,6 +30,9 @@ _EXPECTED: Final = {
     "model_type": "keys with values",
     "finite_number": "a finite number",
 }
+_OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most", "maximum": "at_most"}
+"""Keys by the words that other tools have for them."""
+
 _UNKNOWN_KEY: Final = "unknown key"
 _QUOTE_FIX: Final = "put it in quotes"
 _MAX_LENGTH: Final = 60
@@ -52,7 +55,8 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             return [_below(fault, place, locate) for fault in context["faults"]]
         case "extra_forbidden":
             known = _keys(model, place[:-1])
-            fix = nearest(str(place[-1]), known)
+            ours = _OTHER_WORDS.get(str(place[-1]))
+            fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
             return [Fault(locate(place), f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix)]
         case "missing":
             return [Fault(locate(place[:-1]), f"no {place_text(place)!r}", "this key, it is required")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
@@ -33,6 +34,21 @@ def microseconds(text: str) -> int:
     if unit not in _MICROSECONDS or not (number.isascii() and number.isdigit()):
         raise ValueError(text)
     return int(number) * _MICROSECONDS[unit]
+
+
+def duration_text(length: object) -> object:
+    """Write a timedelta as a config does; anything else is returned as it is.
+
+    Examples
+    --------
+    >>> duration_text(timedelta(days=7)), duration_text(timedelta(hours=36)), duration_text("90s")
+    ('7d', '36h', '90s')
+    """
+    if not isinstance(length, timedelta):
+        return length
+    micros = length // timedelta(microseconds=1)
+    unit = next((unit for unit in "dhms" if not micros % _MICROSECONDS[unit]), None)
+    return f"{length.total_seconds()}s" if unit is None else f"{micros // _MICROSECONDS[unit]}{unit}"
 
 
 def duration(text: str, *, least: int) -> str:

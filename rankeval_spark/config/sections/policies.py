@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, StringConstraints, model_validator
 
 from rankeval_spark.config.sections.base import Flag, Model, refuse_faults
-from rankeval_spark.config.sections.durations import duration, microseconds
+from rankeval_spark.config.sections.durations import duration, duration_text, microseconds
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -33,7 +33,9 @@ def _window(text: str) -> str:
     return text if text == "none" else duration(text, least=1)
 
 
-Window = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(_window)]
+Window = Annotated[
+    str, BeforeValidator(duration_text), StringConstraints(min_length=1, max_length=20), AfterValidator(_window)
+]
 
 
 class Handling(NamedTuple):

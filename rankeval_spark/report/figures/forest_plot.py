@@ -135,8 +135,14 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "p": p or (row["reason"] or "").replace("_", " ") or "none",
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
-        "note": f"{SIGNS[outcome]} {p or 'no p'}",
+        "note": f"{SIGNS[outcome]} {_p_in_words(p)}",
     }
+
+
+def _p_in_words(p: str) -> str:
+    if not p:
+        return "no p"
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
 
 
 def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:

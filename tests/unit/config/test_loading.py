@@ -94,6 +94,11 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
     ]
 
 
+def test_a_key_that_other_tools_have_is_translated(config_file: Path) -> None:
+    append(config_file, "gates: [{measure: nDCG@10, min: 0.1}]\n")
+    assert any("unknown key 'min'" in fault and "did you mean 'at_least'?" in fault for fault in faults(config_file))
+
+
 def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: Path) -> None:
     text = config_file.read_text(encoding="utf-8").replace("measures:", "measurs:")
     config_file.write_text(text + "comparisons: {basline: pop}\n", encoding="utf-8")

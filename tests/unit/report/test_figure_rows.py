@@ -109,9 +109,9 @@ def test_only_the_test_that_verdicts_go_by_is_in_a_forest() -> None:
 @pytest.mark.parametrize(
     ("verdict", "p", "reason", "outcome", "note"),
     [
-        ("better", 0.0004, None, "better", "▲ < .001"),
-        ("worse", 0.031, None, "worse", "▼ .031"),
-        ("undecided", 0.5, None, "undecided", "○ .50"),
+        ("better", 0.0004, None, "better", "▲ p < .001"),
+        ("worse", 0.031, None, "worse", "▼ p = .031"),
+        ("undecided", 0.5, None, "undecided", "○ p = .50"),
         (None, None, "few_users", "not tested", "– no p"),
     ],
 )

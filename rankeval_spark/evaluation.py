@@ -209,13 +209,13 @@ class Evaluation(ABC, Generic[Frame]):
         Raises
         ------
         ConfigError
-            If the baseline is none of the models that were named, or k or p is out of range; all faults at once.
+            If the baseline is no model of the evaluation, or k or p is out of range; all faults at once.
         """
-        models = self.request.models
+        models = self._model_names()
         faults = [
             Fault(f"agreement({name}=)", repr(found), expected)
             for name, found, expected, is_right in (
-                ("baseline", baseline, f"one of {', '.join(models or ())}", models is None or baseline in models),
+                ("baseline", baseline, f"a model of the log: {', '.join(models)}", not models or baseline in models),
                 ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", isinstance(k, int) and 1 <= k <= MAX_CUTOFF),
                 ("p", p, "a number above 0 and below 1", 0 < p < 1),
             )
@@ -299,5 +299,5 @@ def refuse_unknown_baseline(request: Request, models: Sequence[str]) -> None:
     """
     baseline = None if request.comparisons is None else request.comparisons.baseline
     if request.models is None and models and baseline is not None and baseline not in models:
-        expected = f"one of: {', '.join(models)}"
+        expected = f"a model of the log: {', '.join(models)}"
         raise ConfigError(Fault("evaluate(baseline=)", repr(baseline), expected, nearest(baseline, models)))

@@ -16,7 +16,12 @@ from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_checks import to_checks
-from rankeval_spark.in_process.checks.input_warnings import warn_if_nothing_is_measured, warn_of_merged_lists
+from rankeval_spark.in_process.checks.input_warnings import (
+    warn_if_nothing_is_measured,
+    warn_of_absent_models,
+    warn_of_merged_lists,
+    warn_of_unread_times,
+)
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
 from rankeval_spark.in_process.result_tables.grouping import in_order_of
@@ -70,6 +75,7 @@ def evaluate_in_process(
         tables = Tables(**read_given(frames, request, read, expected="a table"))
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     if request.policies.is_attributed:
+        warn_of_unread_times(tables)
         warn_of_merged_lists(tables.recommendations)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
@@ -98,8 +104,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def metrics(self) -> pa.Table:
         parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
         found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
-        is_attributed = self.request.policies.is_attributed
-        warn_if_nothing_is_measured(found, self.usable.tables, is_attributed=is_attributed)
+        warn_of_absent_models(self.usable.tables, self.request)
+        warn_if_nothing_is_measured(found, self.usable.tables, self.request)
         return found
 
     @cached_property

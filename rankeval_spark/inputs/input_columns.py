@@ -31,13 +31,19 @@ MAX_BIGINT_DIGITS: Final = 18
 MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
 """What a column of models is called, in small letters and digits only."""
 
+GAIN_NAMES: Final = ("gain", "gains", "rating", "ratings", "relevance", "rel", "grade", "label", "stars")
+"""What a column of gains is called, likewise."""
+
 NO_ORDER: Final = "neither a score nor a rank"
 """What is wrong with a log without either."""
 
-RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
+RANK_FIX: Final = "cast it to a whole number (in pandas by astype({'rank': 'Int64'})), or order the lists by a score"
 
 _EITHER: Final = "rename the column that is it to {0}; a config names it under inputs.{1}.columns.{0}"
 """How a column becomes a canonical one, where a config or a call may be at fault."""
+
+LAST_SECOND: Final = 253_402_300_799
+"""The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
 
 NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
 """What is wrong with Parquet files as pandas writes them."""
@@ -124,8 +130,8 @@ def read_given(
 def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "", *, fix: str = "") -> Fault:
     """Build the fault of a column that the table does not have; ``fix`` is that where no name is near."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
-    expected = f"one of {', '.join(known)}" if known else "this column, but the table has none"
-    return Fault(where, found, expected, nearest(name, known) or fix)
+    found += f" among {', '.join(known)}" if known else " (the table has none)"
+    return Fault(where, found, "this column", nearest(name, known) or fix)
 
 
 def filter_faults(names: Sequence[str], known: Sequence[str], where: str) -> list[Fault]:

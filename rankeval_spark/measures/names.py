@@ -393,6 +393,9 @@ class _Reader:
             self.faults.append(self._fault("two cutoffs", "one"))
         elif not is_number or not 1 <= int(texts[0]) <= MAX_CUTOFF:
             fix = "leave '@0' out for the whole list" if texts[0].strip("0") == "" and texts[0] else ""
+            if re.fullmatch(r"[0-9]+(, *[0-9]+)+", texts[0]):
+                each = (f"{self.entry.name}@{k.strip()}" for k in texts[0].split(","))
+                fix = f"write a measure for each: {', '.join(each)}"
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 

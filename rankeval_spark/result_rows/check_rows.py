@@ -53,6 +53,8 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
     "after_window": ("n_after", "n_interactions"),
     "consumed_before": ("n_consumed", "n_items"),
     "list_times": ("n_times", "n_lists"),
+    "untimed_lists": ("n_untimed", "n_lists"),
+    "untimed_interactions": ("n_untimed_interactions", "n_all_interactions"),
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
 
@@ -189,7 +191,10 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
 
 def _moment(micros: int) -> str:
     """Write a moment in UTC, without its fraction of a second."""
-    seconds = datetime.fromtimestamp(micros // _SECOND, tz=timezone.utc)
+    try:
+        seconds = datetime.fromtimestamp(micros // _SECOND, tz=timezone.utc)
+    except (ValueError, OverflowError):
+        return "a year that is not from 1 to 9999"
     return f"{seconds:%Y-%m-%d %H:%M:%S}"
 
 

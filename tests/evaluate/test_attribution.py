@@ -14,6 +14,7 @@ from rankeval_spark.errors import ConfigError, InputError
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, Event, Shown, moment
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* rows have no time that can be read")
 CLAIMS: Final = ("last_touch", "first_touch", "all")
 LOG_TYPES: Final = pa.schema(
     [
@@ -117,6 +118,28 @@ def test_checks_count_what_is_too_early_and_too_late_and_consumed_and_shown_twic
     assert found["after_window"] == (1, 1 / 3, "ok")
     assert found["consumed_before"] == (1, 1 / 2, "ok")
     assert found["list_times"] == (1, 1.0, "warn")
+
+
+def test_rows_without_a_time_are_counted_and_warned_of() -> None:
+    log, events = one_list(HOUR + 1, HOUR + 2)
+    log += [Shown("als", "v", "y", "a", 1.0, None), Shown("als", "u", "x", "c", -9.0, None)]
+    inputs = tables(log, [*events, events[0]._replace(interacted_at=None), Event("v", "a", 1.0, moment(2 * HOUR))])
+    said = "held_out: 1 of 4 rows have no time that can be read in 'interacted_at' and are left out"
+    with pytest.warns(UserWarning, match=said), pytest.warns(UserWarning, match="recommendations: 2 of 4 rows"):
+        result = evaluate(*inputs, measures=["R"], attribution="all", attribution_window="2h")
+    found = {row["check"]: (row["count"], row["share"], row["verdict"]) for row in result.checks.to_pylist()}
+    assert found["untimed_lists"] == (1, 1 / 2, "warn")
+    assert found["untimed_interactions"] == (1, 1 / 4, "warn")
+    assert [row["user_id"] for row in result.user_metrics.to_pylist()] == ["u"]
+
+
+@pytest.mark.parametrize("last", ["9999-12-31", "20000-01-01", "294246-12-31"])
+def test_a_time_far_from_now_is_counted_like_any_other(last: str) -> None:
+    log = pa.table({"user_id": ["u"], "item_id": ["a"], "score": [1.0], "recommended_at": [last]})
+    held_out = pa.table({"user_id": ["u"], "item_id": ["a"], "interacted_at": ["2026-01-31"]})
+    checks = evaluate(log, held_out, measures=["R"], attribution="all", attribution_window="36500d").checks.to_pylist()
+    found = {row["check"]: row["count"] for row in checks}
+    assert (found["before_list"], found["untimed_lists"]) == (1, 0)
 
 
 def test_the_same_pair_twice_is_refused_only_within_a_list() -> None:

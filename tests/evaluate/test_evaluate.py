@@ -199,6 +199,7 @@ def test_the_population_decides_who_enters_the_mean(population: str, value: floa
     assert tuples(result.metrics, *names) == [(value, *counts, 1, 1, 1)]
 
 
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
 def test_models_are_those_of_the_log_or_those_expected() -> None:
     log = pa.concat_tables([ranking({"ann": "a"}, model_id="x"), ranking({"ann": "b"}, model_id="y")])
     held_out = judgements({"ann": {"a": 1}, "bob": {"a": 1}})

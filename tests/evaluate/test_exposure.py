@@ -213,7 +213,10 @@ def test_the_training_items_are_the_catalogue_where_there_is_no_other(lists: Lis
 
 
 def test_coverage_of_the_training_items_needs_them(lists: Lists) -> None:
-    with pytest.raises(ConfigError, match=r"train=.* found nothing; expected it, for CatalogCoverage\(items='train'\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"train=.* expected a table with .*, for CatalogCoverage\(items='train'\)",
+    ):
         evaluate(
             log_of(lists),
             judgements({"u1": {"i5": 1}}),

@@ -183,11 +183,11 @@ def test_inputs_that_a_measure_lacks_are_named_before_anything_is_computed() -> 
     with pytest.raises(ConfigError) as raised:
         evaluated(measures=measures, train=None, items=None, evaluation_date=None)
     assert [str(fault) for fault in raised.value.faults] == [
-        f"evaluate({name}=): found nothing; expected it, for {measures}; give it, or leave these measures out"
-        for name, measures in (
-            ("train", "MIUF, Calibration"),
-            ("items", "Calibration, Freshness"),
-            ("evaluation_date", "Freshness"),
+        f"evaluate({name}=): found nothing; expected {what}, for {measures}; give it, or leave these measures out"
+        for name, what, measures in (
+            ("train", "a table with user_id and item_id", "MIUF, Calibration"),
+            ("items", "a table with item_id and facts of the items", "Calibration, Freshness"),
+            ("evaluation_date", "a date, such as date(2026, 1, 31)", "Freshness"),
         )
     ]
 

@@ -102,6 +102,7 @@ def test_agreement_of_an_evaluation_has_the_values_of_the_measures() -> None:
     assert len(expected) > 10
 
 
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
 def test_a_model_compared_with_itself_or_with_an_absent_one_has_no_value() -> None:
     lists = {("base", "u0", ""): ["a", "b", "c"], ("new", "u0", ""): ["b"]}
     measures = ["RBO(model='base')@3", "Overlap(model='ghost')@3", "P@3"]

@@ -159,6 +159,7 @@ CHECKS: Final = {
     "seen_in_train",
     "train_after_cut",
     *("before_list", "after_window", "consumed_before", "list_times", "open_windows", "events_end"),
+    *("untimed_lists", "untimed_interactions"),
     *("extra_columns", "sampled_candidates"),
     "volume",
     "absent_models",

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.table_samples import is_date
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
-from rankeval_spark.inputs.input_columns import MODEL_NAMES
+from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.table_samples import TableSample
@@ -38,7 +38,7 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.ITEM_ID: (*(f"{one}id" for one in _ITEMS), *_ITEMS),
     C.SCORE: ("score", "prediction", "predicted", "pred", "probability", "prob", "similarity", "relevancescore"),
     C.RANK: ("rank", "position", "pos", "ranking"),
-    C.GAIN: ("gain", "rating", "relevance", "rel", "grade", "label", "stars"),
+    C.GAIN: GAIN_NAMES,
     C.VALUE: ("value", "revenue", "price", "amount"),
     C.PREDICTED_REWARD: ("predictedreward", "estimatedreward", "expectedreward"),
     C.PROPENSITY: ("propensity", "propensityscore", "pscore"),

@@ -79,6 +79,14 @@ _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests"
 """The arguments of comparisons where none is requested."""
 
 
+_NEEDED: Final = {
+    "train": "a table with user_id and item_id",
+    "items": "a table with item_id and facts of the items",
+    "evaluation_date": "a date, such as date(2026, 1, 31)",
+}
+"""Arguments that only some measures need, for messages."""
+
+
 @dataclass(frozen=True)
 class FactInputs:
     """Arguments that only some measures need."""
@@ -217,7 +225,12 @@ def _missing(measures: MeasureSet, given: FactInputs) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
     there = ["recommendations", "held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [
-        Fault(f"evaluate({name}=)", "nothing", f"it, for {', '.join(labels)}", "give it, or leave these measures out")
+        Fault(
+            f"evaluate({name}=)",
+            "nothing",
+            f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}",
+            "give it, or leave these measures out",
+        )
         for name, labels in measures.lacking(there).items()
     ]
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, Window, functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
-from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ def attributed_interactions(
     if attribution == "none":
         raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
     policies = validate_model(Policies, given, locate=_place)
+    for name, frame in (("recommendations", recommendations), ("held_out", held_out)):
+        if not is_of_spark(frame):
+            fix = "spark.createDataFrame makes one"
+            raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
     log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
     events = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT)
     rows = _exposures(log).unionByName(_events(events, log), allowMissingColumns=True)

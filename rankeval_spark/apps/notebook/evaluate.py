@@ -7,7 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.notebook.arguments import Call, FactInputs, request_of_call
-from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened, warn_without_model_column
+from rankeval_spark.apps.notebook.hosts import (
+    column_names,
+    is_on_spark,
+    opened,
+    warn_of_ignored_columns,
+    warn_without_model_column,
+)
 from rankeval_spark.config.sections.input_shapes import Gains
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -262,6 +268,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Call(general, policies, comparison_arguments, interval_arguments, column_names(segments), given)
     )
     warn_without_model_column(column_names(recommendations) or ())
+    has_slices = bool(slices or bands)
+    of_segments = None if has_slices else column_names(segments)
+    warn_of_ignored_columns(column_names(held_out) or (), of_segments, has_gains=gains is not None)
     events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded

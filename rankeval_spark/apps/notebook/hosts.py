@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
-from rankeval_spark.inputs.input_columns import MODEL_NAMES
+from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
@@ -67,6 +67,29 @@ def warn_without_model_column(names: Sequence[str]) -> None:
             "recommendations have no column 'model_id', so all lists count as those of one model; "
             f"if {likely[0]!r} names the models, rename it to model_id"
         )
+
+
+def warn_of_ignored_columns(held_out: Sequence[str], unused: Sequence[str] | None, *, has_gains: bool) -> None:
+    """Warn of columns that are hardly given to be ignored: gains of another name, and segments without slices.
+
+    Parameters
+    ----------
+    held_out : sequence of str
+        Columns of the judgements.
+    unused : sequence of str or None
+        Columns of the segments, where no slice is requested.
+    has_gains : bool
+        Whether events become gains, so that another column is read.
+    """
+    likely = [name for name in held_out if re.sub("[^a-z0-9]", "", name.lower()) in GAIN_NAMES]
+    if C.GAIN not in held_out and not has_gains and likely:
+        warn_user(
+            f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely[0]!r} holds the gains, "
+            f"rename it to gain, or pass gains={{'column': {likely[0]!r}, 'edges': [...]}}"
+        )
+    names = [name for name in unused or () if name != C.USER_ID]
+    if names:
+        warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 
 
 def is_of_spark(frame: object) -> bool:

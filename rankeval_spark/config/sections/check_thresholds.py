@@ -91,9 +91,11 @@ class Checks(Model):
     ties: Threshold = Threshold(warn=0.1)
     """Lists in which the order of equal scores can change a measure. Share of the judged users' lists."""
     extra_users: Threshold = Threshold()
-    """Users with a list and no judgement. Share of the users with a list."""
+    """Users with a list and no judgement. Share of the users with a list; where users have several, lists without a
+    judgement, and their share."""
     missing_users: Threshold = Threshold(warn=0.5, error=0.99)
-    """Judged users without a list. Share of the judged users, per model."""
+    """Judged users without a list. Share of the judged users, per model; where users have several lists, of the judged
+    lists, and a user without one counts as one."""
     absent_baseline: Threshold = Threshold(warn=0)
     """1 if the baseline of `comparisons` has no list, else 0."""
     zero_relevant: Threshold = Threshold(warn=0.5)
@@ -115,7 +117,7 @@ class Checks(Model):
     `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
     before_list: Threshold = Threshold()
     """Interactions no later than the list was shown: no judgements of it. Share of the interactions of its user, over
-    all lists. This check and the next five are made where `policies.attribution` is set."""
+    all lists. This check and the next seven are made where `policies.attribution` is set."""
     after_window: Threshold = Threshold()
     """Interactions later than the attribution window of a list: no judgements of it. Share as in `before_list`."""
     consumed_before: Threshold = Threshold()
@@ -124,6 +126,11 @@ class Checks(Model):
     list_times: Threshold = Threshold(warn=0)
     """Lists whose rows were shown at several times; the earliest counts. Share of the lists. Where a time is a list of
     its own, name that column as the list: `columns: {list_id: recommended_at}`."""
+    untimed_lists: Threshold = Threshold(warn=0, error=0.5)
+    """Lists without a time that can be read, which have no judgements. Times are timestamps, text such as
+    2026-01-31 05:00:00, or seconds since 1970. Share of the lists."""
+    untimed_interactions: Threshold = Threshold(warn=0, error=0.5)
+    """Interactions without such a time: no judgements of any list. Share as in `before_list`."""
     open_windows: Threshold = Threshold(error=0)
     """Lists whose attribution window, with `inputs.held_out.late_data_grace`, was not over when a night was computed.
     Share of the lists with a time. Such a night fails with exit code 4; `{warn: 0}` publishes what is there."""

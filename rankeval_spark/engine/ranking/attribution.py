@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 TIMING_FIELDS: Final = (
     *("n_interactions", "n_before", "n_after", "n_items", "n_consumed", "n_lists", "n_times"),
+    *("n_untimed", "n_untimed_interactions", "n_all_interactions"),
     *("until", "newest"),
 )
-"""Counts of a list: interactions of its user; those no later than the list; those after its window; its rows; those of
-items that the user had interacted with; 1; and 1 if its rows have several times, else 0. Then two moments in
+"""Counts of a list: interactions of its user that have a time; those no later than the list; those after its window;
+its rows; those of items that the user had interacted with; 1; 1 if its rows have several times, else 0; 1 if it has no
+time, else 0; and interactions of its user without a time, and in all. Then two moments in
 microseconds: the end of its window, NULL without a time, and the newest interaction of its user, NULL without one."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -151,19 +153,25 @@ class _Lists:
 
 @dataclass(frozen=True)
 class _Events:
-    """Interactions that have a time: their row of the held-out table, user, time, and code of user and item."""
+    """Interactions that have a time: their row of the held-out table, user, time, and code of user and item.
+
+    ``n_untimed`` counts the others by user, shape (n_users,).
+    """
 
     row: IntVector
     user: IntVector
     time: IntVector
     pair: Codes
+    n_untimed: IntVector
 
     @classmethod
     def of(cls, batch: Batch) -> _Events:
         times = _times(batch.held_out, C.INTERACTED_AT)
         row = np.flatnonzero(times != _NO_TIME)
         user = batch.held_out.user[row]
-        return cls(row, user, times[row], to_codes(to_arrow(user * batch.n_items + batch.held_out.item[row])))
+        pair = to_codes(to_arrow(user * batch.n_items + batch.held_out.item[row]))
+        n_untimed = np.bincount(batch.held_out.user[times == _NO_TIME], minlength=batch.n_users)
+        return cls(row, user, times[row], pair, n_untimed)
 
     def pair_of(self, batch: Batch) -> IntVector:
         """Return the code of the user and item of each row of the log; -1 where they never interact."""
@@ -274,7 +282,7 @@ def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: Attribu
     end = in_time.n_earlier(user, np.full(n_lists, _NEVER))
     has_time = lists.shown != _NEVER
     shown = np.where(has_time, lists.shown, _NO_TIME)
-    until = np.where(has_time, np.where(has_time, lists.shown, 0) + rules.window, _NEVER)
+    until = np.where(has_time, np.minimum(lists.shown, _NEVER - rules.window) + rules.window, _NEVER)
     newest = np.full(max(n_lists and user.max() + 1, events.user.max(initial=-1) + 1), _NO_TIME)
     np.maximum.at(newest, events.user, events.time)
     counts = {
@@ -285,6 +293,9 @@ def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: Attribu
         "n_consumed": np.bincount(lists.list_code[consumed], minlength=n_lists),
         "n_lists": np.ones(n_lists),
         "n_times": lists.has_several_times,
+        "n_untimed": ~has_time,
+        "n_untimed_interactions": events.n_untimed[user],
+        "n_all_interactions": end - start + events.n_untimed[user],
     }
     arrays = [to_arrow(each.astype(np.int64)) for each in counts.values()]
     arrays += [to_arrow(until, is_null=~has_time), to_arrow(newest[user], is_null=newest[user] == _NO_TIME)]

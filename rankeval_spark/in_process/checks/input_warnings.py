@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -9,33 +10,90 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import warn_user
+from rankeval_spark.inputs.input_columns import LAST_SECOND
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 
-_LAST_DAY: Final = 253_402_214_400_000_000
-"""The last day of the year 9999, in microseconds since 1970; Arrow writes no later years."""
+_MOST_NAMED: Final = 10
+"""Models that a warning names."""
 
 
-def warn_if_nothing_is_measured(metrics: pa.Table, tables: Tables, *, is_attributed: bool) -> None:
+def warn_if_nothing_is_measured(metrics: pa.Table, tables: Tables, request: Request) -> None:
     """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
     rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
     n_users, n_missing = (pc.max(rows["n_users"]).as_py() or 0, pc.min(rows["n_missing"]).as_py() or 0)
-    if not len(metrics):
+    log, held_out = tables.recommendations.table, tables.held_out.table
+    if not held_out.num_rows:
+        found = "held_out has no rows"
+    elif not len(metrics):
         found = "recommendations have no row of a model"
-    elif len(rows) and not n_users:
-        found = "no user has a relevant judgement (a gain of at least 1)"
-        if is_attributed:
-            shown = tables.recommendations.table[C.RECOMMENDED_AT]
-            done = tables.held_out.table[C.INTERACTED_AT]
-            found += f", of lists of {_span(shown)} and interactions of {_span(done)}"
-    elif len(rows) and n_missing >= n_users:
+    elif len(rows) and not n_users and not _absent(tables, request.measures.other_models):
+        found = f"no user has a relevant judgement ({_relevance(held_out[C.GAIN], request)})"
+        if request.policies.is_attributed:
+            found += (
+                f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(held_out[C.INTERACTED_AT])}"
+            )
+    elif len(rows) and n_missing >= n_users and not _absent_models(tables, request):
         found = "no user of held_out has a list; ids of both tables have to match"
     elif len(rows) and pc.max(pc.abs(rows["value"])).as_py() == 0 and not _share_items(tables):
         found = "no item of held_out is in a list; ids of both tables have to match"
     else:
         return
     warn_user(f"nothing is measured: {found}; see .checks")
+
+
+def _relevance(gains: pa.ChunkedArray, request: Request) -> str:
+    """Say which gain is relevant, for the measure that expects least, and which is the largest."""
+    expected = (one.options.get("rel", 1.0) for one in request.measures.measures)
+    least = min((each for each in expected if isinstance(each, int | float)), default=1.0)
+    largest = pc.max(gains).as_py()
+    return f"a gain of at least {least:g}" + ("" if largest is None else f"; the largest is {largest:g}")
+
+
+def warn_of_absent_models(tables: Tables, request: Request) -> None:
+    """Warn of models that are named and have no row in the log: those expected, and those that measures compare with.
+
+    The users of the first are all missing, and the measures have no value.
+    """
+    absent = _absent_models(tables, request)
+    others = request.measures.other_models
+    lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
+    if lost:
+        known = sorted(filter(None, _models_of(tables)))
+        warn_user(
+            f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
+            f"the log has: {', '.join(known[:_MOST_NAMED])}"
+        )
+
+
+def _absent_models(tables: Tables, request: Request) -> list[str]:
+    return _absent(tables, request.models or ())
+
+
+def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
+    """Say which models a log with models has no row of."""
+    log = tables.recommendations.table
+    if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
+        return []
+    return [name for name in names if name not in _models_of(tables)]
+
+
+def _models_of(tables: Tables) -> set[str | None]:
+    return set(pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist())
+
+
+def warn_of_unread_times(tables: Tables) -> None:
+    """Warn of rows whose time is NULL or could not be read: attribution leaves them out."""
+    for source, name in ((tables.recommendations, C.RECOMMENDED_AT), (tables.held_out, C.INTERACTED_AT)):
+        times = source.table[name]
+        if times.null_count:
+            warn_user(
+                f"{source.name}: {times.null_count:,} of {len(times):,} rows have no time that can be read in {name!r} "
+                "and are left out; expected timestamps, text such as '2026-01-31 05:00:00', or seconds since 1970 "
+                "(pandas.to_datetime reads other forms and units)"
+            )
 
 
 def warn_of_merged_lists(log: Source) -> None:
@@ -63,7 +121,7 @@ def _share_items(tables: Tables) -> bool:
 
 
 def _span(times: pa.ChunkedArray) -> str:
-    """Write the first and last of times; a number in the wrong unit shows in its year."""
+    """Write the first and last of times."""
     ends = pc.min_max(times)
     return " to ".join(dict.fromkeys(_text(ends[name]) for name in ("min", "max")))
 
@@ -71,6 +129,6 @@ def _span(times: pa.ChunkedArray) -> str:
 def _text(moment: pa.Scalar) -> str:
     if not moment.is_valid:
         return "no time"
-    if moment.value > _LAST_DAY:
-        return "years after 9999 (numbers are read as seconds)"
+    if moment.value > LAST_SECOND * 1_000_000:  # Arrow writes no later years
+        return "years after 9999"
     return str(moment.cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.string()).as_py()).removesuffix("Z")

@@ -144,7 +144,7 @@ def _chosen(
     faults = missing_faults(assumed, names, renames, name, places)
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"
-    faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]
+    faults = [replace(one, fix=fix) if one.found.partition(" among ")[0] in in_index else one for one in faults]
     faults += [
         Fault(name, f"column {one!r} more than once", "each column once", "rename or remove one of them")
         for one in wanted

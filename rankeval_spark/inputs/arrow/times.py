@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.inputs.arrow.texts import trimmed
+from rankeval_spark.inputs.input_columns import LAST_SECOND
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 TIMES: Final = pa.timestamp("us", "UTC")
 _SECOND: Final = 1_000_000
-_LAST_SECOND: Final = (2**63 - 1) // _SECOND
 _END_OF_MONTHS: Final = 13
 _LAST_YEAR: Final = 294_246
 """The last one of which 64 bits hold every microsecond."""
@@ -51,7 +51,7 @@ def to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read seconds of Unix; what no time is so far from 1970 becomes NULL, or of whole numbers the last that is.
+    """Read seconds of Unix; numbers beyond the year 9999, such as milliseconds, become NULL.
 
     Parameters
     ----------
@@ -59,10 +59,11 @@ def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     is_null = to_numpy(column.is_null())
     if pa.types.is_integer(column.type):
-        seconds: IntVector = np.clip(to_numpy(column.cast(pa.int64()), null=0), -_LAST_SECOND, _LAST_SECOND)
-        return _times(seconds * _SECOND, is_null=is_null)
+        seconds: IntVector = to_numpy(column.cast(pa.int64()), null=0)
+        is_near = (seconds >= -LAST_SECOND) & (seconds <= LAST_SECOND)
+        return _times(np.where(is_near, seconds, 0) * _SECOND, is_null=is_null | ~is_near)
     numbers = to_numpy(column.cast(pa.float64(), safe=False), null=0)
-    is_near = np.abs(numbers) <= _LAST_SECOND  # false for NaN
+    is_near = np.abs(numbers) <= LAST_SECOND  # false for NaN
     micros = np.where(is_near, numbers, 0) * _SECOND
     micros = np.rint(micros) if pa.types.is_decimal(column.type) else micros  # a double has few digits more
     return _times(micros.astype(np.int64), is_null=is_null | ~is_near)

@@ -16,6 +16,7 @@ from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.input_columns import (
     DEFAULTS,
     IDS,
+    LAST_SECOND,
     MAX_BIGINT_DIGITS,
     NUMBERS_FIX,
     RANK_FIX,
@@ -37,6 +38,8 @@ _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryT
 _TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.NullType)
 _SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
 _DAYS_AND_TIMES: Final = ("date", "timestamp")
+_DAY: Final = 86_400_000_000
+"""Microseconds of a day."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def _cast_plain(found: _Found) -> _Cast:
     """Cast to text, or to a number other than a rank."""
     field, raw = found.field, found.raw
     if field.type == "string":
-        return _Cast(raw.cast("string"), "string")
+        return _Cast((_in_utc(raw) if found.is_a(T.TimestampType) else raw).cast("string"), "string")
     if field.name == C.SCORE and found.is_a(T.IntegralType, T.DecimalType):
         return _Cast(raw, found.kind.simpleString())  # as doubles, different numbers could become equal
     if found.is_a(*_TEXT):
@@ -242,13 +245,21 @@ def _cast_time(found: _Found) -> _Cast:
         time = _text_in_utc(raw) if field.type == "timestamp" else raw.try_cast(field.type)
         return _Cast(time, field.type, raw.isNotNull() & time.isNull())
     if field.type == "timestamp" and found.is_a(T.NumericType):  # Unix seconds
-        return _Cast(raw.try_cast(field.type), field.type)
+        return _Cast(F.when(raw.between(-LAST_SECOND, LAST_SECOND), raw.try_cast(field.type)), field.type)
     if not found.is_a(*_TIMES):
         raise found.error()
     if field.type == "timestamp" and found.is_a(T.DateType, T.TimestampNTZType):
         return _Cast(_text_in_utc(raw.cast("string")), field.type)
     is_instant = field.type == "date" and found.is_a(T.TimestampType)
     return _Cast((F.to_utc_timestamp(raw, F.current_timezone()) if is_instant else raw).cast(field.type), field.type)
+
+
+def _in_utc(time: Column) -> Column:
+    """Give a moment as the time in UTC that has no zone: as text, the zone of the session would change it."""
+    micros = F.unix_micros(time)
+    seconds = (F.pmod(micros, F.lit(_DAY)) / F.lit(1_000_000)).cast("decimal(18,6)")
+    since = F.make_dt_interval(F.floor(micros / F.lit(_DAY)).cast("int"), F.lit(0), F.lit(0), seconds)
+    return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz") + since
 
 
 def _text_in_utc(text: Column) -> Column:

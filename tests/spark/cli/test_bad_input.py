@@ -97,7 +97,7 @@ def test_faults_of_all_inputs_are_reported_at_once(own_copy_of_delta: Workspace)
     assert f"inputs.held_out: found no Delta table at {folder / 'heldout'}" in message
     assert f"{folder} has no 'heldout', did you mean 'held_out'?" in message
     assert "inputs.recommendations.columns.score: found no column 'scor' (for score)" in message
-    assert "inputs.segments: found no column 'contry'; expected one of day, user_id, country" in message
+    assert "inputs.segments: found no column 'contry' among day, user_id, country" in message
 
 
 @pytest.mark.parametrize("name", ["recommendations", "held_out", "segments"])

@@ -65,8 +65,8 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     assert failed.code == 3
     failed.assert_readable()
     assert failed.message == (
-        "a check failed, nothing was published: - policies.duplicates: found an item occurs twice in one list; "
-        "expected no such case; remove them, or choose the policy best"
+        "a check failed, nothing was published: - policies.duplicates: found item 'a' occurs twice in a list "
+        "of user 'ann'; expected no such case; remove them, or choose the policy best"
     )
     ours = [line for line in failed.err.splitlines() if not line.startswith("WARNING: Using incubator modules")]
     assert next(line for line in ours if " INFO rankeval nightly 2026-01-01 " not in line).startswith("error: ")

@@ -96,6 +96,7 @@ FRAMES: Final[dict[str, tuple[Schema, pd.DataFrame]]] = {
     "days of interactions": (schemas.TRAIN, ids(interacted_at=[DAY, None])),
     "seconds": (schemas.TRAIN, ids(interacted_at=[0, 1_767_225_600, -1])),
     "seconds and parts": (schemas.TRAIN, ids(interacted_at=[0.5, 1e30, None, -1.25])),
+    "seconds and milliseconds": (schemas.TRAIN, ids(interacted_at=[1_767_225_600_000, 253_402_300_799, -(2**63)])),
     "items": (schemas.ITEMS, ids(categories=[["a", "b"], [], None], vector=[[1.0], [2.5], None])),
     "lists of numbers": (schemas.ITEMS, ids(categories=[[1, 2], [3]], vector=[[1, 2], [3]])),
     "lists with a gap": (schemas.ITEMS, ids(categories=[["a", None], ["b"]], vector=[["1", "x"], ["2.5", " 3"]])),

@@ -339,7 +339,7 @@ def with_repeat(table: nights.Rows) -> nights.Rows:
 
 POLICIES: Final = {
     "ties": ("recommendations", with_tie, "two items of one list have the same score"),
-    "duplicates": ("recommendations", with_repeat, "an item occurs twice in one list"),
+    "duplicates": ("recommendations", with_repeat, "item 'a' occurs twice in a list of user 'ann'"),
     "held_out_duplicates": ("held_out", with_repeat, "a (user, item) "),
     "invalid_scores": ("recommendations", with_nan, "a recommendation with a NULL, NaN or infinite score or rank"),
     "segments": ("segments", with_repeat, "user 'ann' occurs twice in the segment table"),

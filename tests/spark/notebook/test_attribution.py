@@ -11,6 +11,7 @@ import pytest
 
 from rankeval_spark import attributed_interactions, evaluate
 from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.result_rows import check_rows
 from tests.evaluate.test_attribution import CLAIMS, tables
 from tests.support import attribution_cases as cases
 
@@ -60,7 +61,7 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) > 500
-    timed = ("before_list", "after_window", "consumed_before", "events_end", "list_times")
+    timed = (*check_rows.OF_TIMING, "events_end")
     checks = [
         sorted(
             (row["check"], row["count"], row["share"], row["sample_keys"])

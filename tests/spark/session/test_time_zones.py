@@ -65,6 +65,22 @@ def test_time_without_a_zone_is_in_utc(spark: SparkSession, zone: str) -> None:
 
 
 @pytest.mark.parametrize("zone", ZONES)
+def test_times_that_name_lists_are_in_utc(spark: SparkSession, zone: str) -> None:
+    """Otherwise two lists would have one name in the hour that clocks repeat."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    texts = ["2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z", "2026-03-08T07:00:00.000001Z", "1969-12-31T23:59:59.5Z"]
+    rows = spark.createDataFrame([(each,) for each in texts], "at string").select(F.col("at").try_cast("timestamp"))
+    named = rows.select(*(F.lit(each).alias(f"{each}_id") for each in ("user", "item")), F.col("at").alias("list_id"))
+    log = from_frame("recommendations", named.withColumn("score", F.lit(1.0)), schemas.RECOMMENDATIONS).frame
+    assert [row.list_id for row in log.select("list_id").collect()] == [
+        "2026-11-01 05:30:00",
+        "2026-11-01 06:30:00",
+        "2026-03-08 07:00:00.000001",
+        "1969-12-31 23:59:59.5",
+    ]
+
+
+@pytest.mark.parametrize("zone", ZONES)
 def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: str) -> None:
     """Late data of the day before stays out, and none of the day's last microsecond is lost."""
     spark.conf.set("spark.sql.session.timeZone", zone)

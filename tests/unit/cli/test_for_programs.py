@@ -177,7 +177,7 @@ def test_validate_of_a_date_refuses_times_in_nanoseconds(tmp_path: Path) -> None
         ),
         (
             {"inputs__recommendations__filters": [{"column": "dya", "op": "=", "value": 1}]},
-            r"inputs.recommendations.filters\[0\].column: found no column 'dya'; expected one of day, .*",
+            r"inputs.recommendations.filters\[0\].column: found no column 'dya' among day, .*",
         ),
     ],
 )

@@ -368,7 +368,7 @@ def test_index_of_pandas_is_no_column() -> None:
     assert read(schemas.HELD_OUT, frame).given == set(IDS)
     assert frame.index.name == "gain"
     (fault, _) = faults_of(schemas.TRAIN, pd.DataFrame(IDS).set_index(["user_id", "item_id"]))
-    assert fault.found == "no column 'user_id'"
+    assert fault.found == "no column 'user_id' (the table has none)"
 
 
 def test_objects_of_pandas_are_read_by_what_they_hold() -> None:
@@ -444,14 +444,14 @@ def test_whole_number_beyond_64_bits_is_refused_by_its_value() -> None:
 def test_index_of_pandas_that_is_needed_is_to_become_a_column() -> None:
     faults = faults_of(schemas.TRAIN, pd.DataFrame(IDS).set_index("user_id"))
     assert [(fault.found, fault.fix) for fault in faults] == [
-        ("no column 'user_id'", "call reset_index() on the frame: its index is no column")
+        ("no column 'user_id' among item_id", "call reset_index() on the frame: its index is no column")
     ]
 
 
 def test_all_faults_are_reported_at_once() -> None:
     log = pa.table({"user": ["u"], "item_id": [1.5], "scores": [1.0]})
     assert [(fault.found, fault.fix) for fault in faults_of(schemas.RECOMMENDATIONS, log)] == [
-        ("no column 'user_id'", "did you mean 'user'?"),
+        ("no column 'user_id' among user, item_id, scores", "did you mean 'user'?"),
         ("column 'item_id' of type double for item_id", "cast it to text or to whole numbers"),
     ]
     (fault,) = faults_of(schemas.RECOMMENDATIONS, pd.DataFrame({**IDS, "scores": [1, 2]}))

@@ -76,6 +76,7 @@ def test_lists_of_a_fixed_size_and_large_ones_are_lists() -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("has_lists", [False, True], ids=["a list a user", "several lists"])
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
 def test_results_are_those_of_the_flat_log(asked: dict[str, Any], ids: str, *, has_lists: bool) -> None:
     inputs = Awkward.make(3, ids=ids, has_lists=has_lists)
     lists = nested(inputs.recommendations)

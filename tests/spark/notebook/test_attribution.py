@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 POLICIES: dict[str, Any] = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"]}
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* rows have no time that can be read")
+
 
 @pytest.fixture
 def frames(spark: SparkSession) -> tuple[DataFrame, DataFrame]:

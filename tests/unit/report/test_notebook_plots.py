@@ -174,6 +174,7 @@ def test_without_a_baseline_a_forest_says_how_to_compare() -> None:
     assert alone.plot.user_differences(baseline="popular").to_dict()
 
 
+@pytest.mark.filterwarnings("ignore:segments= is given")
 def test_what_cannot_be_drawn_says_what_to_request() -> None:
     bare = evaluated(measures=["nDCG@3"], slices=(), items=None)
     for draw, fix in (

@@ -175,7 +175,7 @@ def test_frames_without_rows_give_results_without_a_crash(
 def test_a_baseline_that_the_log_does_not_name_is_refused_with_the_nearest_model(spark: SparkSession) -> None:
     log = table(spark, "model_id user_id item_id score", ("als", "u", "a", 0.5), ("popular", "u", "a", 0.5))
     result = evaluate(log, table(spark, "user_id item_id", ("u", "a")), measures=["P@1"], baseline="popullar")
-    with pytest.raises(ConfigError, match=r"expected one of: als, popular; did you mean 'popular'\?"):
+    with pytest.raises(ConfigError, match=r"the log: als, popular; did you mean 'popular'\?"):
         _ = result.comparisons
 
 

@@ -79,6 +79,7 @@ def test_arrays_move_in_one_exchange_and_are_not_exploded_before_it(spark: Spark
         pytest.param("string", {"measures": ["ILD(unknown='drop')@3", "EPC@3", "Gini@3", "P@3"]}, id="facts of items"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
 def test_results_are_those_of_the_flat_log(spark: SparkSession, ids: str, asked: dict[str, Any]) -> None:
     inputs = Awkward.make(3, ids=ids, has_lists=ids == "string")
     lists = nested(inputs.recommendations)

@@ -14,6 +14,7 @@ import typer
 from rankeval_spark import __version__
 from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.shared_options import (
+    MEASURE_OPTION,
     Config,
     Cutoffs,
     EvaluationName,
@@ -22,6 +23,7 @@ from rankeval_spark.cli.shared_options import (
     Models,
     Night,
     Nights,
+    OnlyMeasures,
     Overrides,
     Root,
     Share,
@@ -156,10 +158,7 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     date_: Night = None,
     evaluation: EvaluationName = None,
     model: Models = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this measure; may be repeated", autocompletion=measures_that_begin),
-    ] = None,
+    measures: OnlyMeasures = None,
     slice_: Slices = None,
     k: Cutoffs = None,
     format_: Format = "table",
@@ -171,7 +170,7 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     from rankeval_spark.cli.commands.published import show_results  # noqa: PLC0415 - pyarrow takes a moment
 
     slices = slice_ or ([show_results.ANY_SLICE] if gaps else [])
-    wanted = show_results.RowSelection(date_, evaluation, model or [], measure or [], slices, k or [])
+    wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
     view = show_results.view_of(gaps=gaps, comparisons=comparisons)
     show_results.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
 
@@ -187,14 +186,7 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     date_: Night = None,
     evaluation: EvaluationName = None,
     model: Models = None,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            *("--measures", "--measure", "-m"),
-            help="Only this measure; may be repeated",
-            autocompletion=measures_that_begin,
-        ),
-    ] = None,
+    measures: OnlyMeasures = None,
     slice_: Slices = None,
     k: Cutoffs = None,
     format_: Format = "table",
@@ -264,12 +256,12 @@ def register(
     register_views.register_command(results, dialect, schema)
 
 
-@_command("rankeval score /data/results --measures RR@20 --date 2026-01-03")
+@_command("rankeval score /data/results --measure RR@20 --date 2026-01-03")
 def score(
     results: Root,
     measures: Annotated[
         list[str],
-        typer.Option("--measures", "-m", help="Measure to add; may be repeated", autocompletion=measures_that_begin),
+        typer.Option(*MEASURE_OPTION, help="Measure to add; may be repeated", autocompletion=measures_that_begin),
     ],
     date_: Nights = None,
     evaluation: EvaluationName = None,
@@ -351,7 +343,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
     measures: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
+        typer.Option(*MEASURE_OPTION, help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
     ] = None,
     per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
     is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,

@@ -156,9 +156,9 @@ def next_commands(root: str, day: str) -> tuple[str, ...]:
         f"rankeval show {folder} --k 10",
         f"rankeval gate {folder}",
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
-        f"rankeval compare {folder} --against previous --measures nDCG --k 10",
+        f"rankeval compare {folder} --against previous --measure nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",
-        f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
+        f"rankeval score {folder} --measure \"nDCG(dcg='jk2')@10\" --date {day}",
         # The rules of conf/demo.yaml need cutoff 10.
         f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[5,10] --dry-run",
     )

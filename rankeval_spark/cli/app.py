@@ -381,10 +381,12 @@ def doctor(
     raise typer.Exit(doctor_command(root, is_quick=quick))
 
 
-@_command("rankeval demo")
+@_command("rankeval demo", "rankeval demo --workspace /data/demo")
 def demo(
-    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs and results")] = Path("demo"),
-    config: Annotated[Path, typer.Option(help="Config to run")] = Path("conf/demo.yaml"),
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs, results and report")] = Path("demo"),
+    config: Annotated[Path, typer.Option(help="Config to run; its paths become the workspace's")] = Path(
+        "conf/demo.yaml"
+    ),
 ) -> None:
     """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
     from rankeval_spark.cli.commands.demo import demo_command  # noqa: PLC0415 - imports pyspark

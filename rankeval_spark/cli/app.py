@@ -266,7 +266,7 @@ def score(
     date_: Nights = None,
     evaluation: EvaluationName = None,
 ) -> None:
-    """Score the published lists of past dates with further measures."""
+    """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
     from rankeval_spark.cli.commands.published import score_night  # noqa: PLC0415 - imports pyspark
 
     score_night.score_command(results, measures, date_ or [], evaluation)
@@ -294,21 +294,30 @@ def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     results: Root,
     keep_days: Annotated[
         int | None,
-        typer.Option("--keep-days", help="Delete lists and user_metrics older than this; means stay", metavar="N"),
+        typer.Option(
+            "--keep-days",
+            help="Delete lists, user_metrics and quarantined rows more than N days before the newest night",
+            metavar="N",
+        ),
     ] = None,
     date_: Annotated[str | None, typer.Option("--date", help="Count from this date, not the newest one")] = None,
     erase_user: Annotated[
-        str | None, typer.Option("--erase-user", help="Erase a user from all tables", metavar="USER")
+        str | None,
+        typer.Option(
+            "--erase-user",
+            help="Remove a user from current rows; older versions keep them until the retention ends and --vacuum runs",
+            metavar="USER",
+        ),
     ] = None,
     evaluation: Annotated[str | None, typer.Option(help="Delete and erase in this evaluation only")] = None,
     vacuum: Annotated[
         bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
     ] = False,
     one_run_per_root: Annotated[
-        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile: for stores without locks")
+        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile; stores without locks need this")
     ] = False,
 ) -> None:
-    """Remove leftovers, merge small files, and what the options say; safe at any time."""
+    """Remove leftovers, merge small files, and what the options say; safe during runs where the store has locks."""
     from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - imports pyspark
     from rankeval_spark.cli.commands import maintain_root  # noqa: PLC0415 - as above
     from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment

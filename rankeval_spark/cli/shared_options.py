@@ -30,7 +30,9 @@ Share = Annotated[
     float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
 ]
 Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")]
-Nights = Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")]
+Nights = Annotated[
+    list[str] | None, typer.Option("--date", help="Only this date; may be repeated; all dates by default")
+]
 EvaluationName = Annotated[str | None, typer.Option("--evaluation", help="Name of the evaluation")]
 Models = Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated")]
 OnlyMeasures = Annotated[

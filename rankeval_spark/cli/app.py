@@ -14,6 +14,7 @@ import typer
 from rankeval_spark import __version__
 from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.shared_options import (
+    MEASURE_OPTION,
     Config,
     Cutoffs,
     EvaluationName,
@@ -22,6 +23,7 @@ from rankeval_spark.cli.shared_options import (
     Models,
     Night,
     Nights,
+    OnlyMeasures,
     Overrides,
     Root,
     Share,
@@ -156,10 +158,7 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     date_: Night = None,
     evaluation: EvaluationName = None,
     model: Models = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this measure; may be repeated", autocompletion=measures_that_begin),
-    ] = None,
+    measures: OnlyMeasures = None,
     slice_: Slices = None,
     k: Cutoffs = None,
     format_: Format = "table",
@@ -171,7 +170,7 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     from rankeval_spark.cli.commands.published import show_results  # noqa: PLC0415 - pyarrow takes a moment
 
     slices = slice_ or ([show_results.ANY_SLICE] if gaps else [])
-    wanted = show_results.RowSelection(date_, evaluation, model or [], measure or [], slices, k or [])
+    wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
     view = show_results.view_of(gaps=gaps, comparisons=comparisons)
     show_results.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
 
@@ -187,14 +186,7 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     date_: Night = None,
     evaluation: EvaluationName = None,
     model: Models = None,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            *("--measures", "--measure", "-m"),
-            help="Only this measure; may be repeated",
-            autocompletion=measures_that_begin,
-        ),
-    ] = None,
+    measures: OnlyMeasures = None,
     slice_: Slices = None,
     k: Cutoffs = None,
     format_: Format = "table",
@@ -264,17 +256,17 @@ def register(
     register_views.register_command(results, dialect, schema)
 
 
-@_command("rankeval score /data/results --measures RR@20 --date 2026-01-03")
+@_command("rankeval score /data/results --measure RR@20 --date 2026-01-03")
 def score(
     results: Root,
     measures: Annotated[
         list[str],
-        typer.Option("--measures", "-m", help="Measure to add; may be repeated", autocompletion=measures_that_begin),
+        typer.Option(*MEASURE_OPTION, help="Measure to add; may be repeated", autocompletion=measures_that_begin),
     ],
     date_: Nights = None,
     evaluation: EvaluationName = None,
 ) -> None:
-    """Score the published lists of past dates with further measures."""
+    """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
     from rankeval_spark.cli.commands.published import score_night  # noqa: PLC0415 - imports pyspark
 
     score_night.score_command(results, measures, date_ or [], evaluation)
@@ -302,21 +294,30 @@ def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     results: Root,
     keep_days: Annotated[
         int | None,
-        typer.Option("--keep-days", help="Delete lists and user_metrics older than this; means stay", metavar="N"),
+        typer.Option(
+            "--keep-days",
+            help="Delete lists, user_metrics and quarantined rows more than N days before the newest night",
+            metavar="N",
+        ),
     ] = None,
     date_: Annotated[str | None, typer.Option("--date", help="Count from this date, not the newest one")] = None,
     erase_user: Annotated[
-        str | None, typer.Option("--erase-user", help="Erase a user from all tables", metavar="USER")
+        str | None,
+        typer.Option(
+            "--erase-user",
+            help="Remove a user from current rows; older versions keep them until the retention ends and --vacuum runs",
+            metavar="USER",
+        ),
     ] = None,
     evaluation: Annotated[str | None, typer.Option(help="Delete and erase in this evaluation only")] = None,
     vacuum: Annotated[
         bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
     ] = False,
     one_run_per_root: Annotated[
-        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile: for stores without locks")
+        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile; stores without locks need this")
     ] = False,
 ) -> None:
-    """Remove leftovers, merge small files, and what the options say; safe at any time."""
+    """Remove leftovers, merge small files, and what the options say; safe during runs where the store has locks."""
     from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - imports pyspark
     from rankeval_spark.cli.commands import maintain_root  # noqa: PLC0415 - as above
     from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment
@@ -351,7 +352,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
     measures: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
+        typer.Option(*MEASURE_OPTION, help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
     ] = None,
     per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
     is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,
@@ -389,10 +390,12 @@ def doctor(
     raise typer.Exit(doctor_command(root, is_quick=quick))
 
 
-@_command("rankeval demo")
+@_command("rankeval demo", "rankeval demo --workspace /data/demo")
 def demo(
-    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs and results")] = Path("demo"),
-    config: Annotated[Path, typer.Option(help="Config to run")] = Path("conf/demo.yaml"),
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs, results and report")] = Path("demo"),
+    config: Annotated[Path, typer.Option(help="Config to run; its paths become the workspace's")] = Path(
+        "conf/demo.yaml"
+    ),
 ) -> None:
     """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
     from rankeval_spark.cli.commands.demo import demo_command  # noqa: PLC0415 - imports pyspark

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from rankeval_spark.errors import ConfigError, Fault
+
+MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
+"""Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
+
+
+def measures_that_begin(incomplete: str) -> list[str]:
+    """Name the measures that begin with what was typed, for the completion of the shell."""
+    from rankeval_spark.measures import registry  # noqa: PLC0415 - numpy takes a moment
+
+    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+
 
 Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
 Root = Annotated[str, typer.Argument(help="Results root: the folder of the published tables", metavar="RESULTS")]
@@ -19,20 +30,19 @@ Share = Annotated[
     float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
 ]
 Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")]
-Nights = Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")]
+Nights = Annotated[
+    list[str] | None, typer.Option("--date", help="Only this date; may be repeated; all dates by default")
+]
 EvaluationName = Annotated[str | None, typer.Option("--evaluation", help="Name of the evaluation")]
 Models = Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated")]
+OnlyMeasures = Annotated[
+    list[str] | None,
+    typer.Option(*MEASURE_OPTION, help="Only this measure; may be repeated", autocompletion=measures_that_begin),
+]
 Slices = Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")]
 Cutoffs = Annotated[list[int] | None, typer.Option("--k", help="Only this cutoff; 0 is the whole list")]
 Format = Annotated[str, typer.Option("--format", help="table, csv or json")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs")]
-
-
-def measures_that_begin(incomplete: str) -> list[str]:
-    """Name the measures that begin with what was typed, for the completion of the shell."""
-    from rankeval_spark.measures import registry  # noqa: PLC0415 - numpy takes a moment
-
-    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
 
 
 def chosen_format(format_: str, *, is_json: bool) -> str:

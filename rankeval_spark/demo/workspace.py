@@ -68,7 +68,7 @@ def prepare(
     data = dataset or load_dataset(cache_dir(), progress)
     progress(data.description())
     folder = workspace.absolute() / "logs"
-    fingerprint = hashlib.sha256(f"{data.fingerprint()}\n{settings.to_json()}".encode()).hexdigest()
+    fingerprint = fingerprint_of(data, settings)
     if kept := read_kept(folder, fingerprint):
         progress(f"logs of an earlier demo with equal data and settings: kept, {kept.summary()}")
         return kept
@@ -81,6 +81,11 @@ def prepare(
     remember(logs, fingerprint)
     progress(f"logs written: {logs.summary()}")
     return logs
+
+
+def fingerprint_of(data: Dataset, settings: DemoSettings) -> str:
+    """Return a hash of the data and the settings, by which kept logs are found to be those of an equal demo."""
+    return hashlib.sha256(f"{data.fingerprint()}\n{settings.to_json()}".encode()).hexdigest()
 
 
 def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:

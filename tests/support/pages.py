@@ -20,6 +20,7 @@ ON_SPARK: Final = {("README.md", "result = evaluate("), ("docs/slices.md", "resu
 
 NOT_RUN: Final = {
     ("README.md", "make demo"): "takes minutes and the network; tests/spark/nightly/test_demo.py runs the demo",
+    ("README.md", "pip wheel"): "installs the package; tests/meta/test_advice.py makes such a wheel",
     ("README.md", "make zip"): "tests/spark/session/test_readme_submit.py submits it",
     ("CONTRIBUTING.md", "@Definition("): "an excerpt: the measure is registered already, and a name is registered once",
     ("CONTRIBUTING.md", "FirstHit:"): "an excerpt of the notes of that measure, which tests/unit/measures reads",

@@ -136,7 +136,7 @@ def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
     faults = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
-        raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
+        raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
     return plan
 
 
@@ -219,7 +219,7 @@ def _refuse_exposures(measures: MeasureSet) -> None:
     fix = "add them to the config and run the date again"
     names = ", ".join(map(str, measures.exposures))
     if names:
-        raise ConfigError(Fault("--measures", names, "measures that the published lists are enough for", fix))
+        raise ConfigError(Fault("--measure", names, "measures that the published lists are enough for", fix))
 
 
 def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:

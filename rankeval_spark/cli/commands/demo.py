@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os.path
 import shlex
 import time
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import TRAINING, open_bandit, prepare
+from rankeval_spark.demo.logs import TABLES
 from rankeval_spark.demo.wheels import DataUnavailableError
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
@@ -43,7 +46,8 @@ SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")
 def demo_command(workspace: Path, config_path: Path) -> None:
     """Prepare the logs, evaluate every date, and show the newest night."""
     out, started = console(), time.perf_counter()
-    config = load_config(config_path)
+    overrides = of_workspace(workspace, config_path)
+    config = load_config(config_path, overrides)
     allowed_folders.require_allowed(("--workspace", str(workspace)), ("results.root", config.results.location))
     # Only to train: the nights are computed in this process.
     settings = {**TRAINING, **config.spark.resolved_settings()}
@@ -70,7 +74,23 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     _print_caveats(logs)
     print_impressions(cache_dir())
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
-    _print_next(root, newest, time.perf_counter() - started)
+    _print_next(root, newest, time.perf_counter() - started, rerun=(str(config_path), *overrides))
+
+
+def of_workspace(workspace: Path, config_path: Path) -> list[str]:
+    """Write the overrides by which a config reads the logs of a workspace and publishes there.
+
+    Paths start from the folder of the config, as in its file. What the file says already needs no override, so a config
+    whose workspace is the default one has none.
+    """
+    config = load_config(config_path)
+    folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
+    written = {name: one.path for name, one in config.inputs if one is not None and name in TABLES}
+    places = {
+        f"inputs.{name}.path": (path, f"{folder}/logs/{name}") for name, path in written.items() if path is not None
+    }
+    places["results.root"] = (config.results.root, f"{folder}/results")
+    return [f"{key}={json.dumps(new, ensure_ascii=False)}" for key, (old, new) in places.items() if old != new]
 
 
 def _prepared(spark: SparkSession, workspace: Path) -> DemoLogs:
@@ -139,26 +159,30 @@ def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
 
 
-def _print_next(root: str, day: str, seconds: float) -> None:
+def _print_next(root: str, day: str, seconds: float, *, rerun: Sequence[str]) -> None:
     out = console()
     out.print()
     names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
     out.print(f"tables in {root}: {names} ({seconds:.0f} s)", markup=False)
     out.print("try next:")
-    for command in next_commands(root, day):
+    for command in next_commands(root, day, rerun):
         out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
 
 
-def next_commands(root: str, day: str) -> tuple[str, ...]:
-    """Write the commands that a user may try on the published tables of the demo."""
-    folder = shlex.quote(root)
+def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:
+    """Write the commands that a user may try on the published tables of the demo.
+
+    ``rerun`` has the config, and the overrides that move it to the workspace.
+    """
+    folder, (config, *overrides) = shlex.quote(root), map(shlex.quote, rerun)
+    # The rules of conf/demo.yaml need cutoff 10.
+    changes = " ".join(f"--set {one}" for one in (*overrides, "cutoffs=[5,10]"))
     return (
         f"rankeval show {folder} --k 10",
         f"rankeval gate {folder}",
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
-        f"rankeval compare {folder} --against previous --measures nDCG --k 10",
+        f"rankeval compare {folder} --against previous --measure nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",
-        f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
-        # The rules of conf/demo.yaml need cutoff 10.
-        f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[5,10] --dry-run",
+        f"rankeval score {folder} --measure \"nDCG(dcg='jk2')@10\" --date {day}",
+        f"rankeval run {config} --date {day} {changes} --dry-run",
     )

@@ -71,8 +71,8 @@ class Checks(Model):
     null_gains: Threshold = Threshold(warn=0, error=0.5)
     """Held-out rows with a missing, NaN or unreadable gain. Share of the held-out rows."""
     negative_gains: Threshold = Threshold(warn=0)
-    """Held-out rows with a gain below 0, which counts as no gain; TREC files mark pooled, unjudged items so. Share of
-    the held-out rows."""
+    """Held-out rows with a gain below 0: items that were pooled and not judged, as in TREC. Share of the held-out
+    rows."""
     invalid_facts: Threshold = Threshold(warn=0, error=0.5)
     """Items with an unreadable cell, or with a missing, NaN or infinite number in the vector; the cell then counts as
     unknown. Share of the rows of the catalogue."""

@@ -36,5 +36,5 @@ def test_published_lists_that_kept_their_ranks_are_not_scored_so(spark: SparkSes
     own_copy.change(policies={"rank_gaps": "keep"})
     run_night(spark, load_config(own_copy.config, ()), FIRST)
     (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
-    with pytest.raises(ConfigError, match=r"--measures: found RR\(judged_only=True\) with rank_gaps 'keep'"):
+    with pytest.raises(ConfigError, match=r"--measure: found RR\(judged_only=True\) with rank_gaps 'keep'"):
         score_night(spark, own_copy.root, night, MeasureSet.parse(["RR(judged_only=True)@2"]))

@@ -61,6 +61,18 @@ def test_examples_are_taken_as_they_are(name: str, example: str) -> None:
     assert GROUP.commands[name].make_context(name, arguments).params
 
 
+@pytest.mark.parametrize("option", ["--measure", "--measures", "-m"])
+@pytest.mark.parametrize(
+    "command",
+    ["show /data/results", "compare /data/results --against previous", "score /data/results", "trec qrels.txt run.txt"],
+)
+def test_every_command_with_measures_names_the_option_alike(command: str, option: str) -> None:
+    name, *arguments = shlex.split(command)
+
+    context = GROUP.commands[name].make_context(name, [*arguments, option, "RR@5", option, "P@5"])
+    assert list(context.params["measures"]) == ["RR@5", "P@5"]
+
+
 def test_without_arguments_there_is_help() -> None:
     done = rankeval()
 
@@ -75,6 +87,7 @@ def test_without_arguments_there_is_help() -> None:
         ("rankeval show --comp", {"--comparisons"}),
         ("rankeval measures nD", {"nDCG"}),
         ("rankeval score root --measures Suc", {"Success"}),
+        ("rankeval show root --measure Suc", {"Success"}),
     ],
 )
 def test_the_shell_completes_commands_options_and_measures(words: str, expected: set[str], tmp_path: Path) -> None:

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rankeval_spark.cli.commands.demo import SHOWN, next_commands, without_variants
+from rankeval_spark.cli.commands.demo import SHOWN, next_commands, of_workspace, without_variants
 from rankeval_spark.config import load_config
 from tests.support.cli import PROJECT
 
+if TYPE_CHECKING:
+    import pytest
+
 
 def test_the_config_of_the_demo_is_valid_with_the_changes_that_its_last_words_propose() -> None:
-    changed = [shlex.split(command) for command in next_commands("demo/results", "1998-03-26") if "--set" in command]
+    assert rerun_of("conf/demo.yaml") == (PROJECT / "conf/demo.yaml", ["cutoffs=[5,10]"])
+    assert list(load_config(*rerun_of("conf/demo.yaml")).cutoffs) == [5, 10]
 
-    (words,) = changed
-    config = load_config(PROJECT / words[2], overrides=[words[words.index("--set") + 1]])
+
+def test_the_last_words_of_a_demo_elsewhere_name_its_config_and_its_workspace(tmp_path: Path) -> None:
+    workspace, path = tmp_path / "it's #1: a demo", PROJECT / "conf/demo.yaml"
+    config = load_config(*rerun_of(str(path), *of_workspace(workspace, path)))
+
+    assert config.results.location == str(workspace / "results")
     assert list(config.cutoffs) == [5, 10]
+
+
+def test_the_config_of_the_demo_is_that_of_the_default_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the hash of its config, by which earlier nights are kept, is that of a plain run."""
+    monkeypatch.chdir(PROJECT)
+    assert of_workspace(Path("demo"), Path("conf/demo.yaml")) == []
+
+
+def rerun_of(*rerun: str) -> tuple[Path, list[str]]:
+    """Read the config and the overrides of the run that the last words propose."""
+    commands = map(shlex.split, next_commands("demo/results", "1998-03-26", rerun))
+    (words,) = (words for words in commands if "--set" in words)
+    return PROJECT / words[2], [after for word, after in pairwise(words) if word == "--set"]
 
 
 def test_the_tables_have_one_line_of_measures_that_are_alike() -> None:

@@ -16,7 +16,7 @@ from rankeval_spark.results import results_of
 
 def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
     """Add measures to published dates and show their means."""
-    asked = MeasureSet.parse(measures, where="--measures")
+    asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
     spark = start("rankeval score")
     out = console()

@@ -112,7 +112,9 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
 def _about_forests(night: Night, first: MeasureKey) -> str:
     row = rows_of(night.comparisons.slice(0, 1))[0]
     is_corrected = row["correction"] != "none"
-    corrected = f"adjusted by {row['correction']} for {row['family_size']:,} tests" if is_corrected else "not adjusted"
+    corrected = (
+        f"adjusted by {row['correction'].title()} for {row['family_size']:,} tests" if is_corrected else "not adjusted"
+    )
     return (
         f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
         f"by the paired t test, {corrected}. ▲ filled: significantly better; ▼ filled: significantly worse; ○ hollow: "

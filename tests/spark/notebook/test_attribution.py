@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark import attributed_interactions, evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.result_rows import check_rows
-from tests.evaluate.test_attribution import CLAIMS, tables
+from tests.evaluate.test_attribution import CLAIMS, tables, train_of
 from tests.support import attribution_cases as cases
 
 if TYPE_CHECKING:
@@ -51,11 +51,13 @@ def test_windows_attribute_as_by_hand(frames: tuple[DataFrame, DataFrame], claim
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
-    frames: tuple[DataFrame, DataFrame], claim: str
+    spark: SparkSession, frames: tuple[DataFrame, DataFrame], claim: str
 ) -> None:
     options = {"measures": ["nDCG@3", "R", "AP"], "attribution": claim, "consumed_before": "drop", **POLICIES}
-    on_spark = evaluate(*frames, **options)
-    here = evaluate(*tables(*cases.random_logs(n_users=200)), **options)
+    options["seen_in_train"] = "drop"
+    train = train_of((f"u{number}", item) for number in range(200) for item in "abc"[: number % 4])
+    on_spark = evaluate(*frames, train=spark.createDataFrame(train.to_pandas()), **options)
+    here = evaluate(*tables(*cases.random_logs(n_users=200)), train=train, **options)
     key = ("model_id", "user_id", "list_id", "k")
     rows = [
         sorted(found.to_pylist(), key=lambda row: [row[name] for name in key])

@@ -65,6 +65,12 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) > 500
+    hits = [
+        sorted(map(tuple, map(dict.values, found.to_pylist())), key=lambda row: row[:3])
+        for found in (on_spark.hit_ranks("als", "pop").toArrow(), here.hit_ranks("als", "pop"))
+    ]
+    assert hits[0] == hits[1]
+    assert any(None not in row for row in hits[0])
     timed = (*check_rows.OF_TIMING, "events_end")
     checks = [
         sorted(

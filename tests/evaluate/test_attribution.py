@@ -117,6 +117,15 @@ def test_items_consumed_before_leave_the_list_where_the_policy_says_so() -> None
     assert (dropped["n_recommended"], dropped["r"]) == (1, 0.0)
 
 
+def test_a_list_whose_items_were_all_consumed_counts_as_no_list() -> None:
+    log, events = one_list(0, 2 * HOUR)
+    events += [Event("u", "b", 1.0, moment(0))]
+    options: dict[str, Any] = {"attribution": "all", "consumed_before": "drop", "models": ["als"]}
+    scored = {key: (row["n_recommended"], row["r"]) for key, row in rows(log, events, **options).items()}
+    assert scored == {("als", "u", "x"): (0, 0.0)}
+    assert rows(log, events, missing="exclude", **options) == {}
+
+
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_seen_items_leave_the_lists_after_interactions_are_attributed(claim: str) -> None:
     log, events = cases.random_logs(n_users=200)

@@ -237,8 +237,9 @@ class Evaluation(ABC, Generic[Frame]):
         -------
         Frame
             ``user_id, list_id, item_id, gain, baseline_rank, rank``: a row per list and relevant item (a gain of at
-            least 1) that at least one of the two recommended. A rank is NULL where that model did not. Lists are those
-            of :attr:`ranked_items`, in the population or not.
+            least 1) that at least one of the two recommended. A rank is NULL where that model did not, and the best one
+            of several. With attribution, an item may be relevant under one of the two only, or have two gains: it has a
+            row with both ranks, and the larger gain. Lists are those of :attr:`ranked_items`, in the population or not.
 
         Raises
         ------

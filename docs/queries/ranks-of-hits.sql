@@ -8,11 +8,11 @@ WITH ranked AS (
          row_number() OVER (PARTITION BY model_id, user_id ORDER BY score DESC, item_id) AS place
   FROM recommendations
 )
-SELECT shown.user_id, shown.item_id, wanted.gain,
-       max(CASE WHEN shown.model_id = 'popular' THEN shown.place END) AS baseline_rank,
-       max(CASE WHEN shown.model_id = 'als' THEN shown.place END) AS rank
+SELECT shown.user_id, shown.item_id, max(wanted.gain) AS gain,
+       min(CASE WHEN shown.model_id = 'popular' THEN shown.place END) AS baseline_rank,
+       min(CASE WHEN shown.model_id = 'als' THEN shown.place END) AS rank
 FROM ranked AS shown
 JOIN held_out AS wanted ON wanted.user_id = shown.user_id AND wanted.item_id = shown.item_id
 WHERE wanted.gain >= 1 AND shown.model_id IN ('als', 'popular')
-GROUP BY shown.user_id, shown.item_id, wanted.gain
+GROUP BY shown.user_id, shown.item_id
 ORDER BY shown.user_id, shown.item_id

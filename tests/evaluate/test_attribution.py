@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +14,9 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, Event, Shown, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* rows have no time that can be read")
 CLAIMS: Final = ("last_touch", "first_touch", "all")
@@ -46,6 +50,11 @@ def rows(log: list[Shown], events: list[Event], **policies: Any) -> dict[tuple[A
     options = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"], **policies}
     found = evaluate(*tables(log, events), measures=["R", "nDCG"], **options)
     return {(row["model_id"], row["user_id"], row["list_id"]): row for row in found.user_metrics.to_pylist()}
+
+
+def train_of(pairs: Iterable[tuple[str, str]]) -> pa.Table:
+    """Make training data of users and items."""
+    return pa.Table.from_pylist([{"user_id": user, "item_id": item} for user, item in sorted(set(pairs))])
 
 
 def one_list(*times: int, shown: int = HOUR) -> tuple[list[Shown], list[Event]]:
@@ -106,6 +115,58 @@ def test_items_consumed_before_leave_the_list_where_the_policy_says_so() -> None
     )
     assert (kept["n_recommended"], kept["r"]) == (2, 1.0)
     assert (dropped["n_recommended"], dropped["r"]) == (1, 0.0)
+
+
+def test_a_list_whose_items_were_all_consumed_counts_as_no_list() -> None:
+    log, events = one_list(0, 2 * HOUR)
+    events += [Event("u", "b", 1.0, moment(0))]
+    options: dict[str, Any] = {"attribution": "all", "consumed_before": "drop", "models": ["als"]}
+    scored = {key: (row["n_recommended"], row["r"]) for key, row in rows(log, events, **options).items()}
+    assert scored == {("als", "u", "x"): (0, 0.0)}
+    assert rows(log, events, missing="exclude", **options) == {}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_seen_items_leave_the_lists_after_interactions_are_attributed(claim: str) -> None:
+    log, events = cases.random_logs(n_users=200)
+    seen = {(row.user_id, row.item_id) for row in log if row.item_id in "ab"}
+    keep = rows(log, events, attribution=claim)
+    drop = rows(log, events, attribution=claim, seen_in_train="drop", train=train_of(seen))
+    names = ("n_judged", "n_relevant")
+    assert {key: [row[name] for name in names] for key, row in drop.items()} == {
+        key: [row[name] for name in names] for key, row in keep.items()
+    }
+    left = {(row[:3], row.item_id) for row in log if row[1:4:2] not in seen}
+    hits = Counter(
+        key
+        for key, gains in cases.judgements(log, events, claim=claim).items()
+        for item, gain in gains.items()
+        if gain >= 1 and (key, item) in left
+    )
+    assert {key: row["n_hits"] for key, row in drop.items() if row["n_hits"]} == hits
+    assert any(row["n_recommended"] == 0 for key, row in drop.items() if key[2])
+
+
+def test_a_list_of_seen_items_only_is_judged_by_no_event_outside_its_window() -> None:
+    log, events = one_list(-HOUR, 20 * HOUR)  # one before the list, one after its window
+    train = train_of((row.user_id, row.item_id) for row in log)
+    for policy in ("keep", "drop"):
+        found = rows(log, events, attribution="last_touch", models=["als"], seen_in_train=policy, train=train)
+        assert found == {}
+
+
+def test_a_list_of_seen_items_only_keeps_its_events() -> None:
+    log, events = one_list(2 * HOUR)
+    log += [Shown("als", "u", "y", "c", 1.0, moment(HOUR + 1))]
+    options: dict[str, Any] = {"attribution": "last_touch", "models": ["als"], "population": "truth"}
+    found = rows(log, events, seen_in_train="drop", train=train_of([("u", "a"), ("u", "b")]), **options)
+    assert {key[2]: (row["n_recommended"], row["n_judged"], row["r"]) for key, row in found.items()} == {
+        "x": (0, 1, 0.0)
+    }
+    assert (
+        rows(log, events, seen_in_train="drop", train=train_of([("u", "a"), ("u", "b")]), missing="exclude", **options)
+        == {}
+    )
 
 
 def test_checks_count_what_is_too_early_and_too_late_and_consumed_and_shown_twice() -> None:

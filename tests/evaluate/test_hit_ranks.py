@@ -8,8 +8,10 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
+from tests.evaluate.test_attribution import tables
 from tests.evaluate.test_means_over_lists import log_of, random_lists
 from tests.support.arrow_frames import judgements, table, tuples
+from tests.support.attribution_cases import HOUR, Event, Shown, moment, random_logs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,17 +38,60 @@ def test_each_hit_of_either_model_has_a_row() -> None:
     ]
 
 
+def by_hand(ranked: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Look for each relevant item of a list of als or pop in the lists of both."""
+    rows = [row for row in ranked if row["model_id"] in ("als", "pop")]
+    wanted: dict[Any, list[float]] = {}
+    for row in rows:
+        if row["is_relevant"]:
+            wanted.setdefault((row["user_id"], row["list_id"], row["item_id"]), []).append(row["gain"])
+    return [
+        (*key, max(gains), *(_best(rows, model, key) for model in ("pop", "als")))
+        for key, gains in sorted(wanted.items())
+    ]
+
+
+def _best(rows: list[dict[str, Any]], model: str, key: tuple[str, ...]) -> int | None:
+    own = [row for row in rows if (row["user_id"], row["list_id"], row["item_id"]) == key and row["model_id"] == model]
+    return min((row["rank"] for row in own), default=None)
+
+
 def test_hits_are_those_of_the_ranked_items_list_by_list() -> None:
     lists, judged = random_lists(1, n_users=30)
     result = evaluate(log_of(lists), judgements(judged), measures=["RR@3"])
-    wanted: dict[Any, dict[str, int]] = {}
-    for row in result.ranked_items.to_pylist():
-        if row["is_relevant"]:
-            key = (row["user_id"], row["list_id"], row["item_id"], row["gain"])
-            wanted.setdefault(key, {})[row["model_id"]] = row["rank"]
-    found = {row[:4]: row[4:] for row in tuples(result.hit_ranks("als", "pop"), *COLUMNS)}
-    assert found == {key: (ranks.get("pop"), ranks.get("als")) for key, ranks in wanted.items()}
-    assert list(found) == sorted(found)
+    assert tuples(result.hit_ranks("als", "pop"), *COLUMNS) == by_hand(result.ranked_items.to_pylist())
+
+
+@pytest.mark.parametrize("claim", ["last_touch", "first_touch", "all"])
+def test_hits_of_attributed_lists_have_the_ranks_of_both_models(claim: str) -> None:
+    options: dict[str, Any] = {"attribution": claim, "attribution_window": "2h", "held_out_duplicates": "sum"}
+    result = evaluate(*tables(*random_logs(n_users=60)), measures=["R"], **options)
+    found = tuples(result.hit_ranks("als", "pop"), *COLUMNS)
+    assert found == by_hand(result.ranked_items.to_pylist())
+    assert any(None not in row for row in found)
+
+
+def test_an_item_that_is_judged_in_another_list_of_one_model_was_recommended_by_both() -> None:
+    shown = [("als", "1", 1), ("pop", "1", 1), ("pop", "2", 2)]
+    lists = [Shown(model, "ann", name, "s", 1.0, moment(hour * HOUR)) for model, name, hour in shown]
+    options: dict[str, Any] = {"attribution": "last_touch", "attribution_window": "1d"}
+    events = [Event("ann", "s", 1.0, moment(3 * HOUR))]
+    found = evaluate(*tables(lists, events), measures=["R"], **options).hit_ranks("als", "pop")
+    assert tuples(found, *COLUMNS) == [("ann", "1", "s", 1.0, 1, 1), ("ann", "2", "s", 1.0, 1, None)]
+
+
+def test_gains_that_differ_between_models_are_one_row_of_the_larger() -> None:
+    shown = [("als", "1", 1), ("pop", "1", 1), ("pop", "2", 3)]
+    lists = [Shown(model, "ann", name, "s", 1.0, moment(hour * HOUR)) for model, name, hour in shown]
+    options: dict[str, Any] = {"attribution": "last_touch", "attribution_window": "1d", "held_out_duplicates": "sum"}
+    events = [Event("ann", "s", 1.0, moment(hour * HOUR)) for hour in (2, 4)]
+    found = evaluate(*tables(lists, events), measures=["R"], **options).hit_ranks("als", "pop")
+    assert tuples(found, *COLUMNS) == [("ann", "1", "s", 2.0, 1, 1), ("ann", "2", "s", 1.0, 1, None)]
+
+
+def test_the_best_of_several_copies_counts() -> None:
+    result = evaluate(log(als="aab", pop="ba"), judgements({"ann": {"a": 1.0}}), measures=["RR@3"], duplicates="keep")
+    assert tuples(result.hit_ranks("als", "pop"), *COLUMNS) == [("ann", "", "a", 1.0, 2, 1)]
 
 
 def test_ids_keep_their_type_and_no_hit_is_no_row() -> None:

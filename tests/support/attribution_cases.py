@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 from collections import defaultdict
+from itertools import cycle
 from typing import Any, Final, NamedTuple
 
 MIDNIGHT: Final = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
@@ -54,7 +56,7 @@ def moment(micros: int) -> dt.datetime:
 
 
 def random_logs(*, n_users: int, seed: int = 20261125) -> tuple[list[Shown], list[Event]]:
-    """Draw logs: lists at equal times, events at the ends of windows, items in several lists, missing times."""
+    """Draw logs: lists at equal times, events at the ends of windows, items in several lists, missing times of rows."""
     draw = random.Random(seed)
     log: list[Shown] = []
     events: list[Event] = []
@@ -66,10 +68,30 @@ def random_logs(*, n_users: int, seed: int = 20261125) -> tuple[list[Shown], lis
                 items = draw.sample("abcdef", draw.choice((1, 2, 4)))
                 name = draw.choice(("x", "y", "é")) + str(place)
                 log += [Shown(model, user, name, item, float(-rank), at) for rank, item in enumerate(items)]
+                if len(items) == 4:  # the other rows say when the list was shown
+                    log[-2] = log[-2]._replace(recommended_at=None)
         for _ in range(draw.choice((0, 1, 3, 6))):
             at = None if draw.random() < 0.05 else moment(draw.choice(starts) + draw.choice(NEAR))
             events.append(Event(user, draw.choice("abcdefg"), draw.choice((0.0, 1.0, 2.0)), at))
     return log, events
+
+
+def with_unusable(log: list[Shown], events: list[Event]) -> tuple[list[Shown], list[Event]]:
+    """Add rows that no evaluation uses: they would make lists of events' items earlier, and events of items later."""
+    of_log: list[dict[str, Any]] = [
+        *({name: None} for name in ("model_id", "user_id", "list_id", "item_id")),
+        *({"score": score} for score in (None, math.nan, math.inf, -math.inf)),
+    ]
+    of_events: list[dict[str, Any]] = [
+        *({name: None} for name in ("user_id", "item_id")),
+        *({"gain": gain} for gain in (None, math.nan, math.inf)),
+    ]
+    early = [row._replace(item_id="g", recommended_at=moment(-1)) for row in log]
+    late = [event._replace(interacted_at=moment(2 * HOUR)) for event in events]
+    return (
+        [*log, *(row._replace(**change) for row, change in zip(early, cycle(of_log), strict=False))],
+        [*events, *(event._replace(**change) for event, change in zip(late, cycle(of_events), strict=False))],
+    )
 
 
 def attributed(log: list[Shown], events: list[Event], *, claim: str, window: int = WINDOW) -> list[Claim]:

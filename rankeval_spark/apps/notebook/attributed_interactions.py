@@ -15,6 +15,8 @@ from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+from rankeval_spark.spark.checks import unusable_rows
+from rankeval_spark.spark.rows import usable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +30,7 @@ _SHOWN: Final = "_shown"
 _TIME: Final = "_time"
 _LIST: Final = "_list"
 _HAS_ITEM: Final = "is_recommended"
+_ORDERS: Final = (C.SCORE, C.RANK)
 
 
 def attributed_interactions(
@@ -38,7 +41,7 @@ def attributed_interactions(
     Parameters
     ----------
     recommendations : DataFrame
-        As for ``evaluate``, with ``recommended_at``. A list was shown at the earliest time of its rows.
+        As for ``evaluate``, with ``recommended_at``. A list was shown at the earliest time of its rows that have one.
     held_out : DataFrame
         As for ``evaluate``, with ``interacted_at``.
     attribution : {"last_touch", "first_touch", "all"}
@@ -51,7 +54,9 @@ def attributed_interactions(
     DataFrame
         A row for each interaction and list that has it as a judgement: ``model_id``, ``user_id``, ``list_id``,
         ``item_id``, ``recommended_at`` (of the list), ``interacted_at``, ``gain``, and whether the item
-        ``is_recommended`` in the list. Interactions of users without any list of a model are not among them.
+        ``is_recommended`` in the list. Interactions of users without any list of a model are not among them, nor are
+        rows that ``evaluate`` leaves out: those with a NULL id, an invalid gain, or an invalid score (rank, where ranks
+        order the lists).
 
     Raises
     ------
@@ -68,9 +73,8 @@ def attributed_interactions(
         if not is_of_spark(frame):
             fix = "spark.createDataFrame makes one"
             raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
-    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
-    events = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT)
-    rows = _exposures(log).unionByName(_events(events, log), allowMissingColumns=True)
+    log = _log(recommendations)
+    rows = _exposures(log).unionByName(_events(_judged(held_out), log), allowMissingColumns=True)
     claimed = _every(rows, policies) if policies.attribution == "all" else _one(rows, policies)
     return claimed.select(
         C.MODEL_ID,
@@ -89,18 +93,33 @@ def _place(path: Iterable[object]) -> str:
 
 
 def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
+    """Take the canonical columns, of score and rank those that the table has, and the time in microseconds."""
     found = canonical_columns(frame.schema, schema, Reading(schema.name))
     if time not in found.given:
         expected = "times, because they attribute interactions"
         raise InputError(Fault(schema.name, f"no column {time!r}", expected, f"rename the column that is {time}"))
-    keys = [C.USER_ID, C.ITEM_ID, *([C.GAIN] if schema is schemas.HELD_OUT else [C.MODEL_ID, C.LIST_ID])]
-    return frame.select(*found.columns).select(*keys, F.unix_micros(time).alias(_TIME)).dropna()
+    named = {name: one for name, one in found.named.items() if name in found.given or name not in _ORDERS}
+    return frame.select(*named.values()).withColumn(_TIME, F.unix_micros(time))
+
+
+def _log(recommendations: DataFrame) -> DataFrame:
+    """Keep the rows that enter lists."""
+    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
+    is_zero = usable_rows.has_zero_rank(log)
+    log = log.transform(unusable_rows.or_fail_at_zero_rank, has_zero_rank=is_zero)
+    return log.transform(usable_rows.keep_usable_recommendations, invalid_scores="drop")
+
+
+def _judged(held_out: DataFrame) -> DataFrame:
+    """Keep the judgements that have a time."""
+    usable = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT).transform(usable_rows.keep_usable_held_out)
+    return usable.where(F.col(_TIME).isNotNull())
 
 
 def _exposures(log: DataFrame) -> DataFrame:
-    """Make a row for each list and item, at the time of the list."""
+    """Make a row for each list and item, at the earliest time of the list; lists without any time leave."""
     of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
-    shown = log.withColumn(_TIME, F.min(_TIME).over(of_list))
+    shown = log.withColumn(_TIME, F.min(_TIME).over(of_list)).where(F.col(_TIME).isNotNull())
     listed = F.struct(F.col(_TIME).alias(_SHOWN), F.col(C.LIST_ID))
     return shown.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, listed.alias(_LIST)).distinct()
 

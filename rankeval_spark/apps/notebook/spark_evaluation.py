@@ -170,7 +170,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @override
     def _model_names(self) -> Sequence[str]:
-        return self.inputs.model_names if self.inputs.has_model_id else (C.ONE_MODEL,)
+        return plans.model_names(self.inputs, self.request)
 
     @override
     def _hit_ranks(self, model: str, baseline: str) -> DataFrame:

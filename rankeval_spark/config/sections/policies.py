@@ -116,7 +116,8 @@ class Policies(Model):
     36h or 30m: later than the list, and later by the window at most. Needed with `attribution`."""
     consumed_before: ConsumedBefore = "keep"
     """Recommended items that the user interacted with no later than the list was shown, by the times of `attribution`:
-    keep them, or drop them before ranking. They are counted either way."""
+    keep them, or drop them before ranking. They are counted either way. A list that loses all of its items counts as no
+    list: `missing: exclude` takes it out of the mean, and its user too where they have no other list."""
 
     @property
     def ignoring_scores(self) -> str | None:

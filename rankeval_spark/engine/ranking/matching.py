@@ -65,7 +65,8 @@ def match_log(
 ) -> MatchedLog:
     """Match the log with the judgements.
 
-    Seen items leave the lists first, then those without a judgement where the policy says so.
+    Seen items leave the lists first, then those without a judgement where the policy says so. Times attribute
+    interactions to the lists as they were shown, so that seen items leave afterwards there.
 
     Parameters
     ----------
@@ -74,10 +75,11 @@ def match_log(
     judge : callable, optional
         Makes judgements of interactions that were attributed to lists; needed where the rules attribute.
     """
-    if rules.drops_seen:
-        batch = batch.with_log(~is_in_train(batch, batch.log.user, batch.log.item))
+    is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
     if rules.attribution is not None and judge is not None:
-        return _match_in_time(batch, judgements, rules.attribution, judge)
+        return _match_in_time(batch, judgements, rules.attribution, judge, is_seen)
+    if is_seen is not None:
+        batch = batch.with_log(~is_seen)
     judgement = gains_of(batch.log.user * batch.n_items + batch.log.item, judgements)
     if rules.judged_only:
         is_judged = _is_judged(judgement, judgements)
@@ -100,13 +102,22 @@ def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
 
 
 def _match_in_time(
-    batch: Batch, judgements: Judgements, rules: AttributionRules, judge: Callable[[CodedRows], Judgements]
+    batch: Batch,
+    judgements: Judgements,
+    rules: AttributionRules,
+    judge: Callable[[CodedRows], Judgements],
+    is_seen: BoolVector | None,
 ) -> MatchedLog:
+    """Attribute interactions to the lists as they were shown; then leave out what policies drop."""
     keys, list_code = ListKeys.of(batch, judgements)
     attributed = attribute(batch, keys, list_code, rules)
     of_lists, is_judged = judge(attributed.held_out), attributed.is_judged
-    if rules.drops_consumed and attributed.is_consumed.any():
-        is_kept = ~attributed.is_consumed
+    is_kept = np.ones(len(list_code), dtype=np.bool_)
+    if is_seen is not None:
+        is_kept &= ~is_seen
+    if rules.drops_consumed:
+        is_kept &= ~attributed.is_consumed
+    if not is_kept.all():
         batch, list_code, is_judged = batch.with_log(is_kept), list_code[is_kept], is_judged[is_kept]
     judgement = np.full(len(list_code), -1)
     row = np.flatnonzero(is_judged)

@@ -84,22 +84,26 @@ def to_ranked_items(usable: Usable) -> pa.Table:
 
 
 def to_hit_ranks(ranked: pa.Table, model: str, baseline: str) -> pa.Table:
-    """Put the ranks of the relevant items of two models side by side; NULL where one did not recommend it.
+    """Put the ranks of the items that are relevant under either of two models side by side.
+
+    A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
+    models where times attribute them: the gain is the larger one.
 
     Parameters
     ----------
     ranked : pa.Table
         Rows of :func:`to_ranked_items`.
     """
-    is_of_either = pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline]))
-    hits = ranked.filter(pc.and_(is_of_either, ranked["is_relevant"]))
-    key = [C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN]
+    shown = ranked.filter(pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline])))
+    key = [C.USER_ID, C.LIST_ID, C.ITEM_ID]
     sides = {C.BASELINE_RANK: baseline, C.RANK: model}
-    none = pa.scalar(None, hits.schema.field(C.RANK).type)
-    ranks = {side: pc.if_else(pc.equal(hits[C.MODEL_ID], name), hits[C.RANK], none) for side, name in sides.items()}
-    found = pa.Table.from_pydict({**{name: hits[name] for name in key}, **ranks}).group_by(key)
-    both = found.aggregate([(side, "max") for side in sides]).rename_columns([*key, *sides])
-    return in_order_of(both, key)
+    none = pa.scalar(None, shown.schema.field(C.RANK).type)
+    ranks = {side: pc.if_else(pc.equal(shown[C.MODEL_ID], name), shown[C.RANK], none) for side, name in sides.items()}
+    of_items = {**{name: shown[name] for name in (*key, C.GAIN)}, **ranks}
+    found = pa.Table.from_pydict(of_items).group_by(key)
+    both = found.aggregate([(C.GAIN, "max"), *((side, "min") for side in sides)])
+    both = both.rename_columns([*key, C.GAIN, *sides])
+    return in_order_of(both.filter(pc.greater_equal(both[C.GAIN], RELEVANT)), key)
 
 
 def _packed(segments: pa.ChunkedArray) -> pa.Array:

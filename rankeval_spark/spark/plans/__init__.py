@@ -18,7 +18,7 @@ from rankeval_spark.spark.plans.result_frames import (
     to_scored,
     to_scored_lists,
 )
-from rankeval_spark.spark.plans.user_rows import are_lists_enough, can_mark_unusable
+from rankeval_spark.spark.plans.user_rows import are_lists_enough, can_mark_unusable, model_names
 
 __all__ = [
     "Frames",
@@ -27,6 +27,7 @@ __all__ = [
     "can_be_summarised",
     "can_mark_unusable",
     "has_groups",
+    "model_names",
     "to_agreement",
     "to_comparisons",
     "to_exposures",

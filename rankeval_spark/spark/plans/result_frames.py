@@ -182,17 +182,21 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
 
 
 def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
-    """Put the ranks of the relevant items of two models side by side; NULL where one did not recommend it.
+    """Put the ranks of the items that are relevant under either of two models side by side.
+
+    A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
+    models where times attribute them: the gain is the larger one.
 
     Parameters
     ----------
     ranked : DataFrame
         Rows of :func:`to_ranked_items`.
     """
-    is_hit = F.col("is_relevant") & F.col(C.MODEL_ID).isin(model, baseline)
     sides = {C.BASELINE_RANK: baseline, C.RANK: model}
-    ranks = (F.max(F.when(F.col(C.MODEL_ID) == name, F.col(C.RANK))).alias(side) for side, name in sides.items())
-    return ranked.where(is_hit).groupBy(C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN).agg(*ranks)
+    ranks = (F.min(F.when(F.col(C.MODEL_ID) == name, F.col(C.RANK))).alias(side) for side, name in sides.items())
+    items = ranked.where(F.col(C.MODEL_ID).isin(model, baseline)).groupBy(C.USER_ID, C.LIST_ID, C.ITEM_ID)
+    found = items.agg(F.max(C.GAIN).alias(C.GAIN), *ranks)
+    return found.where(F.col(C.GAIN) >= RELEVANT)
 
 
 def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:

@@ -69,7 +69,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     else:
         usable = _marked_log(inputs, request) if marks_unusable else _usable_log(inputs, request)
         log = _log_rows(usable, inputs, request)
-    names = _model_names(inputs, request)
+    names = model_names(inputs, request)
     if len(names) == 1:
         log = log.drop(C.MODEL_ID)
     log = log.withColumnRenamed(C.RECOMMENDED_AT, C.INTERACTED_AT)  # one column carries all times
@@ -104,7 +104,8 @@ def _knowledge(inputs: InputFrames, request: Request) -> FactSources:
     return FactSources(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
 
 
-def _model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
+def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
+    """Name the models: those that are expected, or those that the log names."""
     if request.models is not None:
         return tuple(request.models)
     return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)

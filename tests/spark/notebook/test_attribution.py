@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
@@ -12,11 +12,17 @@ import pytest
 from rankeval_spark import attributed_interactions, evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.result_rows import check_rows
-from tests.evaluate.test_attribution import CLAIMS, tables
+from tests.evaluate.test_attribution import CLAIMS, tables, train_of
 from tests.support import attribution_cases as cases
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+LOG_COLUMNS: Final = (
+    "model_id string, user_id string, list_id string, item_id string, score double, recommended_at timestamp"
+)
+LIST_KEY: Final = ("model_id", "user_id", "list_id")
+EVENT_COLUMNS: Final = "user_id string, item_id string, gain double, interacted_at timestamp"
 
 POLICIES: dict[str, Any] = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"]}
 
@@ -25,9 +31,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* rows have no time that can be
 
 @pytest.fixture
 def frames(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    """Give the random logs as frames."""
-    log, held_out = (spark.createDataFrame(table.to_pandas()) for table in tables(*cases.random_logs(n_users=200)))
-    return log, held_out
+    """Give the random logs, and rows that cannot be used, as frames."""
+    log, events = cases.with_unusable(*cases.random_logs(n_users=200))
+    return spark.createDataFrame(log, LOG_COLUMNS), spark.createDataFrame(events, EVENT_COLUMNS)
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
@@ -50,12 +56,49 @@ def test_windows_attribute_as_by_hand(frames: tuple[DataFrame, DataFrame], claim
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
+def test_the_engine_has_the_judgements_of_the_windows(frames: tuple[DataFrame, DataFrame], claim: str) -> None:
+    claims = attributed_interactions(*frames, attribution=claim, attribution_window="2h").toArrow().to_pylist()
+    is_hit: dict[tuple[Any, ...], dict[str, bool]] = {}
+    for row in claims:
+        of_list = is_hit.setdefault(tuple(row[name] for name in LIST_KEY), {})
+        of_list[row["item_id"]] = of_list.get(row["item_id"], False) or (row["is_recommended"] and row["gain"] >= 1)
+    rows = evaluate(*frames, measures=["R"], attribution=claim, **POLICIES).user_metrics.toArrow().to_pylist()
+    found = {tuple(row[name] for name in LIST_KEY): (row["n_judged"], row["n_hits"]) for row in rows if row["list_id"]}
+    assert found == {key: (len(items), sum(items.values())) for key, items in is_hit.items()}
+    assert len(found) > 200
+
+
+def test_rows_without_a_time_are_in_the_list_that_the_others_date(spark: SparkSession) -> None:
+    day = [dt.datetime(2026, 1, number, tzinfo=dt.timezone.utc) for number in range(4)[1:]]
+    lists = [("A", "lamp", day[0]), ("A", "sofa", None), ("B", "desk", day[1])]
+    log = spark.createDataFrame([("als", "ann", *row[:2], 1.0, row[2]) for row in lists], LOG_COLUMNS)
+    events = spark.createDataFrame([("ann", "sofa", 1.0, day[2])], EVENT_COLUMNS)
+    (row,) = attributed_interactions(log, events, attribution="last_touch", attribution_window="7d").collect()
+    assert (row.list_id, row.is_recommended) == ("A", True)
+
+
+def test_rows_whose_rank_orders_nothing_leave(spark: SparkSession) -> None:
+    at, later = (dt.datetime(2026, 1, number, tzinfo=dt.timezone.utc) for number in (1, 2))
+    names = LOG_COLUMNS.replace("score double", "rank int")
+    log = spark.createDataFrame([("als", "ann", "A", item, rank, at) for item, rank in (("a", 1), ("b", None))], names)
+    events = spark.createDataFrame([("ann", item, 1.0, later) for item in "ab"], EVENT_COLUMNS)
+    options: dict[str, Any] = {"attribution": "last_touch", "attribution_window": "7d"}
+    found = attributed_interactions(log, events, **options).collect()
+    assert {row.item_id: row.is_recommended for row in found} == {"a": True, "b": False}
+    zero = log.withColumn("rank", log["rank"] - 1)
+    with pytest.raises(Exception, match="rank 0, in a log whose ranks order its lists"):
+        attributed_interactions(zero, events, **options).collect()
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
 def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
-    frames: tuple[DataFrame, DataFrame], claim: str
+    spark: SparkSession, frames: tuple[DataFrame, DataFrame], claim: str
 ) -> None:
     options = {"measures": ["nDCG@3", "R", "AP"], "attribution": claim, "consumed_before": "drop", **POLICIES}
-    on_spark = evaluate(*frames, **options)
-    here = evaluate(*tables(*cases.random_logs(n_users=200)), **options)
+    options["seen_in_train"] = "drop"
+    train = train_of((f"u{number}", item) for number in range(200) for item in "abc"[: number % 4])
+    on_spark = evaluate(*frames, train=spark.createDataFrame(train.to_pandas()), **options)
+    here = evaluate(*tables(*cases.with_unusable(*cases.random_logs(n_users=200))), train=train, **options)
     key = ("model_id", "user_id", "list_id", "k")
     rows = [
         sorted(found.to_pylist(), key=lambda row: [row[name] for name in key])
@@ -63,6 +106,12 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) > 500
+    hits = [
+        sorted(map(tuple, map(dict.values, found.to_pylist())), key=lambda row: row[:3])
+        for found in (on_spark.hit_ranks("als", "pop").toArrow(), here.hit_ranks("als", "pop"))
+    ]
+    assert hits[0] == hits[1]
+    assert any(None not in row for row in hits[0])
     timed = (*check_rows.OF_TIMING, "events_end")
     checks = [
         sorted(

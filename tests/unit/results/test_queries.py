@@ -7,6 +7,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import pandas as pd
 import pytest
 
 from rankeval_spark import Results, evaluate
@@ -126,6 +127,21 @@ def test_the_ranks_of_hits_are_those_of_an_evaluation(database: duckdb.DuckDBPyC
     expected = result.hit_ranks("als", "popular").drop_columns(["list_id"]).to_pylist()
     assert answers(database, "ranks-of-hits") == expected
     assert expected
+
+
+def test_the_best_rank_of_a_repeated_item_counts_with_its_largest_gain() -> None:
+    log = [(model, "ann", item, -place) for model in ("als", "popular") for place, item in enumerate("aba")]
+    own = {
+        "recommendations": pd.DataFrame(log, columns=["model_id", "user_id", "item_id", "score"]),
+        "held_out": pd.DataFrame({"user_id": "ann", "item_id": ["a", "a", "b"], "gain": [1.0, 2.0, 1.0]}),
+    }
+    with duckdb.connect() as connection:
+        for name, rows in own.items():
+            connection.register(name, rows)
+        found = answers(connection, "ranks-of-hits")
+    result = evaluate(own["recommendations"], own["held_out"], measures=["nDCG@10"], duplicates="keep")
+    assert found == result.hit_ranks("als", "popular").drop_columns(["list_id"]).to_pylist()
+    assert of(found, "item_id", "gain", "baseline_rank", "rank") == [("a", 2.0, 1, 1), ("b", 1.0, 2, 2)]
 
 
 def test_quantiles_are_values_of_users(database: duckdb.DuckDBPyConnection) -> None:

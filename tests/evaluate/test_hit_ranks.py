@@ -62,6 +62,7 @@ def test_hits_are_those_of_the_ranked_items_list_by_list() -> None:
     assert tuples(result.hit_ranks("als", "pop"), *COLUMNS) == by_hand(result.ranked_items.to_pylist())
 
 
+@pytest.mark.filterwarnings("ignore:.* rows have no time that can be read")
 @pytest.mark.parametrize("claim", ["last_touch", "first_touch", "all"])
 def test_hits_of_attributed_lists_have_the_ranks_of_both_models(claim: str) -> None:
     options: dict[str, Any] = {"attribution": claim, "attribution_window": "2h", "held_out_duplicates": "sum"}

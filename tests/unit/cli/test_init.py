@@ -240,6 +240,31 @@ def test_events_have_gains_by_their_names(folder: Path) -> None:
     assert "not read" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "gain"),
+    [
+        *((kind, 0) for kind in ("dislike", "Unlike", "un-follow", "remove_from_cart", "removeFromCart", "hidden")),
+        *((kind, 0) for kind in ("unsubscribe", "cancel_order", "orderCancelled", "return_order", "order returned")),
+        *((kind, 0) for kind in ("undo_purchase", "undolike", "refund order", "removedfromcart", "unsave", "skip")),
+        *((kind, 0) for kind in ("delete_from_wishlist", "cart_impression", "report", "report_view")),
+        *((kind, 1) for kind in ("background_open", "sound_on", "found_on_page", "return_visit", "rerun_play")),
+        *((kind, 2) for kind in ("like", "add_to_wish_list", "addtocart", "run_share", "download_report")),
+        *((kind, 3) for kind in ("order", "subscribe", "returning_customer_purchase", "check-out", "Order Completed")),
+    ],
+)
+def test_what_takes_an_event_back_comes_before_the_event(folder: Path, kind: str, gain: int) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    others = ["view", "purchase"]
+    events = [[*others, kind][n % 3] for n in range(len(users))]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=events)
+
+    gains = written().inputs.held_out.gains
+
+    assert gains is not None
+    assert gains.values == {"view": 1, "purchase": 3, kind: gain}
+
+
 def write_impressions(folder: Path, *, n_lists: int, **more: list[Any]) -> None:
     """Write a log in which each user was shown lists of two items, an hour apart; events are of the second items."""
     rows = [(user, n, item) for user in range(N_USERS) for n in range(n_lists) for item in (0, 1)]

@@ -351,7 +351,8 @@ class HeldOutInput(InputConfig):
     """How events, ratings or seconds become gains, instead of a column with gains."""
     late_data_grace: Grace | None = None
     """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
-    long after the window of its last list: see the check `open_windows`."""
+    long after the window of its last list: see the check `open_windows`. The clock is that of the run, also with
+    `version`; with `timestamp`, that time counts."""
 
     @model_validator(mode="after")
     def _one_source_of_gains(self) -> HeldOutInput:

@@ -65,7 +65,7 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
     if "inputs" in keys:
         faults += [*_input_faults(measures, keys["inputs"]), *_catalogue_faults(measures, keys["inputs"])]
     if "models" in keys:
-        faults += measure_selection.model_faults(measures, keys["models"])
+        faults += measure_selection.model_faults(measures, _models(keys))
     if "policies" in keys:
         faults += measure_selection.tie_faults(measures, keys["policies"].ties)
         faults += measure_selection.judgement_faults(measures, keys["policies"])

@@ -225,7 +225,8 @@ class EvaluationConfig(Model):
     inputs: Inputs
     """The tables that are read."""
     models: tuple[ModelName, ...] | None = None
-    """Models that must be in the log. Without this key: the models found in it."""
+    """Models that must be in the log. Without this key: the keys of `inputs.recommendations.paths`, else the models
+    found in the log."""
     preset: PresetName | None = None
     """Another tool whose policies and measure options apply wherever this file sets none."""
     cutoffs: tuple[Cutoff, ...] = ()
@@ -343,6 +344,11 @@ class EvaluationConfig(Model):
             raise with_faults(error, faults) from None
         refuse_faults(faults)
         return comparisons
+
+    @property
+    def expected_models(self) -> tuple[str, ...] | None:
+        """Models that must be in the log: those of `models`, else of the paths of the log; None: those found in it."""
+        return self.models if self.models is not None else self.inputs.recommendations.expected_models
 
     def measure_set(self) -> MeasureSet:
         """Return every measure at every requested cutoff, each once, in order of first mention, then in item slices."""

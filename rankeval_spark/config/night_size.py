@@ -95,7 +95,7 @@ def least_cost(config: EvaluationConfig) -> Cost:
     compared = config.comparisons
     return Cost(
         len(config.measure_set().measures),
-        len(config.models or ("",)),
+        len(config.expected_models or ("",)),
         {CROSSING.join(names): 1 for names in config.slices},
         0 if compared is None else len(compared.tests),
         compared is not None and compared.all_pairs,

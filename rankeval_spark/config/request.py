@@ -100,7 +100,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
     return Request(
         config.measure_set(),
         config.policies,
-        config.models,
+        config.expected_models,
         config.slices,
         config.min_slice_size,
         config.confidence,

@@ -22,6 +22,7 @@ from tests.spark.notebook.test_off_policy import of_policies, of_weights
 from tests.support import nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
+from tests.support.cli import rankeval
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 from tests.support.united_logs import with_paths, with_trec
@@ -389,6 +390,32 @@ def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_pa
     workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), format_)
     ((there, here),) = on_both(spark, workspace)
     assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
+
+
+def test_a_model_without_rows_of_the_date_is_missed_on_both_hosts_and_afterwards(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    workspace = with_paths(nights.workspace(tmp_path, format_=nights.PARQUET), "parquet")
+    workspace.write("als", [{**one, "day": str(SECOND)} for one in rows_of_als()], "parquet")
+    for config, session in zip(roots(workspace), (spark, on_demand(no_session)), strict=True):
+        with pytest.raises(ChecksFailedError, match="no list of als for any of 5 judged users"):
+            run_night(session, config, FIRST)
+    ((there, here),) = on_both(spark, workspace, "checks.missing_users={}")
+    assert {row["model_id"] for row in rows_of(workspace, "here", "metrics")} == {"als", "pop"}
+    for root, result in (("on_spark", there), ("here", here)):
+        again = rankeval("reproduce", workspace.folder / root, "--run-id", result.run_id)
+        assert again.code == 0, again.err
+    scored = rankeval("score", workspace.folder / "here", "-m", "R@2", "--date", FIRST)
+    assert scored.code == 0, scored.err
+    of_r = [row for row in rows_of(workspace, "here", "metrics") if row["measure"] == "R" and row["slice"] == "all"]
+    assert {row["model_id"]: row["n_missing"] for row in of_r}["als"] == 5
+    planned = rankeval("run", workspace.config, "--date", FIRST, "--dry-run")
+    assert "x 2 models x" in planned.out
+
+
+def rows_of_als() -> list[dict[str, Any]]:
+    own = (row for row in nights.recommendations() if row["model_id"] == "als")
+    return [{name: value for name, value in row.items() if name != "model_id"} for row in own]
 
 
 def test_places_whose_columns_differ_are_refused_and_a_model_column_is_replaced(

@@ -52,6 +52,8 @@ def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
     for one in guesses.inputs.values():
         window = guesses.window_column if one.name == "held_out" else None
         yield from _input_lines(one, config, window=window)
+        if one.name == "held_out" and guesses.has_events_of_all_days:
+            yield from _unfiltered_lines(guesses)
     yield ""
     yield from _model_lines(guesses)
     if guesses.is_attributed:
@@ -98,14 +100,29 @@ def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iter
 def _filter_lines(one: GuessedInput, window: str | None) -> Iterator[str]:
     """Write the filters: the days of the attribution window, or the evaluation date."""
     if window is not None:
-        # The window of the last list ends on the last day, so times end at the midnight after it.
-        op, days = ("<=", WINDOW_DAYS) if one.day is not None else ("<", WINDOW_DAYS + 1)
         yield _with_comment("    filters:", "the days of the attribution window")
-        yield f'      - {{column: {_text(window)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
-        yield f'      - {{column: {_text(window)}, op: "{op}", value: "{{date+{days}}}"}}'
+        yield from (f"      - {condition}" for condition in _window_conditions(window, of_days=one.day is not None))
     elif one.day is not None:
         condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
         yield f"    filters: [{condition}]  # guessed by {one.day.by}"
+
+
+def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
+    """Write the two conditions for the days of the window, on a column of days or of times."""
+    # The window of the last list ends on the last day, so times end at the midnight after it.
+    op, days = ("<=", WINDOW_DAYS) if of_days else ("<", WINDOW_DAYS + 1)
+    yield f'{{column: {_text(column)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
+    yield f'{{column: {_text(column)}, op: "{op}", value: "{{date+{days}}}"}}'
+
+
+def _unfiltered_lines(guesses: Guesses) -> Iterator[str]:
+    """Say that no column of the judgements can be filtered by the day, and what to add."""
+    day, times = guesses.day_name, _one_line(guesses.inputs["held_out"].columns[C.INTERACTED_AT].column)
+    yield f"    # NOT FILTERED: {times} cannot be compared with a date, so each date reads the events of all days,"
+    yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"
+    yield "    # table, and these filters:"
+    yield "    # filters:"
+    yield from (f"    #   - {_one_line(condition)}" for condition in _window_conditions(day, of_days=True))
 
 
 def _shape_lines(one: GuessedInput) -> Iterator[str]:

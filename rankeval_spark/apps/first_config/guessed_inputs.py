@@ -187,6 +187,18 @@ class Guesses:
         return held_out.day.column if held_out.day else held_out.time_column
 
     @property
+    def has_events_of_all_days(self) -> bool:
+        """Whether each date has its own lists and, for want of a column that filters compare with it, all events."""
+        is_narrowed = self.window_column is not None or self.inputs["held_out"].table.path_date is not None
+        return self.is_attributed and self.newest_date is not None and not is_narrowed
+
+    @property
+    def day_name(self) -> str:
+        """How a column with the day of an event is best called: as that of the recommendations."""
+        log = self.inputs["recommendations"]
+        return log.day.column if log.day else "day"
+
+    @property
     def newest_date(self) -> str | None:
         """Newest date that the recommendations have."""
         return self.inputs["recommendations"].newest_date

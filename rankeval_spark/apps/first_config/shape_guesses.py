@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -22,13 +23,21 @@ _EVENTS: Final = (
 )
 """Names of a column with kinds of events, the likeliest first."""
 
-_GAINS: Final[Mapping[int, tuple[str, ...]]] = {
-    3: ("purchase", "buy", "bought", "order", "transaction", "conversion", "checkout", "subscribe"),
-    2: ("cart", "wishlist", "favorite", "favourite", "like", "share", "save", "follow", "download", "bookmark"),
-    0: ("skip", "hide", "dislike", "dismiss", "impression", "remove", "return", "unlike", "unfollow", "report"),
-    1: ("view", "click", "watch", "play", "listen", "read", "open", "visit"),
-}
-"""Words within the name of an event, and its gain. Those of gain 0 come before views: a hidden view is none."""
+_AGAINST: Final = re.compile(
+    r"skip|hid(?:e|den)|dis ?like|dismiss|impression|remove|delete|cancel|refund|\bundo|return(?!ing| to | visit)"
+    r"|(?:\bun |un)(?:like|follow|subscri|sav|share|favou?rit|bookmark)"
+)
+"""What says, within the words of the name of an event, that the user takes something back or does not want it: gain 0.
+
+It comes before the other words, because `dislike`, `remove from cart` and `cancel order` have one of those too."""
+
+_GAINS: Final[Sequence[tuple[int, tuple[str, ...]]]] = (
+    (3, ("purchase", "buy", "bought", "order", "transaction", "conversion", "checkout", "subscribe")),
+    (2, ("cart", "wishlist", "favorite", "favourite", "like", "share", "save", "follow", "download", "bookmark")),
+    (0, ("report",)),
+    (1, ("view", "click", "watch", "play", "listen", "read", "open", "visit")),
+)
+"""Gains, and words within the name of an event of that gain. `report` comes late: who downloads a report wants it."""
 
 MOST_EVENTS: Final = 20
 """Kinds of events up to which a column of text is taken for one of events."""
@@ -89,8 +98,15 @@ def guessed_gains(table: TableSample) -> tuple[Gains, tuple[str, ...]] | None:
 
 
 def _gain_of(kind: str) -> int | None:
+    if _AGAINST.search(_words(kind)):
+        return 0
     plain = plain_name(kind)
-    return next((gain for gain, words in _GAINS.items() if any(word in plain for word in words)), None)
+    return next((gain for gain, words in _GAINS if any(word in plain for word in words)), None)
+
+
+def _words(name: str) -> str:
+    """Write the words of a name apart, in small letters: those of `removeFromCart` and `remove_from_cart` are three."""
+    return re.sub("[^a-z0-9]+", " ", re.sub("([a-z0-9])([A-Z])", r"\1 \2", name).lower())
 
 
 def nested_values(table: pa.Table, path: str) -> pa.ChunkedArray:

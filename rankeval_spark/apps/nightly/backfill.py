@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import date, timedelta
 from threading import Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of, interruption
 
@@ -84,11 +84,15 @@ def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) ->
     return list(dict.fromkeys([*days, *between]))
 
 
+@runtime_checkable
 class Prepared(Protocol):
     """A date that is computed and not published yet."""
 
     def publish(self) -> NightResult:
         """Publish it, from any thread."""
+
+    def abandon(self, cause: BaseException) -> None:
+        """End it without a publish, as failed for ``cause``."""
 
 
 def backfill_dates(
@@ -100,33 +104,43 @@ def backfill_dates(
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 
     What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
-    other date can be run: that of which it was lost is the last one.
+    other date can be run: that of which it was lost is the last one. A date that is prepared by then fails with it.
 
     Raises
     ------
     KeyboardInterrupt
-        Whoever stops one date stops them all; its outcome is yielded before.
+        Whoever stops one date stops them all; the outcomes of all that are over are yielded before.
     """
     publishing: _Publishing | None = None
     for day in dates:
         started = time.perf_counter()
         begun = DateOutcome(day, kept=kept[day]) if kept and day in kept else _begun(day, run)
         is_stopped = isinstance(begun, DateOutcome) and isinstance(begun.error, KeyboardInterrupt)
-        found = [] if publishing is None else publishing.outcomes(is_stopped=is_stopped)
-        found += [begun] if isinstance(begun, DateOutcome) else []
-        yield from _until_stopped(found)
-        if any(isinstance(one.error, DriverLostError) for one in found):
+        found, stopped = ([], None) if publishing is None else publishing.outcomes(is_stopped=is_stopped)
+        ending = stopped or _ending([*found, begun] if isinstance(begun, DateOutcome) else found)
+        if isinstance(begun, DateOutcome):
+            found.append(begun)
+        elif ending is not None:
+            begun.abandon(ending)
+            found.append(DateOutcome(day, error=ending, seconds=time.perf_counter() - started))
+        yield from found
+        if isinstance(ending, KeyboardInterrupt):
+            raise ending
+        if ending is not None:
             return
         publishing = None if isinstance(begun, DateOutcome) else _Publishing(day, started, _in_thread(begun.publish))
     if publishing is not None:
-        yield from _until_stopped(publishing.outcomes())
+        found, stopped = publishing.outcomes()
+        yield from found
+        ending = stopped or _ending(found)
+        if isinstance(ending, KeyboardInterrupt):
+            raise ending
 
 
-def _until_stopped(outcomes: Sequence[DateOutcome]) -> Iterator[DateOutcome]:
-    for outcome in outcomes:
-        yield outcome
-        if isinstance(outcome.error, KeyboardInterrupt):
-            raise outcome.error
+def _ending(outcomes: Sequence[DateOutcome]) -> BaseException | None:
+    """Return the error after which no other date is run: an interruption, else that the driver was lost."""
+    errors = [one.error for one in outcomes]
+    return next((one for kind in (KeyboardInterrupt, DriverLostError) for one in errors if isinstance(one, kind)), None)
 
 
 def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutcome | Prepared:
@@ -136,7 +150,7 @@ def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutc
         result = run(day)
     except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
         return DateOutcome(day, error=interruption(error) or error, seconds=time.perf_counter() - started)
-    if hasattr(result, "publish"):
+    if isinstance(result, Prepared):
         return result
     return DateOutcome(day, result=result, seconds=time.perf_counter() - started)
 
@@ -149,11 +163,11 @@ class _Publishing:
     started: float
     future: Future[NightResult]
 
-    def outcomes(self, *, is_stopped: bool = False) -> list[DateOutcome]:
+    def outcomes(self, *, is_stopped: bool = False) -> tuple[list[DateOutcome], KeyboardInterrupt | None]:
         """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
 
-        The next run finishes a publish that was announced and is not over. An interruption while waiting is one more
-        outcome.
+        The next run finishes a publish that was announced and is not over. Also returns an interruption while waiting,
+        which is the outcome of a publish that is not over.
         """
         stopped: KeyboardInterrupt | None = None
         try:
@@ -162,10 +176,9 @@ class _Publishing:
             stopped = interruption
             wait([self.future], timeout=SECONDS_TO_END)
         if not self.future.done():
-            return [self._outcome(error=stopped)] if stopped else []
+            return [self._outcome(error=stopped)] if stopped else [], stopped
         error = self.future.exception()
-        own = self._outcome(error=error) if error else self._outcome(self.future.result())
-        return [own, *([self._outcome(error=stopped)] if stopped else [])]
+        return [self._outcome(error=error) if error else self._outcome(self.future.result())], stopped
 
     def _outcome(self, result: NightResult | None = None, error: BaseException | None = None) -> DateOutcome:
         return DateOutcome(self.evaluation_date, result, error, seconds=time.perf_counter() - self.started)

@@ -70,7 +70,7 @@ class ProcessHost(NightHost):
     def read(self) -> Cost:
         self.inputs = self._opened
         least = least_cost(self._plan.config)
-        n_models = least.n_models if self._plan.config.models else max(1, len(self._usable.models))
+        n_models = least.n_models if self._plan.config.expected_models else max(1, len(self._usable.models))
         return replace(least, n_models=n_models, slice_values=self._slice_values, is_counted=True)
 
     @override

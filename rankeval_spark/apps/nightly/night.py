@@ -161,7 +161,7 @@ def prepare_night(
 
 
 class PreparedNight:
-    """A night that is computed, staged and audited, and holds its lock: it is published, once, by any thread."""
+    """A night that is computed, staged and audited, and holds its lock: it ends once, by any thread."""
 
     def __init__(self, night: _Night, locks: ExitStack) -> None:
         self._night = night
@@ -178,6 +178,14 @@ class PreparedNight:
         try:
             with translated_errors(), self._locks:
                 return self._night.publish()
+        finally:
+            self._is_over.set()
+
+    def abandon(self, cause: BaseException) -> None:
+        """Record that it failed for ``cause`` instead, and give its lock back."""
+        try:
+            with self._locks:
+                self._night.record_failure(cause)
         finally:
             self._is_over.set()
 

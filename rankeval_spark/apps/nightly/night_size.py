@@ -19,9 +19,9 @@ _ERROR: Final = 0.02
 
 
 def cost_of(config: EvaluationConfig, inputs: InputFrames) -> Cost:
-    """Count the values of each slice, about; models are those of the config or, where it names none, of the log."""
+    """Count the values of each slice, about; models are those that are expected or, where none are, of the log."""
     least = least_cost(config)
-    n_models = least.n_models if config.models else max(1, len(inputs.model_names))
+    n_models = least.n_models if config.expected_models else max(1, len(inputs.model_names))
     return replace(least, n_models=n_models, slice_values=_slice_values(config, inputs), is_counted=True)
 
 

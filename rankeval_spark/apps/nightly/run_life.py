@@ -54,20 +54,8 @@ class RunLife(ABC):
         with self._failures_recorded(), self.steps.step("publish"):
             self.recorded.publish(inputs=self.inputs(), timings=self.steps.seconds, reason=self.reason)
 
-    @contextmanager
-    def _failures_recorded(self) -> Iterator[None]:
-        """Record what goes wrong within the block, with its stage, and raise it as the error that a user can act on."""
-        try:
-            yield
-        except KeyboardInterrupt as stopped:
-            self._record_failure(stopped)
-            raise
-        except Exception as error:
-            cause = interruption(error) or translated(error, {one.name: one.location for one in self.inputs()})
-            self._record_failure(cause)
-            raise cause from error
-
-    def _record_failure(self, cause: BaseException) -> None:
+    def record_failure(self, cause: BaseException) -> None:
+        """Record what it ends with, and at which step; nothing is published."""
         checks = [fault.where for fault in cause.faults] if isinstance(cause, ChecksFailedError) else ()
         self.recorded.fail(
             self.steps.current,
@@ -76,3 +64,16 @@ class RunLife(ABC):
             inputs=self.inputs(),
             timings=self.steps.seconds,
         )
+
+    @contextmanager
+    def _failures_recorded(self) -> Iterator[None]:
+        """Record what goes wrong within the block, with its stage, and raise it as the error that a user can act on."""
+        try:
+            yield
+        except KeyboardInterrupt as stopped:
+            self.record_failure(stopped)
+            raise
+        except Exception as error:
+            cause = interruption(error) or translated(error, {one.name: one.location for one in self.inputs()})
+            self.record_failure(cause)
+            raise cause from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,8 @@ def _input_faults(config: EvaluationConfig, day: date, inputs: Sequence[InputSiz
 
 def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     """Say when the attribution window of the last list is over; None without one, or where only Spark reads the log."""
-    from rankeval_spark.inputs.arrow.file_inputs import last_shown  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.engine.ranking.attribution import micros_of  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.in_process.checks.last_list import last_shown, moment_text  # noqa: PLC0415 - as above
     from rankeval_spark.inputs.arrow.files import ForSparkError  # noqa: PLC0415 - as above
 
     if not config.policies.is_attributed:
@@ -105,12 +106,12 @@ def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     if shown is None:
         return None
     until = config.inputs.held_out.complete_until(day, datetime.now(timezone.utc))
-    end = shown + timedelta(microseconds=config.policies.window)
+    end = shown + config.policies.window  # in microseconds: no datetime is after the year 9999
     return {
-        "last_shown_at": shown.isoformat(),
-        "last_window_ends_at": end.isoformat(),
+        "last_shown_at": moment_text(shown),
+        "last_window_ends_at": moment_text(end),
         "events_until": until.isoformat(),
-        "is_open": end > until,
+        "is_open": end > micros_of(until),
     }
 
 

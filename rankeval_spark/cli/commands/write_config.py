@@ -14,7 +14,7 @@ from rankeval_spark.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rankeval_spark.apps.first_config.guessed_inputs import Guesses
+    from rankeval_spark.apps.first_config.guessed_inputs import GuessedInput, Guesses
 
 
 def init_command(config: Path, tables: Mapping[str, str], results: str | None) -> None:
@@ -54,24 +54,30 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
 def _show(guesses: Guesses) -> None:
     console().print(_guesses_table(guesses))
     for one in guesses.inputs.values():
-        for name in one.missing:
-            say_done(f"not found: {one.name}.{name}; write its column into the config")
-        if one.nested is not None:
-            paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
-            say_done(f"{one.name}: a row is a whole list, guessed by the types: {paths}")
-        if one.gains is not None:
-            gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
-            say_done(f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}")
-        if one.as_text:
-            say_done(f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input")
-        if one.name != "segments" and one.unread:
-            say_done(f"{one.name}: not read: {', '.join(one.unread)}")
+        _show_input(one)
     if guesses.slices:
         say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
     if guesses.is_attributed:
         say_done("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
+    if guesses.has_events_of_all_days:
+        say_done("held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config")
     if guesses.baseline:
         say_done(f"baseline, guessed by its name: {guesses.baseline}")
+
+
+def _show_input(one: GuessedInput) -> None:
+    for name in one.missing:
+        say_done(f"not found: {one.name}.{name}; write its column into the config")
+    if one.nested is not None:
+        paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
+        say_done(f"{one.name}: a row is a whole list, guessed by the types: {paths}")
+    if one.gains is not None:
+        gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
+        say_done(f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}")
+    if one.as_text:
+        say_done(f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input")
+    if one.name != "segments" and one.unread:
+        say_done(f"{one.name}: not read: {', '.join(one.unread)}")
 
 
 def _guesses_table(guesses: Guesses) -> Table:

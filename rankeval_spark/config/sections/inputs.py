@@ -273,7 +273,8 @@ class RecommendationsInput(InputConfig):
 
     paths: PathsOfModels | None = None
     """Instead of path, where the rows of each model are in a place of their own: paths by model, such as
-    {als: lists/als, popular: lists/popular}. All have the same format and columns."""
+    {als: lists/als, popular: lists/popular}. All have the same format and columns. The models are expected as if
+    `models` named them, unless a filter on model_id chooses among them."""
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""
     sampled_candidates: Annotated[Whole, Field(ge=1)] | None = None
@@ -281,6 +282,12 @@ class RecommendationsInput(InputConfig):
     item and 99 that were drawn. The check `sampled_candidates` then says that values hold for such lists only."""
     nested: Nested | None = None
     """Columns of the items and scores of a list, where a row of the table is a whole list."""
+
+    @property
+    def expected_models(self) -> tuple[str, ...] | None:
+        """Models that must have rows: the keys of `paths`; None without them, or where a filter chooses among them."""
+        is_narrowed = any(each.column.casefold() == C.MODEL_ID for each in self.filters)
+        return tuple(self.paths) if self.paths and not is_narrowed else None
 
     @override
     def _place_faults(self) -> list[Fault]:
@@ -351,7 +358,8 @@ class HeldOutInput(InputConfig):
     """How events, ratings or seconds become gains, instead of a column with gains."""
     late_data_grace: Grace | None = None
     """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
-    long after the window of its last list: see the check `open_windows`."""
+    long after the window of its last list: see the check `open_windows`. The clock is that of the run, also with
+    `version`; with `timestamp`, that time counts."""
 
     @model_validator(mode="after")
     def _one_source_of_gains(self) -> HeldOutInput:

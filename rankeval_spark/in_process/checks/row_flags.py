@@ -189,6 +189,12 @@ def usable_keys(source: Source, keys: Sequence[str]) -> pa.Table:
     return without_unusable(source, flag_keys(source, keys))
 
 
+def of_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
+    """Keep the rows of a log whose item is in a catalogue."""
+    known = pc.unique(catalogue[C.ITEM_ID])
+    return log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
+
+
 def without_unusable(source: Source, flags: Mapping[str, BoolVector]) -> pa.Table:
     """Leave out the rows that no list and no measure can use, as conditions of this module name them."""
     return _kept(source.table, ~reduce(or_, (flags[check] for check in _UNUSABLE if check in flags)))

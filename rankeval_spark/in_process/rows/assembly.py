@@ -25,6 +25,7 @@ from rankeval_spark.engine.planning import (
     reads_train,
 )
 from rankeval_spark.in_process.checks.row_flags import (
+    of_known_items,
     refuse_unusable_inputs,
     usable_held_out,
     usable_keys,
@@ -75,8 +76,7 @@ class Usable:
             single = log[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
             log = log.set_column(log.schema.get_field_index(C.SCORE), C.SCORE, single)
         if policies.unknown_items == "drop" and self.catalogue is not None:
-            known = pc.unique(self.catalogue[C.ITEM_ID])
-            log = log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
+            log = of_known_items(log, self.catalogue)
         return log
 
     @property

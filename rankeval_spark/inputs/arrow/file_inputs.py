@@ -138,21 +138,6 @@ class FileInput:
             raise ForSparkError(self.location, "columns are missing")
         return self._source(self._empty)
 
-    def newest(self, name: str) -> dt.datetime | None:
-        """Read one column of times, and return the newest; None where there is none.
-
-        Raises
-        ------
-        ForSparkError
-            Spark reads the column.
-        """
-        own = self.config.renames.get(name, name)
-        if own not in self.table.schema.names:
-            return None
-        cells = self._cells(self.schema.field(name), self.table.read([own], self.condition)[own])
-        found: dt.datetime | None = pc.max(cells.values.cast(pa.timestamp("us", "UTC"))).as_py()
-        return found
-
     @property
     def n_rows(self) -> int:
         """Rows that are read at most: items, where a row of the table is a list."""
@@ -230,19 +215,10 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
         Spark reads them: one of them is not a plain table on this machine, something is wrong with one, which Spark
         reports, or all together are too large for this process.
     """
-    by_name = input_schemas(config.segment_names(), numbers=config.bands)
-    found = []
-    for name, given in config.inputs:
-        if given is not None:
-            table = files.open_files(given, date)
-            condition = file_filters.condition(given.filters, table.schema, date)
-            found.append(FileInput(name, given, table, by_name[name], condition))
+    found = tuple(_opened(config, name, date) for name, given in config.inputs if given is not None)
     _refuse_what_spark_refuses(found, request)
-    n_rows = [one.n_rows for one in found]
-    n_bytes = sum(count * one.bytes_a_row for count, one in zip(n_rows, found, strict=True))
-    if n_bytes > physical_bytes() * MOST_MEMORY:
-        raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
-    return tuple(found)
+    _refuse_many_rows(found)
+    return found
 
 
 def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
@@ -263,19 +239,31 @@ def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
     return faults
 
 
-def last_shown(config: EvaluationConfig, date: dt.date) -> dt.datetime | None:
-    """Read when the last list of a date was shown; None where none has a time.
+def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
+    """Open one input that a config gives, likewise.
 
     Raises
     ------
     ForSparkError
-        Spark reads the log.
+        As :func:`open_inputs`, for this input alone.
     """
-    name, given = "recommendations", config.inputs.recommendations
+    found = _opened(config, name, date)
+    _refuse_many_rows([found])
+    return found
+
+
+def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
+    given: InputConfig = getattr(config.inputs, name)
     table = files.open_files(given, date)
     condition = file_filters.condition(given.filters, table.schema, date)
-    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
-    return FileInput(name, given, table, schema, condition).newest(C.RECOMMENDED_AT)
+    return FileInput(name, given, table, input_schemas(config.segment_names(), numbers=config.bands)[name], condition)
+
+
+def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:
+    n_rows = [one.n_rows for one in inputs]
+    n_bytes = sum(count * one.bytes_a_row for count, one in zip(n_rows, inputs, strict=True))
+    if n_bytes > physical_bytes() * MOST_MEMORY:
+        raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
 
 
 def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) -> None:

@@ -240,6 +240,31 @@ def test_events_have_gains_by_their_names(folder: Path) -> None:
     assert "not read" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "gain"),
+    [
+        *((kind, 0) for kind in ("dislike", "Unlike", "un-follow", "remove_from_cart", "removeFromCart", "hidden")),
+        *((kind, 0) for kind in ("unsubscribe", "cancel_order", "orderCancelled", "return_order", "order returned")),
+        *((kind, 0) for kind in ("undo_purchase", "undolike", "refund order", "removedfromcart", "unsave", "skip")),
+        *((kind, 0) for kind in ("delete_from_wishlist", "cart_impression", "report", "report_view")),
+        *((kind, 1) for kind in ("background_open", "sound_on", "found_on_page", "return_visit", "rerun_play")),
+        *((kind, 2) for kind in ("like", "add_to_wish_list", "addtocart", "run_share", "download_report")),
+        *((kind, 3) for kind in ("order", "subscribe", "returning_customer_purchase", "check-out", "Order Completed")),
+    ],
+)
+def test_what_takes_an_event_back_comes_before_the_event(folder: Path, kind: str, gain: int) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    others = ["view", "purchase"]
+    events = [[*others, kind][n % 3] for n in range(len(users))]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=events)
+
+    gains = written().inputs.held_out.gains
+
+    assert gains is not None
+    assert gains.values == {"view": 1, "purchase": 3, kind: gain}
+
+
 def write_impressions(folder: Path, *, n_lists: int, **more: list[Any]) -> None:
     """Write a log in which each user was shown lists of two items, an hour apart; events are of the second items."""
     rows = [(user, n, item) for user in range(N_USERS) for n in range(n_lists) for item in (0, 1)]
@@ -278,6 +303,53 @@ def test_days_of_events_are_those_of_the_window(folder: Path) -> None:
     assert "list_id" not in config.inputs.recommendations.columns
     window = [(each.column, each.op, each.value) for each in config.inputs.held_out.filters]
     assert window == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
+
+
+def seconds_of(path: Path) -> None:
+    """Write the times of events as seconds since 1970."""
+    events = pq.read_table(path)
+    seconds = [int(one.timestamp()) for one in events["event_time"].to_pylist()]
+    pq.write_table(events.set_column(events.column_names.index("event_time"), "event_time", [seconds]), path)
+
+
+def test_events_that_no_filter_keeps_to_the_window_are_marked_with_what_to_add(folder: Path) -> None:
+    write_impressions(folder, n_lists=1)
+    seconds_of(folder / "truth.parquet")
+
+    done = init()
+
+    told = "held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config\n"
+    assert told in done.out
+    config = folder / "conf" / "mine.yaml"
+    assert load_config(config).policies.attribution == "last_touch"
+    assert load_config(config).inputs.held_out.filters == ()
+    text = config.read_text()
+    assert "    # NOT FILTERED: event_time cannot be compared with a date, so each date reads" in text
+    # What it says to add, added.
+    events = pq.read_table(folder / "truth.parquet")
+    pq.write_table(events.append_column("day", [["2026-01-04"] * len(events)]), folder / "truth.parquet")
+    head, filters = text.split("    # filters:\n")
+    config.write_text(f"{head}    filters:\n{filters.replace('    #   - ', '      - ')}")
+    window = [(each.column, each.op, each.value) for each in load_config(config).inputs.held_out.filters]
+    assert window == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
+    ran = rankeval("run", config, "--date", "2026-01-02", "--set", "cutoffs=[1, 2]")
+    assert ran.code == 0, ran.err
+    assert "NOT FILTERED" not in init("other.yaml").out
+
+
+@pytest.mark.parametrize("is_dated", [True, False], ids=["events have a file a date", "nothing has dates"])
+def test_events_that_need_no_filter_are_not_marked(folder: Path, *, is_dated: bool) -> None:
+    write_impressions(folder, n_lists=1)
+    seconds_of(folder / "truth.parquet")
+    if is_dated:
+        (folder / "truth.parquet").rename(folder / "truth-2026-01-02.parquet")
+    else:
+        pq.write_table(pq.read_table(folder / "lists.parquet").drop_columns(["day"]), folder / "lists.parquet")
+
+    done = init(held_out="truth-{date}.parquet" if is_dated else "truth.parquet")
+
+    assert "attribution: last_touch" in done.out
+    assert "NOT FILTERED" not in done.out + (folder / "conf" / "mine.yaml").read_text()
 
 
 def test_times_of_one_table_attribute_nothing(folder: Path) -> None:

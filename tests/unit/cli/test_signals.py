@@ -7,22 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import date
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark.apps.nightly import backfill as filling
+from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.cli.display.terminal import headline
 from rankeval_spark.cli.signals import stoppable
 from rankeval_spark.errors import Stopped, exit_code_of, interruption, note
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
-
-if TYPE_CHECKING:
-    from rankeval_spark.apps.nightly.night import NightResult
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -121,6 +119,55 @@ def test_who_stops_one_date_stops_them_all_and_sees_how_far_it_came() -> None:
         assert (first.evaluation_date, first.exit_code) == (FIRST, 143)
         with pytest.raises(Stopped):
             next(outcomes)
+
+
+class Computed:
+    """A date that is computed, and must not be published."""
+
+    def __init__(self) -> None:
+        self.causes: list[BaseException] = []
+
+    def publish(self) -> NightResult:
+        """Do what must not be done."""
+        raise AssertionError
+
+    def abandon(self, cause: BaseException) -> None:
+        """Keep why."""
+        self.causes.append(cause)
+
+
+class PublishedOnceStopped(Computed):
+    """A date that is stopped while its publish is waited for, which succeeds."""
+
+    def __init__(self, is_computed: threading.Event) -> None:
+        super().__init__()
+        self.is_computed = is_computed
+
+    def publish(self) -> NightResult:
+        """Stop the process once the next date is computed."""
+        assert self.is_computed.wait(60)
+        time.sleep(0.2)  # until it is waited for
+        os.kill(os.getpid(), TERM)
+        time.sleep(0.2)
+        return NightResult("nightly", FIRST, "run", {}, {})
+
+
+def test_a_date_that_is_computed_when_a_signal_comes_is_not_published() -> None:
+    is_computed, second = threading.Event(), Computed()
+
+    def run(day: date) -> Computed:
+        if day == FIRST:
+            return PublishedOnceStopped(is_computed)
+        is_computed.set()
+        return second
+
+    with stoppable():
+        outcomes = filling.backfill_dates([FIRST, SECOND], run)
+        seen = [(one.evaluation_date, one.exit_code) for one in (next(outcomes), next(outcomes))]
+        with pytest.raises(Stopped):
+            next(outcomes)
+    assert seen == [(FIRST, 0), (SECOND, 143)]
+    assert [str(one) for one in second.causes] == ["stopped by SIGTERM"]
 
 
 class StoppedWhileDeleted:

@@ -315,6 +315,8 @@ def test_keys_of_paths_are_the_models_of_comparisons_and_gates(config_file: Path
     assert (fault.found, fault.expected) == ("'populer'", "one of the models: als, popular")
     rule = fault_of(config_file, places, "gates=[{measure: nDCG@10, models: [asl], at_least: 0.5}]")
     assert (rule.found, rule.fix) == ("'asl'", "did you mean 'als'?")
+    measure = fault_of(config_file, places, "measures=[\"Overlap(model='populer')@10\"]")
+    assert (measure.found, measure.fix) == ("model 'populer' in Overlap(model='populer')", "did you mean 'popular'?")
 
 
 def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import deltalake
 import pytest
@@ -16,15 +18,12 @@ from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepar
 from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import DriverLostError, Fault, InputError, Stopped
 from rankeval_spark.results.publishing import failpoints
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS = 60
 
@@ -32,6 +31,10 @@ SECONDS = 60
 def no_session() -> NoReturn:
     message = "a session was started"
     raise AssertionError(message)
+
+
+def lost_driver() -> DriverLostError:
+    return DriverLostError(Fault("Spark driver", "its JVM gone", "one that answers"))
 
 
 class Signal(Silent):
@@ -104,7 +107,15 @@ def test_date_whose_publish_fails_does_not_stop_the_next(tmp_path: Path) -> None
     assert published.exit_code == 0, published.error
 
 
-class Slow:
+class Begun:
+    """A date that is prepared, and must not be abandoned."""
+
+    def abandon(self, cause: BaseException) -> NoReturn:
+        """Fail."""
+        raise AssertionError from cause
+
+
+class Slow(Begun):
     """A date that is published when an event is set."""
 
     def __init__(self, day: date, event: Event) -> None:
@@ -134,6 +145,50 @@ def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> No
         seen.append((outcome.evaluation_date, outcome.exit_code))
     assert seen == [(FIRST, 0), (SECOND, 4), (third, 130)]
     with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
+
+
+@pytest.mark.parametrize("ending", [Stopped(signal.SIGTERM), lost_driver()], ids=["a signal", "no driver"])
+def test_a_date_that_is_computed_fails_with_the_one_before_it_and_gives_its_lock_back(
+    tmp_path: Path, ending: BaseException
+) -> None:
+    workspace = nights.workspace(tmp_path)
+
+    class Ending(Begun):
+        def publish(self) -> NoReturn:
+            raise ending
+
+    def run(day: date) -> Any:  # noqa: ANN401 - prepared
+        return Ending() if day == FIRST else prepared(workspace, day)
+
+    outcomes = backfill_dates([FIRST, SECOND, date(2026, 1, 3)], run)
+    seen = [next(outcomes) for _ in range(2)]
+    assert [(one.evaluation_date, one.error) for one in seen] == [(FIRST, ending), (SECOND, ending)]
+    with pytest.raises(Stopped) if isinstance(ending, Stopped) else pytest.raises(StopIteration):
+        next(outcomes)
+    events = deltalake.DeltaTable(f"{workspace.root}/runs").to_pyarrow_table().sort_by("recorded_at").to_pylist()
+    assert [(row["evaluation_date"], row["status"]) for row in events] == [(SECOND, "RUNNING"), (SECOND, "FAILED")]
+    assert events[1]["error"]["type"] == type(ending).__name__
+    assert not [*Path(workspace.root, "_staging").glob("*")]
+    prepared(workspace, SECOND).publish()
+
+
+def test_a_date_that_is_stopped_is_shown_where_the_publish_before_it_is_stopped_too() -> None:
+    class Ending(Begun):
+        def publish(self) -> NoReturn:
+            raise Stopped(signal.SIGTERM)
+
+    def run(day: date) -> Any:  # noqa: ANN401 - prepared, or done
+        if day == SECOND:
+            raise Stopped(signal.SIGTERM)
+        return Ending()
+
+    outcomes = backfill_dates([FIRST, SECOND], run)
+    assert [(one.evaluation_date, one.exit_code) for one in (next(outcomes), next(outcomes))] == [
+        (FIRST, 143),
+        (SECOND, 143),
+    ]
+    with pytest.raises(Stopped):
         next(outcomes)
 
 

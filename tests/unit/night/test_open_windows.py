@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
@@ -27,6 +27,8 @@ from tests.unit.night.test_night_here import no_session, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.nights import Workspace
 
 MICROSECOND: Final = dt.timedelta(microseconds=1)
 NOW: Final = dt.datetime(2026, 2, 8, 6, 0, tzinfo=dt.timezone.utc)
@@ -75,10 +77,11 @@ def test_a_window_is_over_from_its_last_microsecond_on() -> None:
         ({"timestamp": "{date+1} 02:00:00"}, dt.datetime(2026, 1, 2, 2, tzinfo=dt.timezone.utc)),
         ({"timestamp": "{date+1} 02:00:00", "late_data_grace": "2h"}, dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)),
         ({"timestamp": "{date+300}"}, NOW),
+        ({"version": 3}, NOW),
     ],
 )
-def test_events_are_complete_until_the_grace_before_they_are_read(settings: dict[str, str], until: dt.datetime) -> None:
-    given = HeldOutInput(format="delta", path="events", **settings)  # type: ignore[arg-type] # of the texts, pydantic makes values
+def test_events_are_complete_until_the_grace_before_they_are_read(settings: dict[str, Any], until: dt.datetime) -> None:
+    given = HeldOutInput(format="delta", path="events", **settings)
     assert given.complete_until(FIRST, NOW) == until
 
 
@@ -147,6 +150,75 @@ def test_validate_reads_the_times_and_says_whether_the_last_window_is_over(tmp_p
     assert rankeval("validate", made.config).code == 0
     over = impressions(tmp_path / "over", *hours(2.5, 4))
     assert "and is over" in rankeval("validate", over.config, "--date", FIRST).out
+
+
+def log_of(made: Workspace, *rows: dict[str, Any]) -> None:
+    """Write a log in place of that of the workspace."""
+    made.write("recommendations", [{"score": 1.0, **row} for row in rows], "parquet")
+
+
+def row(shown: dt.datetime, *, item: str | None = "a", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - cells of any type
+    return {"user_id": "u0", "item_id": item, "recommended_at": shown, **more}
+
+
+def ends_of(made: Workspace, *overrides: str) -> tuple[int, int]:
+    """Run and validate a night, and return both exit codes."""
+    changes = [part for one in overrides for part in ("--set", one)]
+    validated = rankeval("validate", made.config, "--date", FIRST, *changes)
+    ran = rankeval("run", made.config, "--date", FIRST, *changes)
+    return validated.code, ran.code
+
+
+@pytest.mark.parametrize(
+    ("fields", "other", "codes"),
+    [
+        pytest.param([{}, {}], (), (0, 0), id="two times of a list"),
+        pytest.param([{"list_id": "1"}, {"list_id": "2"}], (), (4, 4), id="two lists"),
+        pytest.param([{"list_id": "1"}, {"list_id": "2"}], ("policies.lists=pooled",), (0, 0), id="pooled"),
+        pytest.param([{"model_id": "als"}, {"model_id": "pop"}], (), (4, 4), id="two models"),
+        pytest.param([{"model_id": "als"}, {"model_id": "pop"}], ("models=[als]",), (0, 0), id="one is expected"),
+        pytest.param([{}, {"user_id": "u1"}], (), (4, 4), id="two users"),
+        pytest.param([{}, {"user_id": "u1", "item": None}], ("checks.null_keys={}",), (0, 0), id="no item"),
+        pytest.param([{}, {"user_id": "u1", "score": None}], ("checks.invalid_scores={}",), (0, 0), id="no score"),
+        pytest.param([{}, {"user_id": "u1", "item": "b"}], (), (4, 4), id="another item"),
+        pytest.param(
+            [{}, {"user_id": "u1", "item": "b"}],
+            ("policies.unknown_items=drop", "inputs.items={format: parquet, path: inputs/items}"),
+            (0, 0),
+            id="an unknown item",
+        ),
+    ],
+)
+def test_validate_looks_at_the_lists_that_a_run_takes(
+    tmp_path: Path, fields: list[dict[str, Any]], other: tuple[str, ...], codes: tuple[int, int]
+) -> None:
+    """The window of the first row is over, and that of the second is not."""
+    made, now = impressions(tmp_path, *hours(4)), dt.datetime.now(dt.timezone.utc)
+    made.write("items", [{"item_id": "a"}], "parquet")
+    made.change(checks={"ties": {}, "short_lists": {}, "list_times": {}, "duplicates": {}, "unknown_items": {}})
+    log_of(made, *(row(now - age, **one) for age, one in zip(hours(4, 1), fields, strict=True)))
+    assert ends_of(made, *other) == codes
+
+
+def test_a_damaged_log_is_said_by_validate_too(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(4))
+    path = tmp_path / "inputs" / "recommendations"
+    (file,) = [path] if path.is_file() else path.glob("*.parquet")
+    whole = bytearray(file.read_bytes())
+    whole[4:100] = bytes(96)  # the footer stays readable
+    file.write_bytes(whole)
+    done = rankeval("validate", made.config, "--date", FIRST)
+    assert done.code == 4
+    assert "inputs.recommendations: found a file that cannot be read" in done.message
+    done.assert_readable()
+
+
+def test_a_window_that_ends_after_the_last_year_is_open(tmp_path: Path) -> None:
+    made = impressions(tmp_path, *hours(4), policies__attribution_window="7d")
+    log_of(made, row(dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc)))
+    done = rankeval("validate", made.config, "--date", FIRST)
+    assert done.code == 4
+    assert "window ends 10000-01-07T00:00:00+00:00" in done.message
 
 
 def test_grace_without_attribution_is_refused(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.config import load_config
+from rankeval_spark.config import least_cost, load_config
 from rankeval_spark.config.request import request_of
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ChecksFailedError, ConfigError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.spark.session.on_demand import on_demand
@@ -83,6 +83,54 @@ def test_filters_choose_models_and_days_by_statistics(tmp_path: Path) -> None:
     n_als = sum(row["model_id"] == "als" for row in nights.recommendations())
     assert (log.n_rows, log.version) == (n_als, None)
     assert log.read().table["model_id"].unique().to_pylist() == ["als"]
+
+
+def without_rows_of_als(folder: Path, format_: str = "delta") -> Workspace:
+    """Make a night on which one of two models wrote nothing."""
+    made = with_paths(nights.workspace(folder), format_)
+    later = [row for row in nights.recommendations() if row["model_id"] == "als" and row["day"] != str(FIRST)]
+    made.write("als", [{name: row[name] for name in row if name != "model_id"} for row in later], format_)
+    return made
+
+
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+def test_a_model_whose_place_has_no_rows_of_the_date_fails_the_night(tmp_path: Path, format_: str) -> None:
+    made = without_rows_of_als(tmp_path, format_)
+    with pytest.raises(
+        ChecksFailedError, match="no list of als for any of 5 judged users; the log of this date has pop"
+    ):
+        run_night(on_demand(no_session), load_config(made.config), FIRST)
+
+
+def test_a_model_without_rows_has_no_hit_where_that_may_be_published(tmp_path: Path) -> None:
+    made = without_rows_of_als(tmp_path)
+    config = load_config(made.config, ("checks.missing_users={}",))
+    run_night(on_demand(no_session), config, FIRST)
+    of_all = [row for row in rows(made, "metrics") if row["slice"] == "all"]
+    assert {row["model_id"] for row in of_all} == {"als", "pop"}
+    assert {row["value"] for row in of_all if row["model_id"] == "als"} == {0.0}
+    assert least_cost(config).n_models == 2
+
+
+@pytest.mark.parametrize(("key", "expected"), [("models", ["pop"]), ("filters", ["pop"])])
+def test_models_and_filters_choose_which_places_count(tmp_path: Path, key: str, expected: list[str]) -> None:
+    made = without_rows_of_als(tmp_path)
+    if key == "models":
+        made.change(models=expected)
+    else:
+        day = {"column": "day", "op": "=", "value": "{date}"}
+        made.change(inputs__recommendations__filters=[day, {"column": "model_id", "op": "in", "value": ["als", "pop"]}])
+    run_night(on_demand(no_session), load_config(made.config), FIRST)
+    assert {row["model_id"] for row in rows(made, "metrics")} == {*expected}
+
+
+@pytest.mark.parametrize("format_", ["delta", "parquet", "trec"])
+def test_a_night_of_one_place_has_one_model(
+    tmp_path: Path, flat: dict[str, list[dict[str, Any]]], format_: str
+) -> None:
+    made = with_paths(nights.workspace(tmp_path / "one"), format_)
+    made.change(inputs__recommendations__paths={"als": "inputs/als"})
+    assert published(made) == {table: [row for row in flat[table] if row["model_id"] == "als"] for table in TABLES}
 
 
 def test_each_place_is_recorded_and_shown(tmp_path: Path) -> None:

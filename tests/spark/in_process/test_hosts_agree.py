@@ -97,6 +97,7 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
             assert_same(getattr(kept, name).toArrow(), getattr(here, name), tolerance=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
 @pytest.mark.parametrize(
     "asked",
     [

@@ -219,6 +219,7 @@ def test_a_window_that_ends_after_the_last_year_is_open(tmp_path: Path) -> None:
     done = rankeval("validate", made.config, "--date", FIRST)
     assert done.code == 4
     assert "window ends 10000-01-07T00:00:00+00:00" in done.message
+    assert rankeval("run", made.config, "--date", FIRST).code == 4
 
 
 def test_grace_without_attribution_is_refused(tmp_path: Path) -> None:

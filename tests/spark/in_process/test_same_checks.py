@@ -165,6 +165,7 @@ def assert_same(spark: SparkSession, log: Log, names: tuple[str, ...], options: 
         assert in_process(kept, log, names) == expected
 
 
+@pytest.mark.filterwarnings("ignore:segments= is given")
 @pytest.mark.parametrize(("seed", "case"), list(enumerate(CASES)))
 def test_checks_are_the_same_row_by_row(spark: SparkSession, seed: int, case: str) -> None:
     ids = "bigint" if seed % 2 else "string"

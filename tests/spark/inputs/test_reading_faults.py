@@ -190,8 +190,8 @@ def test_missing_column_lists_those_there_are(spark: SparkSession, tmp_path: Pat
     row = frame_of(spark, [("u", "a", 1)], "user_id string, itemid string, gain int")
     row.write.format(form).options(header=form == "csv").save(str(tmp_path / "h"))
     fault = held_out_fault(spark, format=form, path=str(tmp_path / "h"))
-    assert fault.found == "no column 'item_id'"
-    assert fault.expected == "one of user_id, itemid, gain"
+    assert fault.found == "no column 'item_id' among user_id, itemid, gain"
+    assert fault.expected == "this column"
     assert fault.fix == "did you mean 'itemid'?"
 
 
@@ -282,8 +282,8 @@ def test_all_faults_of_all_inputs_are_reported_at_once(spark: SparkSession, tmp_
     with pytest.raises(InputError) as raised:
         read_all(spark, config, DATE)
     assert [fault.found.split(" at ")[0] for fault in raised.value.faults] == [
-        "no column 'user_id'",
-        "no column 'item_id'",
+        "no column 'user_id' among uid, iid, score",
+        "no column 'item_id' among uid, iid, score",
         "no such path",
     ]
     assert raised.value.exit_code == 4

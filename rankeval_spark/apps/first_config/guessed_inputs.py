@@ -188,7 +188,7 @@ class Guesses:
 
     @property
     def has_events_of_all_days(self) -> bool:
-        """Whether each date has its own lists and, for want of a column that filters compare with it, all events."""
+        """Whether each date has its own lists and reads all events: no column of them can be filtered by date."""
         is_narrowed = self.window_column is not None or self.inputs["held_out"].table.path_date is not None
         return self.is_attributed and self.newest_date is not None and not is_narrowed
 

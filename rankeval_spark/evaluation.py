@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -211,11 +211,10 @@ class Evaluation(ABC, Generic[Frame]):
         ConfigError
             If the baseline is no model of the evaluation, or k or p is out of range; all faults at once.
         """
-        models = self._model_names()
-        faults = [
+        faults = _model_faults({"agreement(baseline=)": baseline}, self._model_names())
+        faults += [
             Fault(f"agreement({name}=)", repr(found), expected)
             for name, found, expected, is_right in (
-                ("baseline", baseline, f"a model of the log: {', '.join(models)}", not models or baseline in models),
                 ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", isinstance(k, int) and 1 <= k <= MAX_CUTOFF),
                 ("p", p, "a number above 0 and below 1", 0 < p < 1),
             )
@@ -246,12 +245,7 @@ class Evaluation(ABC, Generic[Frame]):
         ConfigError
             If one is no model of the evaluation, or both are the same.
         """
-        names = self._model_names()
-        faults = [
-            Fault(f"hit_ranks({place}=)", repr(name), f"one of: {', '.join(names)}", nearest(name, names))
-            for place, name in (("model", model), ("baseline", baseline))
-            if name not in names
-        ]
+        faults = _model_faults({"hit_ranks(model=)": model, "hit_ranks(baseline=)": baseline}, self._model_names())
         if model == baseline:
             faults.append(Fault("hit_ranks(baseline=)", f"{baseline!r}, the same model", "another model"))
         if faults:
@@ -299,6 +293,16 @@ def refuse_unknown_baseline(request: Request, models: Sequence[str]) -> None:
         Names of the models; an empty log names none, and refuses none.
     """
     baseline = None if request.comparisons is None else request.comparisons.baseline
-    if request.models is None and models and baseline is not None and baseline not in models:
-        expected = f"a model of the log: {', '.join(models)}"
-        raise ConfigError(Fault("evaluate(baseline=)", repr(baseline), expected, nearest(baseline, models)))
+    faults = _model_faults({"evaluate(baseline=)": baseline}, models) if request.models is None and baseline else []
+    if faults:
+        raise ConfigError(*faults)
+
+
+def _model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault]:
+    """Find models, by the argument that names each, that an evaluation does not have; an empty log has any."""
+    expected = f"a model of the log: {', '.join(models)}"
+    return [
+        Fault(place, repr(name), expected, nearest(name, models))
+        for place, name in wanted.items()
+        if models and name not in models
+    ]

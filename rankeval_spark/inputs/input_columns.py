@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -53,6 +54,11 @@ NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parqu
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
+
+
+def plain_name(name: str) -> str:
+    """Keep the letters and digits of a name, in small letters."""
+    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 class HasIds(Protocol):

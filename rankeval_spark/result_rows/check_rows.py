@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.ranking.attribution import text_of_micros
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
@@ -185,17 +185,8 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
     event = max((one for one in newest if one is not None), default=last - lengths[0])
     window = lengths[0] // _SECOND
     missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
-    words = f"the last window ends {_moment(last)}, the newest event is of {_moment(event)}"
+    words = f"the last window ends {text_of_micros(last)}, the newest event is of {text_of_micros(event)}"
     return Fact(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
-
-
-def _moment(micros: int) -> str:
-    """Write a moment in UTC, without its fraction of a second."""
-    try:
-        seconds = datetime.fromtimestamp(micros // _SECOND, tz=timezone.utc)
-    except (ValueError, OverflowError):
-        return "a year that is not from 1 to 9999"
-    return f"{seconds:%Y-%m-%d %H:%M:%S}"
 
 
 _OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {

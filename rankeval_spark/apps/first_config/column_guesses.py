@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.table_samples import is_date
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
-from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES
+from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.table_samples import TableSample
@@ -156,11 +155,6 @@ def has_dates(table: TableSample, column: str) -> bool:
     """Whether a column has values, all of them written as the evaluation date is."""
     values = [value for value in table.rows[column].slice(0, 100).to_pylist() if value is not None]
     return bool(values) and all(map(is_date, values))
-
-
-def plain_name(name: str) -> str:
-    """Keep the letters and digits of a name, in small letters."""
-    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 def is_item_name(name: str) -> bool:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.first_config.column_guesses import is_id, is_item_name, is_score_name, plain_name
+from rankeval_spark.apps.first_config.column_guesses import is_id, is_item_name, is_score_name
 from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
+from rankeval_spark.inputs.input_columns import plain_name
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.table_samples import TableSample

@@ -11,7 +11,8 @@ from rankeval_spark.apps.notebook.hosts import (
     column_names,
     is_on_spark,
     opened,
-    warn_of_ignored_columns,
+    warn_of_unused_segments,
+    warn_without_gain_column,
     warn_without_model_column,
 )
 from rankeval_spark.config.sections.input_shapes import Gains
@@ -268,9 +269,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Call(general, policies, comparison_arguments, interval_arguments, column_names(segments), given)
     )
     warn_without_model_column(column_names(recommendations) or ())
-    has_slices = bool(slices or bands)
-    of_segments = None if has_slices else column_names(segments)
-    warn_of_ignored_columns(column_names(held_out) or (), of_segments, has_gains=gains is not None)
+    if gains is None:
+        warn_without_gain_column(column_names(held_out) or ())
+    if not slices and not bands:
+        warn_of_unused_segments(column_names(segments) or ())
     events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
-from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES
+from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
@@ -59,35 +58,33 @@ def column_names(frame: object) -> list[str] | None:
     return [str(name) for name in getattr(frame, "columns", ())]
 
 
-def warn_without_model_column(names: Sequence[str]) -> None:
+def warn_without_model_column(log: Sequence[str]) -> None:
     """Warn of a log whose column of models has another name: the lists of all models would be those of one."""
-    likely = [name for name in names if re.sub("[^a-z0-9]", "", name.lower()) in MODEL_NAMES]
-    if C.MODEL_ID not in names and likely:
+    if likely := _misnamed(C.MODEL_ID, MODEL_NAMES, log):
         warn_user(
             "recommendations have no column 'model_id', so all lists count as those of one model; "
-            f"if {likely[0]!r} names the models, rename it to model_id"
+            f"if {likely!r} names the models, rename it to model_id"
         )
 
 
-def warn_of_ignored_columns(held_out: Sequence[str], unused: Sequence[str] | None, *, has_gains: bool) -> None:
-    """Warn of columns that are hardly given to be ignored: gains of another name, and segments without slices.
-
-    Parameters
-    ----------
-    held_out : sequence of str
-        Columns of the judgements.
-    unused : sequence of str or None
-        Columns of the segments, where no slice is requested.
-    has_gains : bool
-        Whether events become gains, so that another column is read.
-    """
-    likely = [name for name in held_out if re.sub("[^a-z0-9]", "", name.lower()) in GAIN_NAMES]
-    if C.GAIN not in held_out and not has_gains and likely:
+def warn_without_gain_column(held_out: Sequence[str]) -> None:
+    """Warn of judgements whose column of gains has another name: each of them would have the gain 1."""
+    if likely := _misnamed(C.GAIN, GAIN_NAMES, held_out):
         warn_user(
-            f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely[0]!r} holds the gains, "
-            f"rename it to gain, or pass gains={{'column': {likely[0]!r}, 'edges': [...]}}"
+            f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely!r} holds the gains, "
+            f"rename it to gain, or pass gains={{'column': {likely!r}, 'edges': [...]}}"
         )
-    names = [name for name in unused or () if name != C.USER_ID]
+
+
+def _misnamed(canonical: str, names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """Find the column that is likely meant where the canonical one is not there."""
+    likely = (column for column in columns if plain_name(column) in names)
+    return None if canonical in columns else next(likely, None)
+
+
+def warn_of_unused_segments(columns: Sequence[str]) -> None:
+    """Warn of segments of which no slice is requested."""
+    names = [name for name in columns if name != C.USER_ID]
     if names:
         warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 

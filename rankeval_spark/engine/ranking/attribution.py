@@ -52,6 +52,17 @@ def micros_of(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
+def text_of_micros(micros: int) -> str:
+    """Write a moment in UTC without its fraction of a second, in any year that 64 bits hold.
+
+    Examples
+    --------
+    >>> text_of_micros(1_000_005), text_of_micros(-1), text_of_micros(253_402_300_800_000_000)
+    ('1970-01-01 00:00:01', '1969-12-31 23:59:59', '10000-01-01 00:00:00')
+    """
+    return str(np.datetime64(micros, "us").astype("datetime64[s]")).replace("T", " ")
+
+
 @dataclass(frozen=True)
 class AttributionRules:
     """How interactions are attributed.

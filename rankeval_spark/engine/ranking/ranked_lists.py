@@ -199,7 +199,8 @@ def _copies(entries: LogEntries, rules: ListRules) -> Copies:
         return Copies(none, none, none)
     if rules.duplicates == "error":
         row = int(np.argmax(pair == repeated[0]))
-        item, user = (ids[int(code[row])] for ids, code in _ids_of(entries.batch))
+        batch = entries.batch
+        item, user = batch.items[int(batch.log.item[row])], batch.users[int(batch.log.user[row])]
         refuse("duplicates", f"item {quoted(item.as_py())} occurs twice in a list of user {quoted(user.as_py())}")
     is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
     rows = np.flatnonzero(is_repeated)
@@ -208,11 +209,6 @@ def _copies(entries: LogEntries, rules: ListRules) -> Copies:
     is_best = starts_of_runs(pair[rows])
     n_copies = np.diff(np.append(np.flatnonzero(is_best), len(rows)))
     return Copies(rows[is_best], n_copies, rows[~is_best])
-
-
-def _ids_of(batch: Batch) -> tuple[tuple[pa.Array, IntVector], ...]:
-    """Return the items and the users, with their codes in the rows of the log."""
-    return (batch.items, batch.log.item), (batch.users, batch.log.user)
 
 
 def _ordered(matched: MatchedLog, entries: LogEntries, copies: Copies, rules: ListRules) -> RankedLists:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.ranking.attribution import text_of_micros
 from rankeval_spark.errors import warn_user
-from rankeval_spark.inputs.input_columns import LAST_SECOND
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -77,7 +77,8 @@ def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
     log = tables.recommendations.table
     if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
         return []
-    return [name for name in names if name not in _models_of(tables)]
+    known = _models_of(tables)
+    return [name for name in names if name not in known]
 
 
 def _models_of(tables: Tables) -> set[str | None]:
@@ -122,13 +123,5 @@ def _share_items(tables: Tables) -> bool:
 
 def _span(times: pa.ChunkedArray) -> str:
     """Write the first and last of times."""
-    ends = pc.min_max(times)
-    return " to ".join(dict.fromkeys(_text(ends[name]) for name in ("min", "max")))
-
-
-def _text(moment: pa.Scalar) -> str:
-    if not moment.is_valid:
-        return "no time"
-    if moment.value > LAST_SECOND * 1_000_000:  # Arrow writes no later years
-        return "years after 9999"
-    return str(moment.cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.string()).as_py()).removesuffix("Z")
+    ends = (pc.min_max(times)[name] for name in ("min", "max"))
+    return " to ".join(dict.fromkeys(text_of_micros(end.value) if end.is_valid else "no time" for end in ends))

@@ -91,7 +91,8 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
         Rows of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
     """
     level = f"{100 * rows[0]['ci_level']:.4g}"
-    corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
+    method = rows[0]["correction"]
+    corrected = "" if method == "none" else f", p by {method.title()} over {_family(rows)} tests"
     whole_title = f"{title}: {level} % intervals{corrected}"
     table = Table(title=_title(whole_title), title_justify="left", show_edge=False, header_style="bold")
     whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import ir_measures
 import numpy as np
@@ -18,6 +18,9 @@ from rankeval_spark.config.sections.presets import options_of
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 from tests.support import oracles
 from tests.support.trec import Judgements, Runs, random_topics
+
+if TYPE_CHECKING:
+    from ir_measures.measures import Measure
 
 N_TOPICS: Final = 500
 KS: Final = (1, 3, 5, 10, 20)
@@ -73,11 +76,18 @@ def lists_of(run: Runs, judgements: Judgements, rank: Rank = oracles.ranking_of)
 
 
 def by_ir_measures(names: Iterable[str], run: Runs, judgements: Judgements) -> dict[str, dict[str, float]]:
-    """Values by name and topic."""
+    """Values by name and topic; measures with other gains in calls of their own.
+
+    In one call, nDCG may take the gains of another measure: `test_its_ndcg_may_take_the_gains_of_another_measure`.
+    """
     asked = {ir_measures.parse_measure(name): name for name in names}
     values: dict[str, dict[str, float]] = {name: {} for name in asked.values()}
-    for metric in ir_measures.iter_calc(list(asked), judgements, run):
-        values[asked[metric.measure]][metric.query_id] = metric.value
+    by_gains: dict[str, list[Measure]] = {}
+    for measure in asked:
+        by_gains.setdefault(str(measure.params.get("gains")), []).append(measure)
+    for measures in by_gains.values():
+        for metric in ir_measures.iter_calc(measures, judgements, run):
+            values[asked[metric.measure]][metric.query_id] = metric.value
     return values
 
 
@@ -177,6 +187,23 @@ def test_beta_of_its_set_f_is_the_square_of_ours() -> None:
 
     assert theirs == pytest.approx(f(4), rel=0, abs=1e-9)
     assert ours("SetF(beta=4)", Lists.of([Ranking([1, None])])) == pytest.approx([f(16)], rel=0, abs=1e-12)
+
+
+def test_its_ndcg_may_take_the_gains_of_another_measure() -> None:
+    """A defect: nDCG without gains is computed together with the measure that comes first, and with its gains.
+
+    The measures of a call are a set, so which one comes first changes from process to process. Its provider for
+    trec_eval takes a sequence, which shows both orders.
+    """
+    run, judgements = {"u": {"a": 2.0, "b": 1.0}}, {"u": {"a": 1, "b": 3}}
+    plain, with_gains = (ir_measures.parse_measure(name) for name in ("nDCG@1", "nDCG(gains={1:2,3:10})@1"))
+
+    def of_plain(*measures: Measure) -> float:
+        rows = ir_measures.pytrec_eval.evaluator(measures, judgements).iter_calc(run)
+        return next(row.value for row in rows if row.measure == plain)
+
+    assert of_plain(plain, with_gains) == pytest.approx(1 / 3)
+    assert of_plain(with_gains, plain) == pytest.approx(2 / 10)
 
 
 def test_it_breaks_a_tie_one_way_or_the_other_by_the_measure() -> None:

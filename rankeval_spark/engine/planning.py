@@ -113,10 +113,10 @@ def parity_of(request: Request) -> Parity:
 
 def depth_of(measures: MeasureSet) -> int:
     """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
-    return measures.item_depth if is_described(measures.needs) else n_places(measures)
+    return measures.item_depth if is_described(measures.needs) else _last_cutoff(measures)
 
 
-def n_places(measures: MeasureSet) -> int:
+def _last_cutoff(measures: MeasureSet) -> int:
     """Return the largest cutoff, 0 where there is none."""
     return max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
 

@@ -51,6 +51,7 @@ IO_ALLOWED: Final = {
 }
 PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/rows/exchange.py": "the engine: all rows of a user in, lists, values and moments out",
+    "rankeval_spark/spark/facts/shared_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/result_tables/partial_aggregates.py": "values of users in, moments out",
     "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",
     "rankeval_spark/spark/result_tables/bootstrap.py": "replicate sums of a bootstrap in, intervals out",

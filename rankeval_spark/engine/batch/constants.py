@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +10,12 @@ import pyarrow as pa
 from rankeval_spark.engine.batch import row_kinds
 
 
-def pack_constants(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put a table of one row into one cell, :data:`row_kinds.SHARED`, as Arrow writes it."""
-    held = [batch for batch in batches if batch.num_rows]
-    if not held:
-        return
+def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Put arrays of one value each into one cell, :data:`row_kinds.SHARED`, as Arrow writes them."""
+    batch = pa.RecordBatch.from_arrays(list(cells.values()), names=list(cells))
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, held[0].schema) as writer:
-        writer.write_batch(held[0])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
     cell = sink.getvalue()
     ends = pa.py_buffer(np.array([0, len(cell)], dtype=np.int32))
     yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.binary(), 1, [None, ends, cell])], [row_kinds.SHARED])

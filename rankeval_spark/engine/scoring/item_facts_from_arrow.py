@@ -1,6 +1,6 @@
 """Facts of items and users of one batch of lists, from Arrow to numpy.
 
-``spark.facts.item_facts`` or ``in_process.facts.item_facts`` collects them; the kernels read them as
+``engine.facts.item_facts`` makes them; the kernels read them as
 ``measures.kernel_inputs.item_facts.ItemFacts``.
 """
 

@@ -16,9 +16,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
-from rankeval_spark.in_process.facts.catalogue import offsets_of
+from rankeval_spark.engine.facts.catalogue import offsets_of
+from rankeval_spark.engine.facts.joins import places_in
 from rankeval_spark.in_process.facts.interactions import Train, interactions_of
-from rankeval_spark.in_process.facts.joins import places_in
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -47,6 +47,11 @@ class Interactions:
         """Number of distinct items."""
         return len(self.items)
 
+    @property
+    def n_users(self) -> int:
+        """Number of distinct users."""
+        return len(self.users)
+
     @cached_property
     def owned(self) -> sparse.csr_array:
         """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
@@ -71,16 +76,8 @@ Train: TypeAlias = pa.Table | Interactions
 """The training data, or what :meth:`Interactions.of` made of them for several readers."""
 
 
-def interactions_of(train: Train | None) -> Interactions:
-    """Encode the training data if they are not yet; a ValueError where they are not there."""
+def interactions_of(train: Train) -> Interactions:
+    """Encode the training data if they are not yet."""
     if isinstance(train, Interactions):
         return train
-    return Interactions.of(require_input(train))
-
-
-def require_input(table: pa.Table | None) -> pa.Table:
-    """Return an input that is needed; a ValueError where it is not there."""
-    if table is None:
-        message = "an input is needed that is not there; requests are checked for that before they are computed"
-        raise ValueError(message)
-    return table
+    return Interactions.of(train)

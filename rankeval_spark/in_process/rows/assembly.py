@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.facts.item_facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
@@ -19,7 +20,6 @@ from rankeval_spark.engine.planning import (
     job_of,
     judgement_facts,
     log_columns,
-    n_places,
     needs_of,
     reads_event_times,
     reads_train,
@@ -31,7 +31,6 @@ from rankeval_spark.in_process.checks.row_flags import (
     usable_keys,
     usable_recommendations,
 )
-from rankeval_spark.in_process.facts import item_facts
 from rankeval_spark.in_process.facts.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.facts.interactions import Interactions
 from rankeval_spark.in_process.rows.user_rows import UserRows, in_parts, run_in_threads, to_user_rows
@@ -201,21 +200,8 @@ class Usable:
 
     def _constants(self, needs: frozenset[str]) -> dict[str, pa.Array]:
         """Facts of items and totals, a cell each."""
-        day, found = self.request.evaluation_date, {}
-        of_items = item_facts.to_item_table(
-            self.trained,
-            self.items,
-            needs=item_needs(needs),
-            n_places=n_places(self.request.measures),
-            evaluation_date=day,
-        )
-        if of_items is not None:
-            structs = of_items.to_struct_array().combine_chunks()
-            found[row_kinds.ITEMS] = pa.ListArray.from_arrays(pa.array([0, len(structs)], pa.int32()), structs)
-        totals = item_facts.to_totals(self.trained, self.items, needs=item_needs(needs))
-        if totals is not None:
-            found[C.TOTALS] = totals
-        return found
+        sources = FactSources(self.trained, self.items, self.request.evaluation_date)
+        return to_constants(sources, needs=item_needs(needs))
 
 
 def _no_ranked_items(usable: Usable) -> pa.Table:

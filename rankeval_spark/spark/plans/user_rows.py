@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
@@ -20,17 +19,16 @@ from rankeval_spark.engine.planning import (
     job_of,
     judgement_facts,
     log_columns,
-    n_places,
     needs_of,
     reads_event_times,
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.checks import row_flags, unusable_rows
-from rankeval_spark.spark.facts import item_facts
-from rankeval_spark.spark.facts.item_facts import FactSources
+from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
+from rankeval_spark.spark.facts.item_facts import FactFrames
 from rankeval_spark.spark.rows import catalogue_filter, slice_columns, usable_rows
-from rankeval_spark.spark.rows.exchange import UserRows, in_bytes, type_of, unite
+from rankeval_spark.spark.rows.exchange import UserRows, type_of, unite
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -61,7 +59,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
         Whether unusable rows reach the workers, who count them, although checks look at the inputs.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
-    knowledge = _knowledge(inputs, request)
+    sources = _sources(inputs, request)
     marks_unusable = (counts_rows or not inputs.are_checked) and can_mark_unusable(request)
     lists = _lists_to_move(inputs, request, needs)
     if lists is not None:
@@ -78,9 +76,13 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
     by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
     by_kind |= _segment_and_train_rows(inputs, request, needs)
-    by_kind = _with_facts(by_kind, knowledge, needs) | _cooccurrence_rows(inputs, request, knowledge, needs)
+    by_kind = _with_facts(by_kind, sources, needs) | _cooccurrence_rows(inputs, request, sources, needs)
     counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
-    constants = _constants(knowledge, request, needs, counted)
+    constants = shared_facts.to_constants(
+        sources,
+        needs=item_needs(needs),
+        row_counts=unusable_rows.to_row_counts(counted) if counted else None,
+    )
     return UserRows(
         unite(
             by_kind,
@@ -100,8 +102,8 @@ def are_lists_enough(inputs: InputFrames, request: Request) -> bool:
     return not is_described(needs) and not is_more_read
 
 
-def _knowledge(inputs: InputFrames, request: Request) -> FactSources:
-    return FactSources(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
+def _sources(inputs: InputFrames, request: Request) -> FactFrames:
+    return FactFrames(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
 
 
 def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
 
 def _lists_to_move(inputs: InputFrames, request: Request, needs: frozenset[str]) -> DataFrame | None:
     """Return the log with one row per list; None where it has none, or where its items are joined before they move."""
-    of_items = item_facts.to_catalogue_facts(_knowledge(inputs, request), needs=item_needs(needs))
+    of_items = item_facts.to_catalogue_facts(_sources(inputs, request), needs=item_needs(needs))
     is_joined = of_items is not None and row_kinds.LOG in described_inputs(needs)
     return None if is_joined or request.policies.unknown_items == "drop" else inputs.lists
 
@@ -203,15 +205,15 @@ def _log_rows(log: DataFrame, inputs: InputFrames, request: Request) -> DataFram
     if request.policies.unknown_items == "drop":
         is_small = inputs.has_small_catalogue and inputs.items is not None
         log = log.transform(
-            catalogue_filter.keep_known, catalogue=_knowledge(inputs, request).catalogue, is_small=is_small
+            catalogue_filter.keep_known, catalogue=_sources(inputs, request).catalogue, is_small=is_small
         )
     names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
     return log.select(*names, *([row_kinds.KIND] if row_kinds.KIND in log.columns else []))
 
 
-def _with_facts(by_kind: dict[int, DataFrame], knowledge: FactSources, needs: frozenset[str]) -> dict[int, DataFrame]:
+def _with_facts(by_kind: dict[int, DataFrame], sources: FactFrames, needs: frozenset[str]) -> dict[int, DataFrame]:
     """Let the facts of a catalogue that is too large for every worker travel with the rows of its items."""
-    of_items = item_facts.to_catalogue_facts(knowledge, needs=item_needs(needs))
+    of_items = item_facts.to_catalogue_facts(sources, needs=item_needs(needs))
     if of_items is None:
         return by_kind
     names = [name for name in of_items.columns if name != C.ITEM_ID]
@@ -254,7 +256,7 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
 
 
 def _cooccurrence_rows(
-    inputs: InputFrames, request: Request, knowledge: FactSources, needs: frozenset[str]
+    inputs: InputFrames, request: Request, sources: FactFrames, needs: frozenset[str]
 ) -> dict[int, DataFrame]:
     """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
     if needs.isdisjoint(SECOND_STEP):
@@ -263,30 +265,11 @@ def _cooccurrence_rows(
     plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
     lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
-        familiarity = item_facts.to_familiarity(lists, knowledge=knowledge, depth=depth)
+        familiarity = cooccurrence.to_familiarity(lists, sources=sources, depth=depth)
         found[row_kinds.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     if N.ITEM_PAIRS in needs:
-        found[row_kinds.PAIRS] = item_facts.to_pairs(lists, knowledge=knowledge, depth=depth)
+        found[row_kinds.PAIRS] = cooccurrence.to_pairs(lists, sources=sources, depth=depth)
     return found
-
-
-def _constants(
-    knowledge: FactSources,
-    request: Request,
-    needs: frozenset[str],
-    counted: Mapping[str, tuple[DataFrame, Mapping[str, Column]]],
-) -> DataFrame | None:
-    """Plan one row with what every user needs: facts of items, totals, row counts."""
-    frames = []
-    if counted:
-        frames.append(unusable_rows.to_row_counts(counted))
-    items = item_facts.to_item_table(knowledge, needs=item_needs(needs), n_places=n_places(request.measures))
-    if items is not None:
-        frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(row_kinds.ITEMS)))
-    totals = item_facts.to_totals(knowledge, needs=item_needs(needs))
-    if totals is not None:
-        frames.append(totals)
-    return in_bytes(reduce(DataFrame.crossJoin, frames)) if frames else None
 
 
 def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:

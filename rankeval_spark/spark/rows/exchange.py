@@ -19,7 +19,6 @@ from rankeval_spark.engine.aggregation.aggregate_state import PARTIAL
 from rankeval_spark.engine.aggregation.bootstrap_sums import STATES
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.constants import pack_constants
 from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.comparisons import comparison_state
@@ -187,14 +186,14 @@ def unite(
     n_partitions : int, optional
         Partitions that the rows go into; as Spark decides where left out.
     """
-    united = reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
+    united = in_one_frame(inputs, columns=columns)
     exchanged = united.repartition(C.USER_ID) if n_partitions is None else united.repartition(n_partitions, C.USER_ID)
     return exchanged if constants is None else _with_constants(exchanged, constants)
 
 
-def in_bytes(shared: DataFrame) -> DataFrame:
-    """Put a frame of one row into one cell of bytes, :data:`row_kinds.SHARED`."""
-    return shared.mapInArrow(pack_constants, f"{row_kinds.SHARED} binary")
+def in_one_frame(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.DataType]) -> DataFrame:
+    """Append frames with different columns, each row with the number of its frame: :data:`row_kinds.KIND`."""
+    return reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
 
 
 def nothing(type_: T.DataType) -> Column:

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,13 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.constants import unpack_constants
 from rankeval_spark.engine.ranking.item_lists import ITEMS
 from rankeval_spark.engine.scoring.features import UNSEEN
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.facts import item_facts
-from rankeval_spark.spark.facts.item_facts import FactSources
+from rankeval_spark.spark.facts import cooccurrence, shared_facts
+from rankeval_spark.spark.facts.item_facts import FactFrames
 from tests.support.frames import by, frame_of, table
 from tests.support.plans import no_spark_jobs
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY = dt.date(2026, 1, 31)
-N_PLACES = 4
 ALL_OF_ITEMS = frozenset({*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
 
 
@@ -36,28 +38,35 @@ def train_rows(seed: int, n_rows: int) -> list[tuple[str, str]]:
     return [(f"u{draw.randrange(12)}", f"i{min(draw.randrange(30), draw.randrange(30)):02}") for _ in range(n_rows)]
 
 
-def knowledge_of(spark: SparkSession, rows: list[tuple[str, str]]) -> FactSources:
+def knowledge_of(spark: SparkSession, rows: list[tuple[str, str]]) -> FactFrames:
     catalogue = frame_of(
         spark,
         [("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2))],
         "item_id string, categories array<string>, vector array<double>, published_at date",
     )
-    return FactSources(table(spark, "user_id item_id", *rows), catalogue, DAY, has_small_catalogue=True)
+    return FactFrames(table(spark, "user_id item_id", *rows), catalogue, DAY, has_small_catalogue=True)
 
 
 def facts_of_items(spark: SparkSession, rows: list[tuple[str, str]]) -> dict[str, Any]:
     """Return the facts of items that are the same for all users."""
-    with no_spark_jobs(spark):
-        items = item_facts.to_item_table(knowledge_of(spark, rows), needs=ALL_OF_ITEMS, n_places=N_PLACES)
-    assert items is not None
-    return {row[C.ITEM_ID]: row for row in items.collect()}
+    items = constants_of(knowledge_of(spark, rows), needs=ALL_OF_ITEMS)[row_kinds.ITEMS]
+    return {row[C.ITEM_ID]: row for row in items}
+
+
+def constants_of(sources: FactFrames, *, needs: frozenset[str]) -> dict[str, Any]:
+    """Return what every worker is handed, by name."""
+    with no_spark_jobs(sources.catalogue.sparkSession):
+        frame = shared_facts.to_constants(sources, needs=needs, row_counts=None)
+    assert frame is not None
+    cells = unpack_constants(frame.toArrow()[row_kinds.SHARED].combine_chunks())
+    return {name: cell.to_pylist()[0] for name, cell in cells.items()}
 
 
 def familiarities(spark: SparkSession, rows: list[tuple[str, str]], items: list[str]) -> dict[Any, float]:
     """Return the similarity of some items to those that two users have."""
     ranked = table(spark, "user_id item_id rank", *((user, item, 1) for user in ("u1", "u2") for item in items))
     lists = ranked.groupBy(C.USER_ID).agg(F.collect_list(F.struct(C.ITEM_ID, C.RANK)).alias(ITEMS))
-    found = item_facts.to_familiarity(lists, knowledge=knowledge_of(spark, rows), depth=0)
+    found = cooccurrence.to_familiarity(lists, sources=knowledge_of(spark, rows), depth=0)
     return by(found, C.USER_ID, C.ITEM_ID, value=N.ITEM_FAMILIARITY)
 
 
@@ -108,9 +117,7 @@ def test_facts_from_the_training_data_are_those_of_the_definitions(spark: SparkS
         found = of_items.get(item)
         for name, value in expected.items():
             fact = UNSEEN[name] if found is None or found[name] is None else found[name]
-            # Below the first places, only the order of the level that splits into head and tail is known.
-            is_deep = name == N.ITEM_PLACE and value > N_PLACES
-            assert fact == value or (is_deep and fact > N_PLACES), (user, item, name)
+            assert fact == value, (user, item, name)
 
 
 def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null(spark: SparkSession) -> None:
@@ -125,7 +132,21 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null(spark: Spark
 
 def test_totals_of_an_empty_table_are_zero(spark: SparkSession) -> None:
     nothing = table(spark, "user_id item_id", ("u", "a")).where("1 = 0")
-    totals = item_facts.to_totals(FactSources(nothing), needs=frozenset(N.TOTALS[:4]))
-    assert totals is not None
-    found: Any = totals.first()
-    assert found[C.TOTALS].asDict() == dict.fromkeys(N.TOTALS[:4], 0.0)
+    found = constants_of(FactFrames(nothing), needs=frozenset(N.TOTALS[:4]))
+    assert found == {C.TOTALS: dict.fromkeys(N.TOTALS[:4], 0.0)}
+
+
+@pytest.mark.parametrize("names", [N.TOTALS, N.GROUP_SIZES, (*N.TOTALS, *N.GROUP_SIZES), (N.TOTAL_CATEGORIES,)])
+def test_totals_are_those_of_a_small_catalogue_where_it_is_large(spark: SparkSession, names: tuple[str, ...]) -> None:
+    small = knowledge_of(spark, train_rows(1, 200))
+    large = replace(small, has_small_catalogue=False)
+    found = constants_of(large, needs=frozenset(names))
+    assert found == constants_of(small, needs=frozenset(names))
+    assert set(found[C.TOTALS]) == set(names)
+
+
+def test_facts_of_a_large_catalogue_are_not_handed_to_every_worker(spark: SparkSession) -> None:
+    large = replace(knowledge_of(spark, train_rows(1, 200)), has_small_catalogue=False)
+    assert shared_facts.to_constants(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_KNOWN}), row_counts=None) is None
+    found = constants_of(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_USERS}))
+    assert set(found[row_kinds.ITEMS][0]) == {C.ITEM_ID, N.ITEM_USERS}

@@ -16,13 +16,16 @@ from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.constants import unpack_constants
+from rankeval_spark.engine.facts.item_facts import FactSources, to_constants
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.engine.ranking.item_lists import ITEMS
-from rankeval_spark.in_process.facts import cooccurrence, item_facts
+from rankeval_spark.in_process.facts import cooccurrence
+from rankeval_spark.in_process.facts.interactions import Interactions
 from rankeval_spark.in_process.rows import user_segments
 from rankeval_spark.measures import MeasureSet, required_facts as N
-from rankeval_spark.spark.facts import item_facts as spark_item_facts
-from rankeval_spark.spark.facts.item_facts import FactSources
+from rankeval_spark.spark.facts import cooccurrence as spark_cooccurrence, item_facts, shared_facts
+from rankeval_spark.spark.facts.item_facts import FactFrames
 from rankeval_spark.spark.rows import bands
 
 if TYPE_CHECKING:
@@ -121,17 +124,25 @@ Drawn = tuple[np.random.Generator, str, pa.Table, pa.Table]
 
 def test_facts_of_items_and_totals_are_the_same(spark: SparkSession, tables: Drawn) -> None:
     _, _, train, items = tables
-    knowledge = FactSources(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
+    frames = FactFrames(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
+    here = FactSources(Interactions.of(train), items, DAY)
     counted, described = COUNTED_FACTS, CATALOGUE_FACTS | {N.ITEM_KNOWN}
-    for needs in (counted | described, {N.ITEM_PLACE, N.ITEM_TAIL}, described):
-        frozen = frozenset(needs)
-        found = item_facts.to_item_table(train, items, needs=frozen, n_places=4, evaluation_date=DAY)
-        assert_same(found, spark_item_facts.to_item_table(knowledge, needs=frozen, n_places=4), C.ITEM_ID)
-    totals = spark_item_facts.to_totals(knowledge, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
-    assert totals is not None
-    in_total = item_facts.to_totals(train, items, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
-    assert in_total is not None
-    assert in_total.to_pylist() == totals.toArrow()[C.TOTALS].to_pylist()
+    totals = {*N.TOTALS, *N.GROUP_SIZES}
+    for needs in (counted | described | totals, {N.ITEM_PLACE, N.ITEM_TAIL}, described, totals):
+        found = to_constants(here, needs=frozenset(needs))
+        assert found
+        frame = shared_facts.to_constants(frames, needs=frozenset(needs), row_counts=None)
+        assert frame is not None
+        on_workers = unpack_constants(frame.toArrow()[row_kinds.SHARED].combine_chunks())
+        assert {name: by_item(cell) for name, cell in on_workers.items()} == {
+            name: by_item(cell) for name, cell in found.items()
+        }
+
+
+def by_item(cell: pa.Array) -> Any:  # noqa: ANN401 - structs or a struct, as Python writes them
+    """Put facts of items into the order of their ids; other cells as they are."""
+    found = cell.to_pylist()[0]
+    return sorted(found, key=lambda item: item[C.ITEM_ID]) if isinstance(found, list) else found
 
 
 def ranked_of(random: np.random.Generator, kind: str, *, has_lists: bool) -> pa.Table:
@@ -154,14 +165,15 @@ def test_cooccurrence_is_the_same(
     ranked = ranked_of(random, kind, has_lists=depth == 0)
     key = [name for name in C.LIST_KEY if name in ranked.column_names]
     items = F.array_sort(F.collect_list(F.struct(C.RANK, C.ITEM_ID))).alias(ITEMS)
-    knowledge, lists = FactSources(on_spark(spark, train)), on_spark(spark, ranked).groupBy(*key).agg(items)
-    familiar = spark_item_facts.to_familiarity(lists, knowledge=knowledge, depth=depth)
+    knowledge, lists = FactFrames(on_spark(spark, train)), on_spark(spark, ranked).groupBy(*key).agg(items)
+    familiar = spark_cooccurrence.to_familiarity(lists, sources=knowledge, depth=depth)
     expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     assert_same(cooccurrence.to_familiarity(ranked, train, depth), expected, C.USER_ID, C.ITEM_ID)
-    pairs = spark_item_facts.to_pairs(lists, knowledge=knowledge, depth=depth)
+    pairs = spark_cooccurrence.to_pairs(lists, sources=knowledge, depth=depth)
     assert_same(cooccurrence.to_pairs(ranked, train, depth), pairs, *key)
 
 
+@pytest.mark.parametrize("is_small", [True, False])
 @pytest.mark.parametrize(
     ("ids", "vectors", "reads_vectors"),
     [
@@ -171,15 +183,19 @@ def test_cooccurrence_is_the_same(
     ],
 )
 def test_a_catalogue_is_refused_with_the_same_words(
-    spark: SparkSession, ids: list[str], vectors: list[Any], reads_vectors: bool
+    spark: SparkSession, ids: list[str], vectors: list[Any], reads_vectors: bool, is_small: bool
 ) -> None:
     items = pa.table({C.ITEM_ID: pa.array(ids), C.VECTOR: pa.array(vectors, pa.list_(pa.float64()))})
     needs = frozenset({N.ITEM_VECTORS} if reads_vectors else {N.ITEM_CATEGORIES})
-    knowledge = FactSources(None, on_spark(spark, items), DAY, has_small_catalogue=True)
-    frame = spark_item_facts.to_item_table(knowledge, needs=needs, n_places=0)
+    frames = FactFrames(None, on_spark(spark, items), DAY, has_small_catalogue=is_small)
+    frame = (
+        shared_facts.to_constants(frames, needs=needs, row_counts=None)
+        if is_small
+        else item_facts.to_catalogue_facts(frames, needs=needs)
+    )
     assert frame is not None
     with pytest.raises(ValueError, match=r"^\[rankeval:items\] ") as refused:
-        item_facts.to_item_table(None, items, needs=needs, n_places=0, evaluation_date=DAY)
+        to_constants(FactSources(None, items, DAY), needs=needs)
     with pytest.raises(Exception, match=r"rankeval:items") as failed:
         frame.collect()
     assert str(refused.value) in str(failed.value)

@@ -46,7 +46,7 @@ def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
     shared = {C.TOTALS: pa.array([dict.fromkeys(N.TOTALS, 7.0)], totals)}
     if has_small_catalogue:
         shared[row_kinds.ITEMS] = pa.array([[]], pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS})))
-    (cell,) = pack_constants([pa.RecordBatch.from_pydict(shared)])
+    (cell,) = pack_constants(shared)
     return table.append_column(row_kinds.SHARED, pa.array([cell[row_kinds.SHARED][0].as_py(), *others], pa.binary()))
 
 

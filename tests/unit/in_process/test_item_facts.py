@@ -16,19 +16,18 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.facts.item_facts import FactSources, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scoring.features import UNSEEN
 from rankeval_spark.in_process.facts import cooccurrence
 from rankeval_spark.in_process.facts.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.facts.interactions import Interactions
-from rankeval_spark.in_process.facts.item_facts import to_item_table, to_totals
 from rankeval_spark.measures import required_facts as N
 
 DAY: Final = dt.date(2026, 1, 31)
 COUNTED: Final = frozenset(
     {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
 )
-N_PLACES: Final = 4
 
 Pair = tuple[int, int]
 interactions = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), max_size=60)
@@ -104,14 +103,13 @@ def cosine(pairs: list[Pair], item: int, other: int) -> float:
 @given(interactions)
 def test_counted_facts_are_those_of_the_definitions(pairs: list[Pair]) -> None:
     train = train_of(*pairs, ids=pa.int64())
-    table = to_item_table(train, None, needs=COUNTED, n_places=N_PLACES, evaluation_date=None)
+    table = to_item_table(FactSources(Interactions.of(train)), needs=COUNTED)
     found = by(table, C.ITEM_ID)
     assert set(found) == {item for _, item in pairs}
     for item, row in found.items():
         for name, value in expected_facts(pairs, item).items():
             fact = UNSEEN[name] if row[name] is None else row[name]
-            is_deep = name == N.ITEM_PLACE and value > N_PLACES
-            assert fact == value or (is_deep and fact > N_PLACES), (item, name)
+            assert fact == value, (item, name)
 
 
 @given(interactions, st.lists(st.lists(st.integers(0, 14), max_size=5, unique=True), max_size=8), st.integers(0, 4))
@@ -156,7 +154,7 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null() -> None:
     items = items_of(("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2)))
     needs = frozenset({N.ITEM_USERS, N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
     train = train_of(("u1", "i00"), ("u1", "i02"))
-    table = to_item_table(train, items, needs=needs, n_places=0, evaluation_date=DAY)
+    table = to_item_table(FactSources(Interactions.of(train), items, DAY), needs=needs)
     assert table is not None
     assert table.to_pydict() == {
         C.ITEM_ID: ["i00", "i01", "i02"],
@@ -168,29 +166,29 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null() -> None:
 
 
 def test_nothing_is_made_where_nothing_is_needed() -> None:
-    assert to_item_table(None, None, needs=frozenset(), n_places=0, evaluation_date=None) is None
-    assert to_totals(None, None, needs=frozenset()) is None
+    assert to_item_table(FactSources(), needs=frozenset()) is None
+    assert to_totals(FactSources(), needs=frozenset()) is None
 
 
 def test_an_input_that_is_needed_must_be_there() -> None:
     with pytest.raises(ValueError, match="an input is needed"):
-        to_totals(None, None, needs=frozenset({N.TOTAL_USERS}))
+        to_totals(FactSources(), needs=frozenset({N.TOTAL_USERS}))
 
 
 def test_totals_count_train_and_the_catalogue_once() -> None:
     train = train_of(("u", "a"), ("u", "a"), ("v", "a"), ("v", "b"))
     items = items_of(("a", ["x", "y"], None, None), ("b", ["y", None], None, None), ("c", None, None, None))
-    totals = to_totals(train, items, needs=frozenset(N.TOTALS))
+    totals = to_totals(FactSources(Interactions.of(train), items), needs=frozenset(N.TOTALS))
     assert totals is not None
     values = (4, 3, 1, 2, 2, 3)
     assert totals.to_pylist() == [dict(zip(N.TOTALS, values, strict=True))]
-    in_train = to_totals(Interactions.of(train), None, needs=frozenset({N.CATALOGUE_ITEMS}))
+    in_train = to_totals(FactSources(Interactions.of(train)), needs=frozenset({N.CATALOGUE_ITEMS}))
     assert in_train is not None
     assert in_train.to_pylist() == [{N.CATALOGUE_ITEMS: 2}]
 
 
 def test_totals_of_an_empty_table_are_zero() -> None:
-    totals = to_totals(train_of(), None, needs=frozenset(N.TOTALS[:4]))
+    totals = to_totals(FactSources(Interactions.of(train_of())), needs=frozenset(N.TOTALS[:4]))
     assert totals is not None
     assert totals.to_pylist() == [dict.fromkeys(N.TOTALS[:4], 0.0)]
 
@@ -212,5 +210,5 @@ def test_totals_of_an_empty_table_are_zero() -> None:
 )
 def test_a_catalogue_that_says_two_things_is_refused(items: pa.Table, said: str) -> None:
     with pytest.raises(RefusedError) as refused:
-        to_item_table(None, items, needs=frozenset({N.ITEM_VECTORS}), n_places=0, evaluation_date=None)
+        to_item_table(FactSources(None, items), needs=frozenset({N.ITEM_VECTORS}))
     assert str(refused.value) == said

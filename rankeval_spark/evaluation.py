@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
@@ -215,14 +216,14 @@ class Evaluation(ABC, Generic[Frame]):
         faults += [
             Fault(f"agreement({name}=)", repr(found), expected)
             for name, found, expected, is_right in (
-                ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", isinstance(k, int) and 1 <= k <= MAX_CUTOFF),
-                ("p", p, "a number above 0 and below 1", 0 < p < 1),
+                ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", _is_whole(k) and 1 <= k <= MAX_CUTOFF),
+                ("p", p, "a number above 0 and below 1", _is_real(p) and 0 < p < 1),
             )
             if not is_right
         ]
         if faults:
             raise ConfigError(*faults)
-        return self._agreement(baseline, k=k, p=p)
+        return self._agreement(baseline, k=int(k), p=float(p))
 
     def hit_ranks(self, model: str, baseline: str) -> Frame:
         """At which rank each of two models had the hits of every user.
@@ -296,6 +297,14 @@ def refuse_unknown_baseline(request: Request, models: Sequence[str]) -> None:
     faults = _model_faults({"evaluate(baseline=)": baseline}, models) if request.models is None and baseline else []
     if faults:
         raise ConfigError(*faults)
+
+
+def _is_real(number: object) -> bool:
+    return isinstance(number, Real)
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def _model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault]:

@@ -187,8 +187,12 @@ class Results(PublishedResults[Frame]):
         night = self._choose_night(date, evaluation)
         side = self._side(measure, model_id, night)
         earlier = choices.earlier_night(self.nights(), night, against)
-        is_model = earlier is None
-        other = self._side(measure, str(against) if is_model else model_id, earlier or night)
+        if earlier is None:
+            models = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID])[C.MODEL_ID].to_pylist()
+            choices.require_models(str(against), models, argument="against")
+        if earlier == night or (earlier is None and str(against) == model_id):
+            raise ConfigError(Fault("against", repr(str(against)), "another model, or another night"))
+        other = self._side(measure, str(against) if earlier is None else model_id, earlier or night)
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
 

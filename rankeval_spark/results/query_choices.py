@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rankeval_spark import columns as C
@@ -94,8 +95,15 @@ class UserSide:
         return "desc" if self.is_lower_better else "asc"
 
 
-def choose_night(nights: Sequence[tuple[str, date]], evaluation: str | None, day: date | None = None) -> ChosenNight:
+def choose_night(
+    nights: Sequence[tuple[str, date]], evaluation: str | None, day: date | None = None, *, argument: str = "date"
+) -> ChosenNight:
     """Choose a night of the one evaluation, or of the one that is named; the newest where no date is given.
+
+    Parameters
+    ----------
+    argument : str
+        Which argument of the user the date is, for the message.
 
     Raises
     ------
@@ -110,7 +118,7 @@ def choose_night(nights: Sequence[tuple[str, date]], evaluation: str | None, day
         raise ConfigError(Fault("evaluation", repr(evaluation), expected, nearest(evaluation or "", names)))
     days = sorted(own for name, own in nights if name == evaluation)
     if day is not None and day not in days:
-        raise ConfigError(Fault("date", str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
+        raise ConfigError(Fault(argument, str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
     return ChosenNight(evaluation, day or days[-1])
 
 
@@ -132,7 +140,7 @@ def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, agains
         day = against if isinstance(against, date) else date.fromisoformat(against)
     except ValueError:
         return None
-    return choose_night(nights, night.evaluation, day)
+    return choose_night(nights, night.evaluation, day, argument="against")
 
 
 def choose_measure(measure: str, computed: Iterable[Requested]) -> tuple[str, int]:
@@ -156,12 +164,12 @@ def user_side(
     return UserSide(night, model_id, k, of_users[label, k], is_lower_better(label))
 
 
-def require_models(given: Values, models: Collection[str]) -> None:
+def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:
     """Refuse the name of a model that has no row."""
     known = sorted(set(models))
     for name in [given] if isinstance(given, str) or not isinstance(given, Collection) else given:
         if name not in known:
-            raise ConfigError(Fault(C.MODEL_ID, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
+            raise ConfigError(Fault(argument, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
 
 
 def of_run(computed: Mapping[Requested, Collection[str]], run_ids: Collection[str]) -> list[Requested]:
@@ -187,6 +195,7 @@ def leaderboard(metrics: pa.Table, computed: Iterable[Requested], k: int | None)
 
 
 def require_positive(n: int) -> None:
-    """Refuse a number of rows below 1."""
-    if n < 1:
-        raise ConfigError(Fault("n", str(n), "1 or more"))
+    """Refuse what is no number of rows."""
+    given: object = n
+    if isinstance(given, bool) or not isinstance(given, Integral) or n < 1:
+        raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))

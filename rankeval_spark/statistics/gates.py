@@ -242,10 +242,11 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
         return _judged(row, False, math.nan, alpha, known)
     if p <= alpha:
         return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
-    result = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
+    if math.isnan(p):
+        return _judged(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
     loss = _detectable(row, alpha / family_size)
     power = f"the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
-    return _judged(row, True, p, alpha, f"{known}; {result}; {power}")
+    return _judged(row, True, p, alpha, f"{known}; no proof of a loss (p = {p:.2g}); {power}")
 
 
 def _detectable(row: Evidence, alpha: float) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from rankeval_spark import evaluate
@@ -72,6 +73,19 @@ def test_the_same_lists_agree_wholly_and_lists_without_a_common_item_not_at_all(
     rows = {row["user_id"]: tuple(row.values())[2:] for row in dicts(evaluation_of(lists).agreement("base", k=2))}
     assert rows["u1"] == pytest.approx((1, 1, 1), rel=0, abs=1e-12)
     assert rows["u2"] == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("k", "p"), [(True, "half"), (2.5, None)])
+def test_a_cutoff_and_a_persistence_that_are_no_numbers_are_refused(k: Any, p: Any) -> None:  # noqa: ANN401 - what users pass
+    with pytest.raises(ConfigError) as refused:
+        evaluation_of({"base": {"u1": ["a"]}}, ["base"]).agreement("base", k=k, p=p)
+    assert [fault.where for fault in refused.value.faults] == ["agreement(k=)", "agreement(p=)"]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = evaluation_of({"base": {"u1": ["a"]}, "new": {"u1": ["a"]}})
+    k: Any = np.int64(2)
+    assert found.agreement("base", k=k, p=np.float64(0.9)) == found.agreement("base", k=2)
 
 
 def test_what_cannot_be_compared_is_refused_at_once() -> None:

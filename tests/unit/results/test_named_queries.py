@@ -124,10 +124,23 @@ def test_a_night_is_held_against_an_earlier_one_user_by_user(results: Results[pa
         (lambda r: r.history("RR@2", model_id=["als", "knn"]), "model_id: found 'knn'; expected one of: als, pop"),
         (lambda r: r.worst_users("RR@2", model_id="asl"), "model_id: found 'asl'; expected one of: als, pop"),
         (lambda r: r.worst_users("Personalization@2", model_id="als"), "expected one of: RR@1, RR@2, RMSE"),
-        (lambda r: r.worst_users("RR@2", model_id="als", n=0), "n: found 0; expected 1 or more"),
+        (lambda r: r.worst_users("RR@2", model_id="als", n=0), "n: found 0; expected a whole number, 1 or more"),
+        (lambda r: r.worst_users("RR@2", model_id="als", n=2.5), "n: found 2.5; expected a whole number"),
         (
             lambda r: r.user_differences("RR@2", model_id="als", against="knn"),
-            "model_id: found 'knn'; expected one of:",
+            "against: found 'knn'; expected one of: als, pop",
+        ),
+        (
+            lambda r: r.user_differences("RR@2", model_id="als", against="2026-02-01"),
+            "against: found 2026-02-01; expected a night of nightly:",
+        ),
+        (
+            lambda r: r.user_differences("RR@2", model_id="als", against="als"),
+            "against: found 'als'; expected another model, or another night",
+        ),
+        (
+            lambda r: r.user_differences("RR@2", model_id="als", against=FIRST, date=FIRST),
+            "against: found '2026-01-01'; expected another model, or another night",
         ),
     ],
 )

@@ -123,6 +123,7 @@ def test_passing_for_want_of_differences_is_said() -> None:
     verdict = gates.no_significant_regression([row], alpha=0.05)[0]
     assert verdict.outcome == "passed"
     assert "too few users differ for a test" in verdict.sentence
+    assert "probability" not in verdict.sentence  # no loss is found where no test is made
 
 
 @pytest.mark.parametrize(("evidence", "outcome"), [(SMALL, "too_few_users"), (ALONE, "no_baseline")])

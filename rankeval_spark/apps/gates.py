@@ -280,7 +280,7 @@ class _Judge:
             freedom,
             p_less,
             p_greater,
-            self._measure.entry.definition.better,
+            self._measure.better,
         )
 
     def _of_night(self, row: Row) -> Evidence:
@@ -305,7 +305,7 @@ class _Judge:
             _number(change["freedom"]),
             _number(change["p_less"]),
             _number(change["p_greater"]),
-            better=self._measure.entry.definition.better,
+            better=self._measure.better,
             is_paired=False,
         )
 

@@ -161,7 +161,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
         names = {(one.label, one.k): str(one) for one in measures}
-        return to_leaderboard(self.metrics, names, is_lower_better=measures[0].entry.definition.better == "lower")
+        return to_leaderboard(self.metrics, names, is_lower_better=measures[0].better == "lower")
 
     @override
     @refusals_of_call()

@@ -176,7 +176,7 @@ class Definition:
     # They are collected only where a requested measure needs them.
     needs: OfOptions[tuple[str, ...]] = ()
     needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
-    better: Literal["higher", "lower"] = "higher"  # whether the higher or the lower value is the better one
+    better: OfOptions[Literal["higher", "lower"]] = "higher"  # whether the higher or the lower value is the better one
     # See the classes above
     naming: Naming = Naming()
     aggregation: Aggregation = Aggregation()

@@ -130,6 +130,10 @@ class Entry:
         """Return whether all items must be known, recommended or not."""
         return with_options(self.definition.needs_catalogue, options)
 
+    def better(self, options: Options) -> Literal["higher", "lower"]:
+        """Return which value is the better one, with a full set of options."""
+        return with_options(self.definition.better, options)
+
     def takes_expected_ties(self, options: Options) -> bool:
         """Return True if the measure, with a full set of options, has a mean over all orders of tied items."""
         return with_options(self.definition.ties.has_mean, options)

@@ -134,7 +134,7 @@ class MeasureSet:
     @cached_property
     def lower_is_better(self) -> frozenset[str]:
         """Columns of measures, such as RMSE, of which the lower value is the better one."""
-        return frozenset(m.column for m in self.per_list if m.entry.definition.better == "lower")
+        return frozenset(m.column for m in self.per_list if m.better == "lower")
 
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:

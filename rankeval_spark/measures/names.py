@@ -261,6 +261,11 @@ class Measure:
         return self.entry.needs_catalogue(self.options)
 
     @property
+    def better(self) -> Literal["higher", "lower"]:
+        """Which value is the better one."""
+        return self.entry.better(self.options)
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Facts of the lists beyond ranks and gains that are read with these options."""
         of_group = () if self.group is None else (need_of(self.group),)

@@ -125,7 +125,7 @@ def is_accuracy(label: str) -> bool:
 def is_lower_better(label: str) -> bool:
     """Say whether the lower value is the better one; of a measure that this version does not know, the higher is."""
     measure = measure_of(label)
-    return measure is not None and measure.entry.definition.better == "lower"
+    return measure is not None and measure.better == "lower"
 
 
 def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[str]:

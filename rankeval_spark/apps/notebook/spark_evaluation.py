@@ -160,7 +160,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
-        direction = F.asc_nulls_last if measures[0].entry.definition.better == "lower" else F.desc
+        direction = F.asc_nulls_last if measures[0].better == "lower" else F.desc
         best_first = [direction(_quoted(str(measures[0]))), F.asc(C.MODEL_ID)]
         return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, measures)).orderBy(*best_first)
 

@@ -160,7 +160,7 @@ def with_adjusted_p(
     found = list(rows)
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
-    is_lower = {one.label for one in measures if one.entry.definition.better == "lower"}
+    is_lower = {one.label for one in measures if one.better == "lower"}
     return [
         {
             **row,

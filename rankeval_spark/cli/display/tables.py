@@ -73,7 +73,7 @@ def _title(text: str | None) -> str | None:
 def _best(measure: str, values: Sequence[float]) -> float | None:
     """Pick the best value; for a measure that this version does not know, the highest."""
     try:
-        is_lower = Measure.parse(measure).entry.definition.better == "lower"
+        is_lower = Measure.parse(measure).better == "lower"
     except ConfigError:
         is_lower = False
     return (min if is_lower else max)(values, default=None)

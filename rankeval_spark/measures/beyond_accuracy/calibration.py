@@ -50,6 +50,7 @@ Weights: TypeAlias = Annotated[
     source="Steck (2018), Calibrated recommendations",
     rules=(only_with("alpha", _ALPHA, "distance", "KL"), only_with("base", "2", "distance", "KL", "JS")),
     needs=(required_facts.ITEM_CATEGORIES, required_facts.PROFILE_CATEGORIES),
+    better="lower",
 )
 def calibration(
     cut: CutLists, *, alpha: Alpha = _ALPHA, base: Base = "2", distance: Distance = "KL", weights: Weights = "none"

@@ -98,6 +98,7 @@ def intra_list_diversity(
     undefined=_FEWER_THAN_TWO,
     source="Ziegler et al. (2005), Improving recommendation lists through topic diversification",
     needs=lambda sim, **_: _NEEDS[sim],
+    better="lower",
 )
 def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknown = "null") -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.

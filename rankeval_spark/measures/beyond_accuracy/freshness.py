@@ -28,6 +28,7 @@ _MONTH: Final = 30
     source="measure sheet of this project, after Vargas & Castells (2011) and Chou et al. (2015)",
     rules=(only_with("days", _MONTH, "stat", "share"),),
     needs=(required_facts.ITEM_AGE,),
+    better=lambda stat, **_: "higher" if stat == "share" else "lower",
 )
 def freshness(
     cut: CutLists,

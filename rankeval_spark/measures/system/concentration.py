@@ -56,6 +56,7 @@ def entropy(
     source="Elliot GiniIndex (which is 1 - Gini); Castells, Hurley & Vargas (2015), Novelty and diversity in "
     "recommender systems",
     needs_catalogue=lambda items, **_: items == "catalogue",
+    better="lower",
 )
 def gini(
     exposure: Exposure,

@@ -26,6 +26,7 @@ _UNEVEN: Final = math.sqrt(2)
     source=_SOURCE,
     needs=(required_facts.GROUP_RELEVANT,),
     ties=NOT_BOUNDED_BY_GAINS,
+    better="lower",
 )
 def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: ARG001 - judgements are counted at it
     """Spread of recall over groups of popular and rare items; 0 where all groups are found equally well.
@@ -49,6 +50,7 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
     source=_SOURCE,
     needs=(required_facts.GROUP_AVAILABLE,),
     needs_catalogue=True,
+    better="lower",
 )
 def statistical_parity(rates: Rates) -> FloatVector:
     """Spread of exposure over groups of popular and rare items; 0 where an item of each is shown equally often.

@@ -261,7 +261,7 @@ def _facts_of(label: str) -> _Facts:
     measure = measure_of(label)
     if measure is None:
         return _Facts()
-    return _Facts(measure.link, measure.entry.definition.better == "lower", measure.is_proportion)
+    return _Facts(measure.link, measure.better == "lower", measure.is_proportion)
 
 
 @lru_cache(maxsize=4096)

@@ -67,6 +67,23 @@ def test_gate_prints_a_row_a_rule_and_model_and_ends_with_its_code(published: Wo
     assert done.code == 6
 
 
+def test_an_evaluation_without_rules_hides_no_verdict_of_another(tmp_path: Path) -> None:
+    """The newest night of each evaluation is judged; one without a rule has a note, and a fault where none has any."""
+    made = nights.workspace(tmp_path / "workspace", gates=[{"measure": "RR@2", "at_least": 0.95}])
+    root = Root(made.root, load_config(made.config))
+    root.publish(FIRST, frames_of(FIRST), run_id="judged")
+    made.change(evaluation="other", gates=[])
+    root.publish(FIRST, frames_of(FIRST), run_id="other", config=load_config(made.config))
+
+    done = rankeval("gate", made.root, "--json")
+
+    assert (done.code, {row["evaluation"] for row in read(done)}) == (6, {"nightly"})
+    assert "other, 2026-01-01: not judged, its config has no rule" in done.err
+    refused = rankeval("gate", made.root, "--evaluation", "other")
+    assert (refused.code, refused.out) == (2, "")
+    assert "other, 2026-01-01: found no rule; expected gates in the config" in refused.message
+
+
 def test_gate_of_a_night_without_rows_prints_no_row(published: Workspace) -> None:
     done = rankeval("gate", published.root, "--date", WITHOUT_ROWS, "--json")
 

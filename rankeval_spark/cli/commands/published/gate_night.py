@@ -27,18 +27,25 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
 
+_ADD_RULES: Final = "add them, or give others by --config"
+
 
 def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool) -> None:
     """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
     given = load_config(path) if path else None
     dates = [parse_date(day, where="--date")] if day else []
     spark = session_for(root, "gate")
-    rows = []
+    rows: list[dict[str, Any]] = []
+    without_rules: list[PastNight] = []
     for night in published_nights(spark, root, evaluation=evaluation, dates=dates, only_newest=True):
         if night.is_empty:
             say_note(f"{night}: nothing to judge, {night.row['reason']}")
             continue
-        judged = _judged(spark, root, night, given or night.config)
+        config = given or night.config
+        if not config.gates:
+            without_rules.append(night)
+            continue
+        judged = _judged(spark, root, night, config)
         rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
         if is_json and not tables.is_decided(judged):
             say_note(f"{night}: {tables.gates_in_a_line(judged)}")
@@ -46,14 +53,17 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
             out = console()
             out.print(tables.gates(judged, str(night)))
             out.print(tables.gates_in_a_line(judged), markup=False, soft_wrap=True)
+    if without_rules and not rows:
+        faults = (Fault(str(night), "no rule", "gates in the config", _ADD_RULES) for night in without_rules)
+        raise ConfigError(*faults)
+    for night in without_rules:
+        say_note(f"{night}: not judged, its config has no rule; {_ADD_RULES}")
     if is_json:
         write_out(tables.to_json(rows, COLUMNS))
     raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
 
 
 def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
-    if not config.gates:
-        raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
     results = results_of(spark, root)
     previous = None
     if night_changes.rules_of(config):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from rankeval_spark.limits import ROUNDING
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -56,8 +58,9 @@ def band_of(values: Values, std_errors: Values) -> DriftBand:
 
 
 def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
-    """Whether each value lies outside its band; False without a band or a value."""
-    outside: NDArray[np.bool_] = (values < band.low) | (values > band.high)
+    """Whether each value lies outside its band, but for the rounding of its sum; False without a band or a value."""
+    slack = ROUNDING * np.maximum(1.0, np.abs(values))
+    outside: NDArray[np.bool_] = (values < band.low - slack) | (values > band.high + slack)
     return outside
 
 

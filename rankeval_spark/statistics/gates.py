@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.limits import LEAST_USERS
+from rankeval_spark.limits import LEAST_USERS, ROUNDING
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
 
@@ -111,7 +111,7 @@ class Evidence:
 def value_bounds(
     evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
 ) -> GateVerdict:
-    """Require that the mean itself, not its interval, lies in [low, high].
+    """Require that the mean itself, not its interval, lies in [low, high], but for the rounding of its sum.
 
     Examples
     --------
@@ -123,13 +123,15 @@ def value_bounds(
         return too_few_users(evidence.what, evidence.n_users, least_users)
     value = evidence.value
     is_known = not math.isnan(value.value)
-    passes = is_known and low <= value.value <= high
+    slack = ROUNDING * max(1.0, abs(value.value)) if is_known else 0.0
+    is_above = is_known and value.value > high + slack
+    passes = is_known and value.value >= low - slack and not is_above
     required = " and ".join(
         f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)
     )
     interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
     text = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)"
-    bound = high if (is_known and value.value > high) or not math.isfinite(low) else low
+    bound = high if is_above or not math.isfinite(low) else low
     return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {required} is required")
 
 

@@ -45,3 +45,10 @@ def test_no_night_and_no_value_are_no_drift() -> None:
     band = drift.band_of(np.full((1, 7), 0.3), np.full((1, 7), np.nan))
     assert not drift.has_drifted(np.array([np.nan]), band).any()
     assert drift.has_drifted(np.array([0.31]), band).all()  # without errors the nights alone make the band
+
+
+def test_rounding_of_a_mean_is_no_drift() -> None:
+    band = drift.DriftBand(*(np.array([0.1]) for _ in drift.DriftBand._fields))
+    assert not drift.has_drifted(np.array([0.09999999999999991]), band).any()
+    assert not drift.has_drifted(np.array([0.10000000000000009]), band).any()
+    assert drift.has_drifted(np.array([0.1 - 1e-9]), band).all()

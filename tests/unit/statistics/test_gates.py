@@ -118,6 +118,15 @@ def test_detectable_loss_would_be_found_four_times_in_five() -> None:
     assert stats.nct.sf(critical, 1199, loss / 0.005) == pytest.approx(0.8, abs=0.002)
 
 
+@pytest.mark.parametrize(("value", "outcome"), [(0.1 - 1e-13, "passed"), (0.1 - 1e-9, "failed"), (0.1, "passed")])
+def test_a_mean_at_its_bound_passes_whatever_the_rounding_of_its_sum(value: float, outcome: str) -> None:
+    """3,000 users with 0.1 each have the mean 0.09999999999999991."""
+    evidence = gates.Evidence("P@10", 3000, gates.Estimate(value, value, value))
+    assert gates.value_bounds(evidence, low=0.1).outcome == outcome
+    negative = gates.Evidence("P@10", 3000, gates.Estimate(-value, -value, -value))
+    assert gates.value_bounds(negative, high=-0.1).outcome == outcome
+
+
 def test_passing_for_want_of_differences_is_said() -> None:
     row = dataclasses.replace(UNCLEAR, p_less=math.nan)
     verdict = gates.no_significant_regression([row], alpha=0.05)[0]

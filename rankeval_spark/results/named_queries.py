@@ -187,12 +187,12 @@ class Results(PublishedResults[Frame]):
         night = self._choose_night(date, evaluation)
         side = self._side(measure, model_id, night)
         earlier = choices.earlier_night(self.nights(), night, against)
-        if earlier is None:
-            models = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID])[C.MODEL_ID].to_pylist()
-            choices.require_models(str(against), models, argument="against")
         if earlier == night or (earlier is None and str(against) == model_id):
             raise ConfigError(Fault("against", repr(str(against)), "another model, or another night"))
-        other = self._side(measure, str(against) if earlier is None else model_id, earlier or night)
+        if earlier is None:
+            other = self._side(measure, str(against), night, argument="against")
+        else:
+            other = self._side(measure, model_id, earlier)
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
 
@@ -236,11 +236,12 @@ class Results(PublishedResults[Frame]):
         """Choose a night; the newest one that has means where no date is given."""
         return choices.choose_night(self.nights(), evaluation, None if date is None else as_day(date))
 
-    def _side(self, measure: str, model_id: str, night: ChosenNight) -> UserSide:
-        """Choose the values of users under one model on one night."""
+    def _side(self, measure: str, model_id: str, night: ChosenNight, *, argument: str = C.MODEL_ID) -> UserSide:
+        """Choose the values of users under one model on one night; ``argument`` of the user names the model."""
         rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
         computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
-        return choices.user_side(measure, model_id, night, computed=computed, models=models)
+        choices.require_models(model_id, models, argument=argument)
+        return choices.user_side(measure, model_id, night, computed=computed)
 
     def _models_with(self, label: str, k: int, evaluation: str) -> list[str]:
         """List the models that have a mean of all users on some night."""

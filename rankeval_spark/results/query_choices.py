@@ -148,17 +148,14 @@ def choose_measure(measure: str, computed: Iterable[Requested]) -> tuple[str, in
     return named(measure, [(one.measure, one.k) for one in computed])
 
 
-def user_side(
-    measure: str, model_id: str, night: ChosenNight, *, computed: Collection[Requested], models: Collection[str]
-) -> UserSide:
+def user_side(measure: str, model_id: str, night: ChosenNight, *, computed: Collection[Requested]) -> UserSide:
     """Choose the values of users under a model.
 
     Raises
     ------
     ConfigError
-        The night has no such model, or no such measure with values of users.
+        The night has no such measure with values of users.
     """
-    require_models(model_id, models)
     of_users = {(one.measure, one.k): one.column for one in computed if one.column is not None}
     label, k = named(measure, list(of_users))
     return UserSide(night, model_id, k, of_users[label, k], is_lower_better(label))

@@ -57,10 +57,10 @@ def to_catalogue_facts(sources: FactFrames, *, needs: frozenset[str]) -> DataFra
 def _of_catalogue(sources: FactFrames, needs: frozenset[str]) -> list[DataFrame]:
     """Make frames of what the catalogue knows."""
     frames = [_to_catalogue(sources, needs=needs & CATALOGUE_FACTS)] if needs & CATALOGUE_FACTS else []
-    return [*frames, to_known(sources)] if N.ITEM_KNOWN in needs else frames
+    return [*frames, _to_known(sources)] if N.ITEM_KNOWN in needs else frames
 
 
-def to_known(sources: FactFrames) -> DataFrame:
+def _to_known(sources: FactFrames) -> DataFrame:
     """Make one row per item of the catalogue, however often it occurs there."""
     known = sources.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
     return known.withColumn(N.ITEM_KNOWN, F.lit(1.0))
@@ -74,7 +74,7 @@ def to_catalogue_size(sources: FactFrames, names: Iterable[str]) -> DataFrame:
     """Count the items and the categories of the catalogue: one row with the struct ``_totals``."""
     frames, names = [], list(names)
     if N.CATALOGUE_ITEMS in names:
-        frames.append(to_known(sources).agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
+        frames.append(_to_known(sources).agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
     if N.TOTAL_CATEGORIES in names:
         catalogue = _to_catalogue(sources, needs=frozenset({N.ITEM_CATEGORIES}))
         categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()

@@ -24,7 +24,7 @@ _HOMES: Final = {
     "Evaluation": "rankeval_spark.evaluation",
     "Results": "rankeval_spark.results",
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
-    "build_session": "rankeval_spark.spark.session",
+    "build_session": "rankeval_spark.spark.session.builder",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
 }
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
-
-from py4j.protocol import Py4JError, Py4JNetworkError
 
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -19,7 +18,6 @@ from rankeval_spark.errors import (
     note,
     notes_of,
 )
-from rankeval_spark.inputs.spark import explain
 from rankeval_spark.refusals import refusal_in
 
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
@@ -32,7 +30,7 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
         return error
     text = str(error)
     fault = refusal_in(text)
-    known = _of_machine(error) or (ChecksFailedError(fault) if fault else explain(error, dict(locations)))
+    known = _of_machine(error) or (ChecksFailedError(fault) if fault else _explained(error, locations))
     return _instead_of(error, known)
 
 
@@ -64,6 +62,15 @@ def translated_errors() -> Iterator[None]:
         raise known from error
 
 
+def _explained(error: Exception, locations: Mapping[str, str]) -> FaultsError | None:
+    """Say what Spark's failure to read an input means; None where Spark was not used."""
+    if "pyspark" not in sys.modules:
+        return None
+    from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
+
+    return explain(error, dict(locations))
+
+
 def _of_machine(error: Exception) -> FaultsError | None:
     return _full_disk(str(error)) or _lost_driver(error)
 
@@ -79,8 +86,11 @@ def _full_disk(text: str) -> FaultsError | None:
 
 def _lost_driver(error: Exception) -> FaultsError | None:
     """Say that the JVM is gone: then py4j has no answer, no connection, or an error without Java's trace."""
-    is_unanswered = type(error) is Py4JError and "Trace:" not in str(error)
-    if not (is_unanswered or isinstance(error, Py4JNetworkError | ConnectionError)):
+    protocol = sys.modules.get("py4j.protocol")
+    if protocol is None:
+        return None
+    is_unanswered = type(error) is protocol.Py4JError and "Trace:" not in str(error)
+    if not (is_unanswered or isinstance(error, protocol.Py4JNetworkError | ConnectionError)):
         return None
     fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
     return DriverLostError(Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix))

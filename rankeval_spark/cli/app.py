@@ -82,7 +82,7 @@ def run(
     ] = False,
 ) -> None:
     """Evaluate one date and publish its results."""
-    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - pyarrow takes a moment
 
     run_dates.run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
 
@@ -100,7 +100,7 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     sample_users: Share = 1.0,
 ) -> None:
     """Evaluate several dates, in any order; one that fails does not stop the others."""
-    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - pyarrow takes a moment
 
     written = run_dates.WrittenDates(first, last, date_ or [])
     run_dates.backfill_command(config, overrides or [], written, sample_share=sample_users, only_missing=missing)

@@ -53,9 +53,7 @@ def _known(error: Exception) -> Exception:
         except UnsupportedSparkError as unsupported:
             unsupported.__cause__ = error
             return unsupported
-    if "py4j" not in sys.modules:
-        return error
-    from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - only where something went wrong
 
     known = machine_fault(error)
     if known is not error:

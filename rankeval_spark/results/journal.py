@@ -207,9 +207,9 @@ def append_events(spark: SparkSession, storage: Storage, *events: Mapping[str, A
         if local_tables.are_at(storage):
             local_tables.append_rows(storage, table, events, tag=run_id)
         else:
-            from rankeval_spark.results.storage import tables  # noqa: PLC0415 - imports pyspark
+            from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
 
-            tables.append(spark, storage, schemas.RUNS, events, tag=run_id)
+            spark_tables.append(spark, storage, schemas.RUNS, events, tag=run_id)
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
             raise lost(table, run_id, before)
 

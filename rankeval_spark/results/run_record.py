@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark import columns as C
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.schemas import Field
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
     from rankeval_spark.config import Policies
     from rankeval_spark.measures import Measure, MeasureSet
 
@@ -42,14 +39,6 @@ class NightKey:
         readable = re.sub(r"[^a-z0-9]+", "-", self.evaluation.casefold())[:40].strip("-")
         digest = hashlib.sha256(self.evaluation.encode()).hexdigest()[:8]
         return f"{readable}-{digest}-{self.evaluation_date.isoformat()}"
-
-    def rows(self) -> Column:
-        """Condition that holds for its rows in a published table."""
-        from pyspark.sql import functions as F  # noqa: PLC0415 - who only reads results does without pyspark
-
-        return (F.col(C.EVALUATION) == F.lit(self.evaluation)) & (
-            F.col(C.EVALUATION_DATE) == F.lit(self.evaluation_date)
-        )
 
     def __str__(self) -> str:
         """Write for a message."""

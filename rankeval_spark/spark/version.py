@@ -18,8 +18,13 @@ class UnsupportedSparkError(EnvironmentFaultError, ImportError):
     """There is no pyspark, or one that this package does not work with."""
 
 
-def require_spark() -> None:
+def require_spark(why: str = "") -> None:
     """Refuse a pyspark that cannot be imported, or that is too old.
+
+    Parameters
+    ----------
+    why : str
+        Why Spark is needed, where that is not obvious.
 
     Raises
     ------
@@ -30,10 +35,10 @@ def require_spark() -> None:
         pyspark = import_module("pyspark")
     except Exception as error:  # an old one fails on a newer Python in ways of its own
         found = f"none that can be imported ({error})"
-        raise UnsupportedSparkError(_fault(found)) from error
+        raise UnsupportedSparkError(_fault(found, why)) from error
     if _numbers(pyspark.__version__) < _numbers(SPARK_LINES[0]):
         found = f"{pyspark.__version__} in {pyspark.__path__[0]}"
-        raise UnsupportedSparkError(_fault(found))
+        raise UnsupportedSparkError(_fault(found, why))
 
 
 def spark_line() -> str:
@@ -53,6 +58,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, found.groups())) if found else ()
 
 
-def _fault(found: str) -> Fault:
+def _fault(found: str, why: str) -> Fault:
     fix = f"pip install 'rankeval-spark[spark]'; on a cluster, use one of Spark {TESTED}"
-    return Fault("pyspark", found, f"{TESTED}, which this version is tested with", fix)
+    needed = f", for {why}" if why else ""
+    return Fault("pyspark", found, f"{TESTED}, which this version is tested with{needed}", fix)

@@ -13,6 +13,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
+from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
 from rankeval_spark.results.storage import delta_log, local_tables, tables
@@ -96,7 +97,8 @@ class Root:
 
     def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:
-            tables.add_measure_columns(None, self._storage, facts.measure_fields())  # type: ignore[arg-type]  # no Spark here
+            columns = columns_json(schemas.USER_METRICS, facts.measure_fields())
+            tables.add_measure_columns(None, self._storage, columns)  # type: ignore[arg-type]  # no Spark here
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
         local_tables.write_new(self._storage, staged, _conformed(rows, declared, facts))

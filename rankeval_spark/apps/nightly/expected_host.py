@@ -8,7 +8,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.results import can_write_in_process
-from rankeval_spark.spark.session.builder import is_chosen
+from rankeval_spark.spark.session.chosen_spark import is_chosen
 
 if TYPE_CHECKING:
     from datetime import date

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.nightly.host_on_spark import SparkHost
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, least_cost
 from rankeval_spark.in_process.checks.input_checks import RowFacts
@@ -23,6 +22,7 @@ from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.results import can_write_in_process
+from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,21 +36,41 @@ if TYPE_CHECKING:
     from rankeval_spark.results import StagedRun
 
 
-def process_host(spark: SparkSession, plan: NightPlan) -> ProcessHost | None:
-    """Return the host of a night that this process can read, compute and publish; None where it takes Spark.
+def night_host(spark: SparkSession, plan: NightPlan) -> NightHost:
+    """Return the host of a night: this process where it can read, compute and publish it, else Spark.
 
     Parameters
     ----------
     spark : SparkSession
         One that starts when something is asked of it: rows that cannot be used are written out by Spark.
     """
-    if not can_write_in_process(plan.config.results.location):
-        return None
+    root = plan.config.results.location
+    if not can_write_in_process(root):
+        return spark_host(spark, plan, why=root)
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
-    except ForSparkError:
-        return None
+    except ForSparkError as reason:
+        return spark_host(spark, plan, why=str(reason))
     return ProcessHost(spark, plan, inputs)
+
+
+def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
+    """Return the host of a night that Spark reads and computes.
+
+    Parameters
+    ----------
+    why : str
+        Why this process does not, for whoever has no pyspark.
+
+    Raises
+    ------
+    UnsupportedSparkError
+        There is no pyspark, or one that this package does not work with.
+    """
+    require_spark(why)
+    from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
+
+    return SparkHost(spark, plan)
 
 
 class ProcessHost(NightHost):
@@ -152,7 +172,7 @@ class ProcessHost(NightHost):
         return replace(self._plan.request, policies=policies)
 
     @property
-    def _on_spark(self) -> SparkHost:
+    def _on_spark(self) -> NightHost:
         """The same night on Spark, at the versions that were read here."""
         inputs = {
             one.name: one.config.model_copy(update={"version": one.version})
@@ -160,4 +180,5 @@ class ProcessHost(NightHost):
             if one.version is not None
         }
         read, config = self._plan.config.inputs.model_copy(update=inputs), self._plan.config
-        return SparkHost(self._spark, replace(self._plan, config=config.model_copy(update={"inputs": read})))
+        plan = replace(self._plan, config=config.model_copy(update={"inputs": read}))
+        return spark_host(self._spark, plan, why="results.quarantine, whose rows Spark writes")

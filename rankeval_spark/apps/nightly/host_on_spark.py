@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions as F
 from typing_extensions import override
 
@@ -22,10 +24,10 @@ from rankeval_spark.apps.inputs import exposures_of, inputs_of, with_model_names
 from rankeval_spark.apps.nightly import quarantine
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.apps.nightly.night_size import cost_of
-from rankeval_spark.apps.nightly.staging import cached, stage_users
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.spark.rows import population
 from rankeval_spark.spark.session.warm_workers import warm_workers
 from rankeval_spark.spark.spark_types import with_columns
 
@@ -141,6 +143,23 @@ class SparkHost(NightHost):
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         return self._kept.enter_context(cached(frame))
+
+
+def stage_users(run: StagedRun, scored: DataFrame, *, steps: Steps) -> None:
+    """Stage the rows of users; where they are kept, this computes them for all results."""
+    with steps.step("score") as step:
+        run.stage(schemas.USER_METRICS.name, population.keep_population(scored))
+        step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+
+
+@contextmanager
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame, once computed, until the block ends; what does not fit into memory goes to disk."""
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def with_text_ids(frame: DataFrame) -> DataFrame:

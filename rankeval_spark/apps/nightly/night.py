@@ -17,9 +17,7 @@ from rankeval_spark import schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.history.run_history import RunHistory
-from rankeval_spark.apps.nightly import quarantine
-from rankeval_spark.apps.nightly.host_in_process import process_host
-from rankeval_spark.apps.nightly.host_on_spark import SparkHost
+from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
 from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
@@ -196,7 +194,7 @@ class PreparedNight:
 
 def _host(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Let this process compute a night where it can, unless a session was started on purpose."""
-    return (process_host(spark, plan) if is_on_demand(spark) else None) or SparkHost(spark, plan)
+    return night_host(spark, plan) if is_on_demand(spark) else spark_host(spark, plan)
 
 
 def rehearse_night(
@@ -213,7 +211,7 @@ def rehearse_night(
         As :func:`run_night`.
     """
     history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
-    night = _Night(rehearsal, Steps(progress or Silent()), plan, SparkHost(spark, plan), history)
+    night = _Night(rehearsal, Steps(progress or Silent()), plan, spark_host(spark, plan), history)
     night.compute()
     return night.publish()
 
@@ -302,7 +300,8 @@ class _Night(RunLife):
 
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        is_needed = self.plan.config.results.quarantine and quarantine.is_needed(self.facts)
+        has_refused = any(fact.count and fact.check in check_rows.REFUSALS for fact in self.facts)
+        is_needed = self.plan.config.results.quarantine and has_refused
         self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
     def _measure(self) -> None:

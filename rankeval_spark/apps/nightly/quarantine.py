@@ -15,16 +15,8 @@ from rankeval_spark.spark.checks import row_flags
 from rankeval_spark.spark.rows.usable_rows import SEGMENT_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.spark import Sources
-    from rankeval_spark.result_rows.check_rows import Fact
-
-
-def is_needed(facts: Iterable[Fact]) -> bool:
-    """Whether there is such a row, by what the checks counted: where there is none, none is looked for."""
-    return any(fact.count and fact.check in check_rows.REFUSALS for fact in facts)
 
 
 def to_refused_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:

@@ -12,10 +12,11 @@ from typing_extensions import override
 
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps.history.published_runs import PastNight, published_nights
+from rankeval_spark.apps.nightly.host_on_spark import cached, stage_users
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
-from rankeval_spark.apps.nightly.staging import cached, stage_results, stage_users
+from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.config.measure_selection import judgement_faults, tie_faults

@@ -15,15 +15,14 @@ from rich.markup import escape
 
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import published_dates
-from rankeval_spark.apps.nightly import backfill, dry_run
+from rankeval_spark.apps.nightly import backfill
 from rankeval_spark.apps.nightly.expected_host import wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
-from rankeval_spark.cli.sessions import start
-from rankeval_spark.spark.session.builder import build_session
+from rankeval_spark.cli.sessions import new_session, start
 from rankeval_spark.spark.session.input_size import are_small
 from rankeval_spark.spark.session.on_demand import on_demand
 
@@ -111,7 +110,7 @@ def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSessi
     }
     if wants_spark(config):
         return start(name, **options)
-    return on_demand(partial(build_session, name, **options))  # the run shows meanwhile how far it is
+    return on_demand(partial(new_session, name, **options))  # the run shows meanwhile how far it is
 
 
 def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:
@@ -176,6 +175,8 @@ def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
+    from rankeval_spark.apps.nightly import dry_run  # noqa: PLC0415 - imports pyspark
+
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
     inputs, cost = dry_run.planned_inputs(spark, plan)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")

@@ -68,7 +68,7 @@ def _inputs(config: EvaluationConfig, day: date) -> list[InputSize]:
 
 
 def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> dict[str, Any]:
-    from rankeval_spark.apps.nightly.expected_host import needs_spark  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.nightly.expected_host import needs_spark  # noqa: PLC0415 - pyarrow takes a moment
 
     why = needs_spark(config, day)
     return {

@@ -150,8 +150,10 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     if config.table is not None:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
-    if not location.startswith("/") or _PATTERN.search(location) or not Path(location).exists():
-        raise ForSparkError(location, "elsewhere, several places, or nowhere")
+    if not location.startswith("/") or _PATTERN.search(location):
+        raise ForSparkError(location, "several places, or one that is not on a disk of this machine")
+    if not Path(location).exists():
+        raise ForSparkError(location, "no such file or folder")
     _refuse_outside(location, f"{location}/{_DELTA_LOG}")
     match config.format:
         case "delta":

@@ -28,6 +28,8 @@ from rankeval_spark.statistics.groups import group_gaps
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rankeval_spark.config.request import Request
+
 Matrix = np.ndarray
 """Measures and cutoffs as rows, the groups of a slicing as columns."""
 
@@ -38,6 +40,11 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"
+
+
+def has_groups(request: Request) -> bool:
+    """Return True if there are groups to compare: slices, or two groups of items."""
+    return bool(request.slices) or len(request.measures.groups) > 1
 
 
 def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,7 @@ from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import delta_log, statements, tables
+from rankeval_spark.results.storage import delta_log, spark_tables, statements
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Maintenance:
         """Find the nights that have rows of single users, with the tables that do."""
         found: dict[NightKey, list[str]] = {}
         for table in OF_USERS:
-            frame = tables.read_table(self._spark, self._storage, table).where(rows)
+            frame = spark_tables.read_table(self._spark, self._storage, table).where(rows)
             frame = frame if evaluation is None else frame.where(F.col(C.EVALUATION) == F.lit(evaluation))
             for row in frame.select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect():
                 found.setdefault(NightKey(*row), []).append(table)
@@ -258,7 +258,7 @@ class Maintenance:
         return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
 
     def _count(self, table: str, rows: Column) -> int:
-        return tables.read_table(self._spark, self._storage, table).where(rows).count()
+        return spark_tables.read_table(self._spark, self._storage, table).where(rows).count()
 
     def _require_retention(self, table: str) -> None:
         found = statements.properties_of(self._spark, self._storage, table)

@@ -13,28 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
 from rankeval_spark.results import journal
-from rankeval_spark.results.publishing import audit, removal
+from rankeval_spark.results.publishing import audit
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
-from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, types as T
-
     from rankeval_spark.results.storage.commits import LocalRoot
+    from rankeval_spark.schemas import Schema
 
 _LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
 
 _REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
 """Delta's names for rows that a table will never take; the audit of a run looks for them before it announces itself."""
-
-CREATED: Final = 0
-"""Version of a table without a row."""
 
 
 def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent: Callable[[], None]) -> dict[str, int]:
@@ -85,6 +80,8 @@ def recover(root: Root) -> journal.JournalState:
     for intent in state.pending_publishes:
         last = _recover_run(root, intent, state, after=last)
     if state.pending_deletions:
+        from rankeval_spark.results.publishing import removal  # noqa: PLC0415 - imports pyspark
+
         removal.finish_deletions(root, state.pending_deletions, after=last)
     return journal.state(root.spark, root.storage)
 
@@ -121,8 +118,10 @@ def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) ->
         if is_local_root(root):
             versions[schema.name] = _publish_files(root, schema, night, staging)
         else:
+            from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
+
             staged = staging.read(schema.name) if staging.has(schema.name) else None
-            versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
+            versions[schema.name] = writes_on_spark.replace_night(root, schema, night, run_id, staged)
         failpoint(f"after_{schema.name}")
     return versions
 
@@ -132,7 +131,7 @@ def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: St
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
     if files and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, root.storage, _measure_fields(staging.columns(table)))
+        tables.add_measure_columns(root.spark, root.storage, staging.columns(table))
     return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
@@ -158,45 +157,11 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
             files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
             versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
-        before = None
-        if version is not None:
-            before = tables.read_table(root.spark, root.storage, table, version).where(night.rows())
-        versions[table] = _replace_night(root, schema, night, run_id, before)
+        from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
+
+        before = None if version is None else writes_on_spark.night_rows(root, table, night, version)
+        versions[table] = writes_on_spark.replace_night(root, schema, night, run_id, before)
     return versions
-
-
-def _replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows: DataFrame | None) -> int:
-    """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
-    if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
-        return CREATED  # an optional table that nothing was ever written to
-    if rows is not None and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows.schema))
-    current = tables.read_table(root.spark, root.storage, schema.name)
-    frame = current.limit(0) if rows is None else tables.widened(rows, current.schema)
-    return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))
-
-
-def _measure_fields(columns: T.StructType) -> list[Field]:
-    names = tables.measure_columns(columns)
-    return [Field(name, "double", columns[name].metadata.get("comment", name)) for name in names]
-
-
-def _overwrite(root: Root, table: str, night: NightKey, run_id: str, frame: DataFrame) -> int:
-    before = delta_log.latest_version(root.storage, table)
-    writer = frame.writeTo(tables.identifier(root.storage, table)).option("userMetadata", run_id)
-    writer.overwrite(night.rows())
-    own = delta_log.find_commit(root.storage, table, tag=run_id, after=before)
-    if own is not None:
-        return own
-    # Delta commits nothing where nothing changes: no rows written, none there before.
-    now = delta_log.latest_version(root.storage, table)
-    if _is_empty(root, table, night, now) and frame.isEmpty():
-        return now
-    raise lost(table, run_id, before)
-
-
-def _is_empty(root: Root, table: str, night: NightKey, version: int) -> bool:
-    return tables.read_table(root.spark, root.storage, table, version).where(night.rows()).isEmpty()
 
 
 def _with(event: journal.RunEvent, status: str, versions: Mapping[str, int]) -> journal.RunEvent:

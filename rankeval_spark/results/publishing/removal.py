@@ -20,7 +20,7 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import delta_log, tables
+from rankeval_spark.results.storage import delta_log, spark_tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def delete_rows(root: Root, table: str, rows: Column) -> None:
 
     The condition reaches Delta as an expression, not as text: it may hold a user id.
     """
-    none = tables.read_table(root.spark, root.storage, table).limit(0)
+    none = spark_tables.read_table(root.spark, root.storage, table).limit(0)
     retried(root, lambda: _overwrite(root, table, rows, none))
     _require_none(root, table, rows)
 
@@ -113,7 +113,7 @@ def named_in_checks(user: str) -> Column:
 
 def _change(root: Root, table: str, rows: Column, column: str, value: Column) -> None:
     """Give a column of some rows another value: the nights that hold such rows are overwritten in one commit."""
-    frame = tables.read_table(root.spark, root.storage, table)
+    frame = spark_tables.read_table(root.spark, root.storage, table)
     nights = [NightKey(*row) for row in frame.where(rows).select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect()]
     if nights:
         changed = frame.where(nights_condition(nights)).withColumn(column, F.when(rows, value).otherwise(F.col(column)))
@@ -122,12 +122,12 @@ def _change(root: Root, table: str, rows: Column, column: str, value: Column) ->
 
 def _overwrite(root: Root, table: str, rows: Column, by: DataFrame) -> None:
     """Let the rows of a frame take the place of some rows: Delta's own calls for this need its Python package."""
-    by.writeTo(tables.identifier(root.storage, table)).overwrite(rows)
+    by.writeTo(spark_tables.identifier(root.storage, table)).overwrite(rows)
 
 
 def _require_none(root: Root, table: str, rows: Column) -> None:
     version = delta_log.latest_version(root.storage, table)
-    if not tables.read_table(root.spark, root.storage, table, version).where(rows).isEmpty():
+    if not spark_tables.read_table(root.spark, root.storage, table, version).where(rows).isEmpty():
         raise ResultsError(
             Fault(
                 f"table {table}, version {version}",

@@ -8,20 +8,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
 from rankeval_spark.results import conformed_rows
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import audit, quarantine, staging
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
-from rankeval_spark.results.storage import tables
 from rankeval_spark.results.storage.file_store import open_storage
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.results.publishing.staged_rows import StagedRows
     from rankeval_spark.results.run_record import InputRecord, RunRecord
@@ -61,8 +60,10 @@ class StagedRun(ABC):
         """
         schema = self._schema(table)
         fields, where = self._fields(schema), f"table {table}"
-        if isinstance(rows, DataFrame) and table in OF_USERS:
-            self._staging.write(table, tables.conform(self._keyed(rows), fields, where=where))
+        if table in OF_USERS and not isinstance(rows, pa.Table):
+            from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
+
+            self._staging.write(table, writes_on_spark.conform_frame(rows, fields, self.facts, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
             conformed = conformed_rows.conform_rows(given, fields, self.facts, where=where)
@@ -82,14 +83,6 @@ class StagedRun(ABC):
         yield lambda rows: new.add(conformed_rows.conform_rows(rows, fields, self.facts, where=where))
         new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
-
-    def _keyed(self, frame: DataFrame) -> DataFrame:
-        return frame.select(
-            F.lit(self.facts.evaluation).alias(C.EVALUATION),
-            F.lit(self.facts.evaluation_date).alias(C.EVALUATION_DATE),
-            F.lit(self.facts.run_id).alias(C.RUN_ID),
-            *(name for name in frame.columns if name not in C.RUN_KEY),
-        )
 
     def discard(self) -> None:
         """Forget what was staged so far: none of it is published."""

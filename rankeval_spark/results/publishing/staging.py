@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, functions as F, types as T
 
-from rankeval_spark import columns as C
 from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
-from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.results.storage.local_tables import NewTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from rankeval_spark.result_rows.column_json import Json
     from rankeval_spark.results.publishing.staged_rows import StagedRows
     from rankeval_spark.results.run_record import NightKey
-    from rankeval_spark.results.storage.file_store import LocalStorage, Storage
+    from rankeval_spark.results.storage.file_store import Storage
 
 STAGING_FOLDER: Final = "_staging"
 MOST_ROWS_HERE: Final = 20_000_000
@@ -57,12 +53,13 @@ class Staging:
         AnalysisException, FileExistsError
             The run has staged this table before.
         """
-        if local_tables.are_at(self._storage):
-            self._write_here(self._storage, table, rows)
+        path = self._table(table)
+        if isinstance(rows, pa.Table) and local_tables.are_at(self._storage):
+            local_tables.write_new(self._storage, path, rows)
             return
-        frame = rows if isinstance(rows, DataFrame) else self._spark.createDataFrame(rows)
-        writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
-        writer.partitionBy(*local_tables.PARTITIONS).save(tables.table_path(self._storage, self._table(table)))
+        from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
+
+        writes_on_spark.stage(self._spark, self._storage, path, self._night, rows)
 
     def new(self, table: str, schema: pa.Schema) -> NewTable:
         """Begin to stage a table whose rows come in parts; on a disk of this machine only."""
@@ -71,38 +68,15 @@ class Staging:
             raise ValueError(message)
         return NewTable(self._storage, self._table(table), self._night, schema)
 
-    def _write_here(self, storage: LocalStorage, table: str, rows: DataFrame | pa.Table) -> None:
-        """Let Spark write plain files, and commit them: its own commit of a Delta table takes longer than few rows."""
-        path = self._table(table)
-        if not isinstance(rows, DataFrame):
-            local_tables.write_new(storage, path, rows)
-            return
-        folder = local_tables.folder_of(self._night)
-        stored = rows.drop(*local_tables.PARTITIONS)
-        stored.write.mode("error").parquet(tables.table_path(storage, f"{path}/{folder}"))
-        local_tables.commit_new(storage, path, rows.schema.json(), self._night)
-
     def read(self, table: str) -> DataFrame:
-        """Read a staged table: the files of its one commit.
+        """Read a staged table: the files of its one commit."""
+        from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
 
-        Reading them as Parquet spares the jobs by which Delta works out what a table holds: the audit of four small
-        tables took 25 jobs with them and takes 6 without.
-        """
-        path = self._table(table)
-        schema = self.columns(table)
-        files = delta_log.files_written(self._storage, path, ONLY)
-        if not files:
-            return self._spark.createDataFrame([], schema)
-        # The files have all columns but those of the night.
-        night = {C.EVALUATION: F.lit(self._night.evaluation), C.EVALUATION_DATE: F.lit(self._night.evaluation_date)}
-        stored = T.StructType([field for field in schema.fields if field.name not in night])
-        paths = [_literal(inside(self._storage.root, f"{path}/{file['path']}")) for file in files]
-        rows = self._spark.read.schema(stored).parquet(*paths).withColumns(night)
-        return rows.select(*schema.fieldNames())
+        return writes_on_spark.staged(self._spark, self._storage, self._table(table), self._night, self.files(table))
 
-    def columns(self, table: str) -> T.StructType:
+    def columns(self, table: str) -> Json:
         """Columns of a staged table."""
-        return T.StructType.fromJson(delta_log.columns(self._storage, self._table(table)))
+        return delta_log.columns(self._storage, self._table(table))
 
     def files(self, table: str) -> list[dict[str, Any]]:
         """Return what is recorded of each file of a staged table, and its ``location``: the folder of the table."""
@@ -123,6 +97,8 @@ class Staging:
         """Give the rows of a staged table to the audit: read here, where they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MOST_ROWS_HERE:
             return RowsInProcess(self._paths(table))
+        from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark  # noqa: PLC0415 - imports pyspark
+
         return RowsOnSpark(self.read(table))
 
     def has(self, table: str) -> bool:
@@ -144,11 +120,6 @@ class Staging:
 
     def _table(self, table: str) -> str:
         return f"{self._folder}/{table}"
-
-
-def _literal(path: str) -> str:
-    """Keep Spark from taking a path for a pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def remove_all(storage: Storage, night: NightKey) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.results.storage import tables
+from rankeval_spark.results.storage import spark_tables
 from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.results.storage.row_filters import require_columns
 
@@ -46,7 +46,7 @@ class SparkReader:
             reader = reader.option("versionAsOf", version)
         try:
             frame = reader.load(inside(self._root, table))
-            tables.refuse_outside(frame, table)
+            spark_tables.refuse_outside(frame, table)
             frame = frame.select(*frame.schema.fieldNames())  # resolves now: a missing table is an error here
         except AnalysisException as error:
             raise ConfigError(
@@ -58,7 +58,7 @@ class SparkReader:
             fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
-        return frame.where(tables.row_condition(where)) if where else frame
+        return frame.where(spark_tables.row_condition(where)) if where else frame
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of."""

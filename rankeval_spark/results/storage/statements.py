@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.results.storage import tables
+from rankeval_spark.results.storage import spark_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,22 +39,22 @@ def _listing_in_few_tasks(spark: SparkSession) -> Iterator[None]:
 def unneeded_files(spark: SparkSession, storage: Storage, table: str) -> int:
     """Count the files that VACUUM would delete: those no version within the table's retention needs."""
     with _listing_in_few_tasks(spark):
-        return spark.sql(f"VACUUM {tables.identifier(storage, table)} DRY RUN").count()
+        return spark.sql(f"VACUUM {spark_tables.identifier(storage, table)} DRY RUN").count()
 
 
 def vacuum(spark: SparkSession, storage: Storage, table: str) -> None:
     """Delete these files."""
     with _listing_in_few_tasks(spark):
-        spark.sql(f"VACUUM {tables.identifier(storage, table)}")
+        spark.sql(f"VACUUM {spark_tables.identifier(storage, table)}")
 
 
 def compact_files(spark: SparkSession, storage: Storage, table: str) -> tuple[int, int]:
     """Merge small files into larger ones; return how many there were, and how many they became."""
-    done = spark.sql(f"OPTIMIZE {tables.identifier(storage, table)}").select("metrics.*").head()
+    done = spark.sql(f"OPTIMIZE {spark_tables.identifier(storage, table)}").select("metrics.*").head()
     return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
 
 
 def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
     """Properties of a table, its constraints among them; Delta takes a second."""
-    detail = spark.sql(f"DESCRIBE DETAIL {tables.identifier(storage, table)}").select("properties").head()
+    detail = spark.sql(f"DESCRIBE DETAIL {spark_tables.identifier(storage, table)}").select("properties").head()
     return dict(detail["properties"]) if detail else {}

@@ -1,24 +1,26 @@
-"""The published tables: how they are created, read and compared with what the code declares."""
+"""The published tables: how they are created, and compared with what the code declares.
+
+Tables of a disk of this machine take no Spark; those of other stores are read and written by :mod:`spark_tables`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import reduce
-from operator import and_
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
-
-from rankeval_spark import allowed_folders, schemas
+from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.result_rows.column_json import columns_json, type_name
 from rankeval_spark.results.storage import constraints, delta_log, local_tables
 from rankeval_spark.results.storage.file_store import inside
-from rankeval_spark.spark.spark_types import data_type, struct_field, struct_type
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.result_rows.column_json import Json
     from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.results.storage.row_filters import Filters
-    from rankeval_spark.schemas import Field, Schema
+    from rankeval_spark.schemas import Schema
 
 TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
 READER_VERSION: Final = 1
@@ -46,11 +48,6 @@ def table_path(storage: Storage, table: str) -> str:
     return inside(storage.root, table)
 
 
-def identifier(storage: Storage, table: str) -> str:
-    """Name by which Spark's writers reach a path table; the root holds no backtick (see ``file_store.normalise``)."""
-    return f"delta.`{table_path(storage, table)}`"
-
-
 def missing_tables(storage: Storage) -> list[Schema]:
     """List the published tables that the root does not have yet."""
     return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
@@ -74,7 +71,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
     delta_log.create_log(
         storage,
         schema.name,
-        columns=struct_type(schema).json(),
+        columns=json.dumps(columns_json(schema)),
         partitions=local_tables.PARTITIONS,
         description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
         configuration={**PROPERTIES, **_constraints(schema)},
@@ -85,47 +82,13 @@ def _constraints(schema: Schema) -> dict[str, str]:
     return {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
 
 
-def read_table(spark: SparkSession, storage: Storage, table: str, version: int | None = None) -> DataFrame:
-    """Read a table of the root, at one version or as it is now."""
-    reader = spark.read.format("delta")
-    if version is not None:
-        reader = reader.option("versionAsOf", version)
-    frame = reader.load(table_path(storage, table))
-    refuse_outside(frame, table)
-    return frame
-
-
-def append(
-    spark: SparkSession, storage: Storage, schema: Schema, rows: Iterable[Mapping[str, Any]], *, tag: str
-) -> None:
-    """Append a few rows in one commit that carries ``tag`` as its user metadata."""
-    frame = spark.createDataFrame([dict(values) for values in rows], struct_type(schema)).coalesce(1)
-    frame.writeTo(identifier(storage, schema.name)).option("userMetadata", tag).append()
-
-
-def row_condition(where: Filters) -> Column:
-    """Write conditions as one of Spark."""
-    each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
-    return reduce(and_, each, F.lit(True))
-
-
-def columns_of(spark: SparkSession, storage: Storage, table: str) -> T.StructType:
-    """Columns of a table as it is now."""
+def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
+    """Columns of a table as it is now; a session is needed where only Spark reads the root."""
     if local_tables.are_at(storage):
-        return T.StructType.fromJson(local_tables.schema_of(storage, table))
-    return read_table(spark, storage, table).schema
+        return local_tables.schema_of(storage, table)
+    from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
 
-
-def refuse_outside(frame: DataFrame, table: str) -> None:
-    """Refuse a table whose log names files outside the folders that the environment allows.
-
-    Raises
-    ------
-    ConfigError
-        The files that lie outside.
-    """
-    if allowed_folders.is_limited():
-        allowed_folders.require_allowed(*((f"results root, table {table}", file) for file in frame.inputFiles()))
+    return spark_tables.read_table(spark, storage, table).schema.jsonValue()
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
@@ -146,33 +109,30 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
         )
 
 
-def measure_columns(table_schema: T.StructType) -> list[str]:
+def measure_columns(columns: Json) -> list[dict[str, Any]]:
     """Columns of ``user_metrics`` that hold measures: all that are not declared for every table."""
     declared = set(schemas.USER_METRICS.field_names())
-    return [name for name in table_schema.fieldNames() if name not in declared]
+    return [field for field in columns["fields"] if field["name"] not in declared]
 
 
-def add_measure_columns(spark: SparkSession, storage: Storage, fields: Iterable[Field]) -> None:
-    """Add the measure columns that ``user_metrics`` lacks; the caller holds the publish lock.
-
-    Spark appends no rows with schema merging: unlike ALTER TABLE it needs no SQL text, into which the definition of
-    a measure would have to be quoted, and it keeps the comment.
-    """
+def add_measure_columns(spark: SparkSession, storage: Storage, columns: Json) -> None:
+    """Add the measure columns of some rows that ``user_metrics`` lacks; the caller holds the publish lock."""
     table = schemas.USER_METRICS.name
-    present = columns_of(spark, storage, table)
-    lacking = [struct_field(field) for field in fields if field.name not in present.fieldNames()]
+    present = columns_of(spark, storage, table)["fields"]
+    names = {field["name"] for field in present}
+    lacking = [field for field in measure_columns(columns) if field["name"] not in names]
     if lacking and local_tables.are_at(storage):
-        local_tables.add_columns(storage, table, [field.json() for field in lacking])
+        local_tables.add_columns(storage, table, map(json.dumps, lacking))
     elif lacking:
-        empty = spark.createDataFrame([], T.StructType([*present.fields, *lacking]))
-        writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
-        writer.save(table_path(storage, table))
+        from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+
+        spark_tables.add_columns(spark, storage, table, {"type": "struct", "fields": [*present, *lacking]})
 
 
-def require_declared(table_schema: T.StructType, schema: Schema) -> None:
+def require_declared(columns: Json, schema: Schema) -> None:
     """Compare a published table with its declaration: names, types, order; measure columns follow it."""
-    found = [(field.name, field.dataType.simpleString()) for field in table_schema.fields]
-    declared = [(field.name, data_type(field.type).simpleString()) for field in schema.fields]
+    found = [(field["name"], type_name(field["type"])) for field in columns["fields"]]
+    declared = [(field.name, field.type) for field in schema.fields]
     extra = found[len(declared) :]
     is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
     if found[: len(declared)] != declared or (extra and not is_measured):
@@ -185,38 +145,3 @@ def require_declared(table_schema: T.StructType, schema: Schema) -> None:
                 "use the version of rankeval-spark that wrote the table, or a new results root",
             )
         )
-
-
-def conform(frame: DataFrame, fields: tuple[Field, ...], *, where: str) -> DataFrame:
-    """Select ``fields`` of a frame; a missing, surplus or mistyped column is an error, never a NULL or a cast.
-
-    The columns take their comments along.
-    """
-    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    expected = {field.name: data_type(field.type).simpleString() for field in fields}
-    faults = [
-        Fault(f"{where}, column {name}", found.get(name, "none"), expected.get(name, "no such column"))
-        for name in dict.fromkeys([*expected, *found])
-        if found.get(name) != expected.get(name)
-    ]
-    if faults:
-        raise ResultsError(*faults)
-    return frame.select(*(F.col(field.name).alias(field.name, metadata=_metadata(field)) for field in fields))
-
-
-def _metadata(field: Field) -> dict[str, str]:
-    return {"comment": field.comment}
-
-
-def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:
-    """Bring staged rows to the columns of the table: measures that only other runs computed are NULL.
-
-    (What a run stages is compared with the declared columns before.)
-    """
-    absent = set(table_schema.fieldNames()) - set(staged.schema.fieldNames())
-    return staged.select(
-        *(
-            F.lit(None).cast(field.dataType).alias(field.name) if field.name in absent else F.col(field.name)
-            for field in table_schema.fields
-        )
-    )

@@ -6,7 +6,6 @@ from rankeval_spark.spark.plans.input_frames import InputFrames
 from rankeval_spark.spark.plans.result_frames import (
     Frames,
     can_be_summarised,
-    has_groups,
     to_agreement,
     to_comparisons,
     to_exposures,
@@ -26,7 +25,6 @@ __all__ = [
     "are_lists_enough",
     "can_be_summarised",
     "can_mark_unusable",
-    "has_groups",
     "model_names",
     "to_agreement",
     "to_comparisons",

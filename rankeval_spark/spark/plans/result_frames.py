@@ -155,11 +155,6 @@ def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
     return group_metrics.to_group_metrics(metrics, n_slicings=n_slicings)
 
 
-def has_groups(request: Request) -> bool:
-    """Return True if there are groups to compare: slices, or two groups of items."""
-    return bool(request.slices) or len(request.measures.groups) > 1
-
-
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
     """Do the same with compact lists that are a table already; measures then read no facts of items."""
     has_partials = _carries_partials(request, has_one_list=has_one_list)

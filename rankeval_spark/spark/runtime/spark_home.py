@@ -38,8 +38,11 @@ def conf_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def spark_defaults(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Read ``spark-defaults.conf``, the settings of whoever runs this machine; empty where there is none."""
-    file = conf_dir(env) / "spark-defaults.conf"
+    """Read ``spark-defaults.conf``, the settings of whoever runs this machine; empty without that file or Spark."""
+    try:
+        file = conf_dir(env) / "spark-defaults.conf"
+    except ModuleNotFoundError:
+        return {}
     if not file.is_file():
         return {}
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())

@@ -29,6 +29,7 @@ from rankeval_spark.spark.runtime.java import Java, find_java
 from rankeval_spark.spark.runtime.spark_home import driver_environment, find_spark_home, spark_defaults
 from rankeval_spark.spark.session import secrets, settings as ours
 from rankeval_spark.spark.session.accumulator_errors import silence_lost_driver_traceback
+from rankeval_spark.spark.session.chosen_spark import is_under_spark_submit
 from rankeval_spark.spark.session.jvm_classes import remember_classes
 from rankeval_spark.spark.session.launch import launch_driver
 from rankeval_spark.spark.version import require_spark
@@ -95,18 +96,6 @@ def _built(
     if is_under_spark_submit():
         return _submitted(app_name, master=master, user_settings=user_settings)
     return _started(app_name, master=master, user_settings=user_settings, jars=jars, is_small=is_small)
-
-
-def is_under_spark_submit() -> bool:
-    """Return True if ``spark-submit`` started this process, and with it the driver's JVM."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def is_chosen(master: str | None) -> bool:
-    """Return True if someone chose a Spark: an active session, a server, ``spark-submit``, or a master."""
-    if SparkSession.getActiveSession() is not None or is_under_spark_submit() or os.environ.get("SPARK_REMOTE"):
-        return True
-    return bool(master or spark_defaults().get("spark.master"))
 
 
 def is_local(master: str) -> bool:

@@ -141,7 +141,7 @@ def test_every_table_is_created_as_declared(spark: SparkSession, empty_root: str
     for schema in tables.TABLES:
         path = f"{empty_root}/{schema.name}"
         created = spark.read.format("delta").load(path).schema
-        tables.require_declared(created, schema)
+        tables.require_declared(created.jsonValue(), schema)
         assert [field.metadata["comment"] for field in created] == [field.comment for field in schema.fields]
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]
         assert detail["partitionColumns"] == [C.EVALUATION, C.EVALUATION_DATE]

@@ -76,7 +76,7 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "nowhere"),
+        ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "no such file or folder"),
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
         ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "a table of a catalog"),
         ({"inputs__recommendations": {"format": "delta", "path": "s3a://bucket/log"}}, "elsewhere"),

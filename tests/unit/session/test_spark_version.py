@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import __version__
@@ -24,7 +26,7 @@ PARTLY = '__version__ = "4.2.0"\nSparkConf = SparkContext = None\n'
 def python(folder: Path, pyspark: str, *arguments: str, errors: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python where another pyspark is found first."""
     package = folder / "first" / "pyspark"
-    package.mkdir(parents=True)
+    package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text(pyspark)
     (package / "errors.py").write_text(errors)
     path = os.pathsep.join([str(package.parent), str(PROJECT)])
@@ -107,7 +109,7 @@ def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
     done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import build_session", errors=errors)
 
     last = done.stderr.strip().splitlines()[-1]
-    assert last.endswith("rankeval_spark.spark.session cannot be imported: module 'numpy' has no attribute 'float_'")
+    assert last.endswith(".session.builder cannot be imported: module 'numpy' has no attribute 'float_'")
     assert "cannot import name" not in done.stderr
 
 
@@ -124,3 +126,55 @@ def test_a_command_ends_with_one_message(tmp_path: Path, command: tuple[str, ...
 def test_it_is_an_error_of_the_environment_and_of_the_import() -> None:
     assert issubclass(UnsupportedSparkError, EnvironmentFaultError)
     assert issubclass(UnsupportedSparkError, ImportError)
+
+
+def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -> None:
+    config = one_night(tmp_path)
+    night = (str(config), "--date", "2026-01-01")
+
+    done = python(tmp_path, ABSENT, "-m", "rankeval_spark", "run", *night)
+    assert done.returncode == 0, done.stderr
+    assert "published x 2026-01-01" in done.stdout
+
+    shown = python(tmp_path, ABSENT, "-m", "rankeval_spark", "show", str(tmp_path / "out"))
+    assert shown.returncode == 0, shown.stderr
+    assert "nDCG@10 │ 0.6309" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("spark.always=true", ""),
+        ("inputs.held_out.path=absent.parquet", "absent.parquet: no such file or folder"),
+        ("inputs.held_out.format=csv", "truth.parquet: csv, which Spark reads"),
+    ],
+)
+def test_without_pyspark_a_night_that_takes_spark_says_why(tmp_path: Path, change: str, why: str) -> None:
+    options = ("--date", "2026-01-01", "--set", change)
+
+    done = python(tmp_path, ABSENT, "-m", "rankeval_spark", "run", str(one_night(tmp_path)), *options)
+
+    assert done.returncode == 1
+    assert done.stderr.count("error: ") == 1
+    assert "pip install 'rankeval-spark[spark]'" in done.stderr
+    assert why in done.stderr
+
+
+def one_night(folder: Path) -> Path:
+    """Write the config and the inputs of a night: one list, with its relevant item second."""
+    pq.write_table(
+        pa.table({"user_id": ["u", "u"], "item_id": ["a", "b"], "score": [2.0, 1.0]}), folder / "log.parquet"
+    )
+    pq.write_table(pa.table({"user_id": ["u"], "item_id": ["b"]}), folder / "truth.parquet")
+    config = folder / "night.yaml"
+    config.write_text(
+        textwrap.dedent("""
+        evaluation: x
+        inputs:
+          recommendations: {path: log.parquet, format: parquet}
+          held_out: {path: truth.parquet, format: parquet}
+        measures: ["nDCG@10"]
+        results: {root: out}
+        """)
+    )
+    return config

@@ -199,6 +199,22 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     compare_nights.compare_command(results, against, wanted, chosen_format(format_, is_json=json_))
 
 
+@_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
+def user(  # noqa: PLR0913, PLR0917 - the options of the command
+    results: Root,
+    user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
+    date_: Night = None,
+    evaluation: EvaluationName = None,
+    k: Annotated[int, typer.Option("--k", help="Items of each list, and cutoff of the measures", min=1)] = 10,
+    json_: Json = False,
+) -> None:
+    """Show the lists of one user next to each other: the inputs of the night are read again."""
+    from rankeval_spark.cli.commands.published import show_results, show_user  # noqa: PLC0415 - pyarrow takes a moment
+
+    wanted = show_results.RowSelection(date_, evaluation, [], [], [], [k])
+    show_user.user_command(results, user_id, wanted, is_json=json_)
+
+
 @_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
 def gate(
     results: Root,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.nightly.night_plan import NightPlan
+from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.request import request_of
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight
-    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.results import Event
 
 
 def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet) -> NightPlan:
@@ -27,3 +30,22 @@ def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet)
     request = replace(request_of(config, night.evaluation_date), measures=measures)
     recorded = night.row["config"], night.row["config_hash"]
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
+
+
+def pinned(recorded: Event) -> EvaluationConfig:
+    """Let the config of a run read what the run read: the places it found, at the versions it found.
+
+    All of it is validated: a table of results is no better than any other file.
+    """
+    values = json.loads(recorded["config"])
+    for fact in recorded["inputs"]:
+        values["inputs"][fact["name"]] |= _pinned(values["inputs"][fact["name"]], fact)
+    return validate_model(EvaluationConfig, values)
+
+
+def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, object]:
+    # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not recorded.
+    key, place = ("paths", json.loads(fact["location"])) if given.get("paths") else ("path", fact["location"])
+    found = {} if given.get("table") else {key: place}
+    version = {} if fact["version"] is None else {"version": fact["version"], "timestamp": None}
+    return {**found, **version}

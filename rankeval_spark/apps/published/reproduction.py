@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.apps.history.published_runs import PastNight
 from rankeval_spark.apps.nightly.night import rehearse_night
 from rankeval_spark.apps.nightly.night_plan import new_run_id
-from rankeval_spark.apps.published.recorded_plan import plan_again
+from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
 from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison, compare_tables, left_out
-from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.results import Event, Rehearsal, event_frame
 from rankeval_spark.spark.session.builder import is_local
@@ -118,25 +116,6 @@ def reproduce_run(
             )
         finally:
             rehearsal.remove()
-
-
-def pinned(recorded: Event) -> EvaluationConfig:
-    """Let the config of a run read what the run read: the places it found, at the versions it found.
-
-    All of it is validated: a table of results is no better than any other file.
-    """
-    values = json.loads(recorded["config"])
-    for fact in recorded["inputs"]:
-        values["inputs"][fact["name"]] |= _pinned(values["inputs"][fact["name"]], fact)
-    return validate_model(EvaluationConfig, values)
-
-
-def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, object]:
-    # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not recorded.
-    key, place = ("paths", json.loads(fact["location"])) if given.get("paths") else ("path", fact["location"])
-    found = {} if given.get("table") else {key: place}
-    version = {} if fact["version"] is None else {"version": fact["version"], "timestamp": None}
-    return {**found, **version}
 
 
 def _plan(night: PastNight) -> NightPlan:

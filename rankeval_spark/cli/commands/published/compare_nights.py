@@ -47,7 +47,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS],
     )
     spark = session_for(root, "compare")
-    night = _night(spark, root, selection)
+    night = chosen_night(spark, root, selection)
     before = _other(spark, root, night, against)
     found = (
         compare_models(spark, root, night, against, asked)
@@ -64,7 +64,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         out.print(_table(rows, night, before, out.width))
 
 
-def _night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
+def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
     dates = [parse_date(selection.date, where="--date")] if selection.date else []
     nights = published_nights(spark, root, evaluation=selection.evaluation, dates=dates, only_newest=True)

@@ -1,0 +1,82 @@
+"""``rankeval user``: the lists of a user, from the inputs that a published night read; all of it without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pytest
+
+from rankeval_spark import columns as C
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, SECOND
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two dates, and write the log again afterwards without a row of the first one."""
+    made = nights.workspace(tmp_path_factory.mktemp("user") / "workspace")
+    done = rankeval("backfill", made.config, "--from", FIRST, "--to", SECOND)
+    assert done.code == 0, done.err
+    made.write("recommendations", nights.recommendations({SECOND: nights.LISTS[SECOND]}))
+    return made
+
+
+def user(workspace: Workspace, *arguments: object) -> dict[str, Any]:
+    done = rankeval("user", workspace.root, *arguments, "--json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_lists_are_those_of_the_recorded_versions_with_what_is_relevant(published: Workspace) -> None:
+    found = user(published, "bob", "--date", FIRST)
+
+    assert found["judged"] == [{"item_id": "d", "gain": 2.0}]
+    items = {
+        one["model_id"]: [(item["item_id"], item["rank"], item["is_relevant"]) for item in one["items"]]
+        for one in found["lists"]
+    }
+    assert items == {
+        "als": [("b", 1, False), ("a", 2, False), ("d", 3, True)],
+        "pop": [("d", 1, True), ("a", 2, False), ("b", 3, False)],
+    }
+
+
+@pytest.mark.parametrize("name", ["ann", "bob", "eve", "kim"])
+def test_values_are_those_that_were_published(published: Workspace, name: str) -> None:
+    found = user(published, name, "--date", FIRST)
+
+    values = {
+        (one["model_id"], row["measure"], row["k"]): row["value"] for one in found["lists"] for row in one["values"]
+    }
+    assert values == of_published(published, name)
+
+
+def of_published(workspace: Workspace, name: str) -> dict[tuple[str, str, int], float]:
+    table = deltalake.DeltaTable(f"{workspace.root}/user_metrics").to_pyarrow_table().to_pylist()
+    columns = {"RR": "rr", "nDCG": "ndcg", "Success": "success"}
+    rows = [row for row in table if row[C.USER_ID] == name and row[C.EVALUATION_DATE] == FIRST]
+    return {(row[C.MODEL_ID], measure, row[C.K]): row[column] for row in rows for measure, column in columns.items()}
+
+
+def test_the_newest_night_is_shown_with_what_no_list_has(published: Workspace) -> None:
+    done = rankeval("user", published.root, "ann", "--k", 1)
+
+    assert done.code == 0, done.err
+    assert "nightly, 2026-01-02, user ann: 1 of 1 judged items are relevant" in done.out
+    assert "judged, and in no list down to rank 1: \u2713 b" in done.out
+    assert "nDCG@1" in done.out
+    assert "nDCG@2" not in done.out
+
+
+def test_a_user_without_a_row_is_refused(published: Workspace) -> None:
+    done = rankeval("user", published.root, "nobody")
+
+    assert done.code == 4
+    assert "user: found 'nobody'; expected a user of nightly, 2026-01-02, with a list or a judgement" in done.err

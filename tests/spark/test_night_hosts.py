@@ -392,6 +392,22 @@ def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_pa
     assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
 
 
+@pytest.mark.parametrize("format_", ["csv", "json", "orc"])
+def test_models_in_places_that_only_spark_reads_have_the_means_of_one_log(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    one = nights.workspace(tmp_path / "one", format_=nights.PARQUET)
+    several = with_paths(nights.workspace(tmp_path / "several", format_=nights.PARQUET), format_)
+    means = []
+    for workspace in (one, several):
+        run_night(on_demand(lambda: spark), load_config(workspace.config), FIRST)
+        rows = rows_of(workspace, "results", "metrics")
+        key = [name for name in schemas.METRICS.key if name != C.RUN_ID]
+        means.append({str([row[name] for name in key]): row["value"] for row in rows})
+    assert len(means[0]) > 0
+    assert means[1] == pytest.approx(means[0], rel=0, abs=1e-12, nan_ok=True)
+
+
 def test_a_model_without_rows_of_the_date_is_missed_on_both_hosts_and_afterwards(
     spark: SparkSession, tmp_path: Path
 ) -> None:

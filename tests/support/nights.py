@@ -19,6 +19,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from pyarrow import orc
 
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = list[Row]
@@ -198,7 +199,13 @@ def with_number_ids(rows: Rows) -> Rows:
 
 def write_table(path: Path, rows: Rows, format_: str) -> Path:
     """Write rows without Spark, in one of the formats that a config can name."""
-    writers = {"delta": _write_delta, "parquet": _write_parquet, "csv": _write_csv, "json": _write_json}
+    writers = {
+        "delta": _write_delta,
+        "parquet": _write_parquet,
+        "csv": _write_csv,
+        "json": _write_json,
+        "orc": _write_orc,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     writers[format_](path, rows)
     return path
@@ -224,6 +231,11 @@ def _write_csv(path: Path, rows: Rows) -> None:
 def _write_json(path: Path, rows: Rows) -> None:
     path.mkdir(exist_ok=True)
     (path / "part-0.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _write_orc(path: Path, rows: Rows) -> None:
+    path.mkdir(exist_ok=True)
+    orc.write_table(arrow_of(rows), path / "part-0.orc")
 
 
 def arrow_of(rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types

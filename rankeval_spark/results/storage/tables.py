@@ -110,9 +110,9 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
 
 
 def measure_columns(columns: Json) -> list[dict[str, Any]]:
-    """Columns of ``user_metrics`` that hold measures: all that are not declared for every table."""
+    """Columns of ``user_metrics`` that hold measures: all that are not declared for every table; each may be NULL."""
     declared = set(schemas.USER_METRICS.field_names())
-    return [field for field in columns["fields"] if field["name"] not in declared]
+    return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
 
 
 def add_measure_columns(spark: SparkSession, storage: Storage, columns: Json) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results import RunRecord
+    from rankeval_spark.results.run_record import NightKey
 
 Definitions: TypeAlias = Mapping[tuple[str, int], RecordedDefinition]
 """How measures were computed, by their names in the tables and cutoffs."""
@@ -199,6 +200,14 @@ def earlier_nights(
 
 def _has_means(event: Event, *, sample_share: float) -> bool:
     return schemas.METRICS.name in (event["n_rows"] or {}) and event["sample_share"] == sample_share
+
+
+def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> str | None:
+    """Return the run that published a night, if it measured anything; None where it did not, or none was published."""
+    of_night = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date), _PUBLISHED]
+    events = event_frame(spark, root, columns=(C.RUN_ID, "n_rows"), where=of_night)
+    has_means = bool(events) and schemas.METRICS.name in (events[-1]["n_rows"] or {})
+    return str(events[-1][C.RUN_ID]) if has_means else None
 
 
 def means_of(

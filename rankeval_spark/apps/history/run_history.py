@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.history import drift_check, night_changes, volume_check
-from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, means_of
+from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, means_of, run_with_means
 from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import Results
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
@@ -80,6 +81,19 @@ class RunHistory:
         )
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
         return night_changes.since_previous(results, self.config, tonight, self._nights)
+
+    def require_no_means(self, reason: str) -> None:
+        """Refuse to replace the published means of this night by none; ``reason`` says why there is nothing to measure.
+
+        Raises
+        ------
+        InputError
+            The newest published run of the night has means.
+        """
+        run_id = None if self.is_alone else run_with_means(self.spark, self._root, self.facts.night)
+        if run_id is not None:
+            expected = f"rows as those that run {run_id} measured, whose results stay published"
+            raise InputError(Fault(str(self.facts.night), reason, expected, "run the date again when they are back"))
 
     @cached_property
     def _nights(self) -> list[PastNight]:

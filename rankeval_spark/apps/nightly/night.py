@@ -113,7 +113,8 @@ def run_night(
     ChecksFailedError
         A check failed; FAILED is recorded in ``runs`` and nothing else changed.
     InputError
-        An input is missing, unreadable or wholly empty; likewise.
+        An input is missing, unreadable or wholly empty, or has no rows of a date that was published with means;
+        likewise.
     ResultsBusyError
         Another run holds this evaluation and date.
     ConfigError
@@ -277,7 +278,7 @@ class _Night(RunLife):
         if reason is None:
             self._measure()
         else:
-            self.recorded.discard()
+            self._leave_empty(reason)
         self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
 
@@ -313,6 +314,14 @@ class _Night(RunLife):
             self.facts += [] if metrics is None else self.history.of_means(metrics)
         self._refuse()
         self._judge()
+
+    def _leave_empty(self, reason: str) -> None:
+        """Measure nothing, unless lists of named models are missing, or means were published before."""
+        if self.plan.request.models is not None:
+            self.facts += [fact for fact in self.host.list_facts() if fact.check == check_rows.MISSING_USERS]
+            self._refuse()
+        self.history.require_no_means(reason)
+        self.recorded.discard()
 
     def _judge(self) -> None:
         """Compare what is staged with the rules of the config; the results are published in any case."""
@@ -362,15 +371,15 @@ class _Night(RunLife):
         return faults
 
     def _without_lists(self, row: CheckRow) -> Fault | None:
-        """Say that a model has no list at all, and which ones have: its name may be misspelt."""
+        """Say that a model has no list at all, and which ones have: its name may be misspelt, or the log is lost."""
         if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
         (model,) = row["sample_keys"]
         names = self.host.models(at_most=_MODELS_SHOWN)
-        of_log = ", ".join(visible(str(name)) for name in names)
-        found = (
-            f"no list of {visible(model)} for any of {row['count']:,} judged users; the log of this date has {of_log}"
-        )
+        missing = [model] if names else self.plan.request.models or [model]
+        listed, of_log = (", ".join(visible(str(name)) for name in each) for each in (missing, names))
+        found = f"no list of {listed} for any of {row['count']:,} judged users; the log of this date has "
+        found += of_log or " of ".join(filter(None, ("no row", self._share)))
         hint = nearest(model, map(str, names)) if model not in names else ""
         fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
         return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
@@ -399,10 +408,15 @@ class _Night(RunLife):
 
     def _narrowed(self) -> str:
         """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
-        share, models = self.plan.sample_share, self.plan.request.models
-        limits = [f"models {', '.join(models)}"] if models else []
-        limits += [f"{share:.4g} of the users"] if share < 1 else []
+        models = self.plan.request.models
+        limits = [f"models {', '.join(models)}" if models else "", self._share]
+        limits = [one for one in limits if one]
         return f" (looked for: {'; '.join(limits)})" if limits else ""
+
+    @property
+    def _share(self) -> str:
+        """The share of a sample of the users in words; empty where it is no sample."""
+        return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
     def _warnings(self) -> Sequence[str]:
         return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]

@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import columns as C, evaluate, schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.errors import ChecksFailedError, InputError
 from rankeval_spark.results import Results
 from tests.support import nights
 from tests.support.arrow_frames import assert_key, by, where
@@ -241,16 +241,17 @@ def test_rerun_after_an_input_changed_leaves_nothing_of_the_run_before(
     assert rows(own_copy_of_delta, "user_metrics", day=SECOND) == before
 
 
-def test_rerun_of_a_date_whose_rows_are_gone_empties_it(spark: SparkSession, own_copy: Workspace) -> None:
-    before = rows(own_copy, "metrics", day=FIRST)
+def test_rerun_of_a_date_whose_rows_are_gone_is_refused(spark: SparkSession, own_copy: Workspace) -> None:
+    tables = ("lists", "user_metrics", "metrics")
+    before = {table: rows(own_copy, table, day=SECOND) for table in tables}
     own_copy.write("recommendations", [row for row in nights.recommendations() if row["day"] == FIRST.isoformat()])
 
-    emptied = run(spark, own_copy, SECOND)
+    with pytest.raises(InputError, match=r"found no rows for 2026-01-02 in recommendations; .* stay published"):
+        run(spark, own_copy, SECOND)
+    with pytest.raises(ChecksFailedError, match=r"no list of als, pop for any of 2 judged users; .* has no row"):
+        run(spark, own_copy, SECOND, "models=[als, pop]")
 
-    assert emptied.reason == "no rows for 2026-01-02 in recommendations"
-    for table in ("lists", "user_metrics", "metrics"):
-        assert rows(own_copy, table, day=SECOND) == []
-    assert rows(own_copy, "metrics", day=FIRST) == before
+    assert {table: rows(own_copy, table, day=SECOND) for table in tables} == before
 
 
 # ---- inputs of all kinds ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from math import log2
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.errors import ChecksFailedError, InputError
 from rankeval_spark.inputs.arrow.files import FileTable
 from rankeval_spark.results.publishing import failpoints
 from rankeval_spark.spark.session.on_demand import on_demand
@@ -74,6 +75,73 @@ def test_date_without_rows_is_published_empty_and_says_so(workspace: Workspace) 
     assert {table: len(rows(workspace, table)) > 0 for table in TABLES} == {
         table: table == "checks" for table in TABLES
     }
+
+
+def lose(workspace: Workspace, *names: str, day: date = FIRST) -> None:
+    """Leave the rows of a date out of some inputs."""
+    of_all = {"recommendations": nights.recommendations(), "held_out": nights.held_out()}
+    for name in names:
+        workspace.write(name, [row for row in of_all[name] if row["day"] != day.isoformat()])
+
+
+@pytest.mark.parametrize("lost", [("recommendations",), ("held_out",), ("recommendations", "held_out")])
+def test_empty_night_replaces_no_published_means(workspace: Workspace, lost: tuple[str, ...]) -> None:
+    first = run(workspace).run_id
+    before = {table: rows(workspace, table) for table in TABLES}
+    lose(workspace, *lost)
+
+    with pytest.raises(InputError) as refused:
+        run(workspace)
+
+    (fault,) = refused.value.faults
+    assert (fault.where, fault.found) == ("nightly, 2026-01-01", f"no rows for 2026-01-01 in {' and '.join(lost)}")
+    assert f"run {first} measured, whose results stay published" in fault.expected
+    assert {table: rows(workspace, table) for table in TABLES} == before
+    assert runs(workspace)[-1][2] == "FAILED"
+    assert not any(Path(workspace.root, "_staging").iterdir())
+
+
+def test_empty_night_may_replace_an_empty_one(workspace: Workspace) -> None:
+    assert run(workspace, WITHOUT_ROWS).reason == run(workspace, WITHOUT_ROWS).reason
+    run(workspace)
+    assert run(workspace, WITHOUT_ROWS).reason is not None  # of another date there are means
+
+
+@pytest.mark.parametrize(
+    ("models", "found"),
+    [
+        ("[als, pop]", "no list of als, pop for any of 5 judged users; the log of this date has no row"),
+        ("[alsx]", "no list of alsx for any of 5 judged users; the log of this date has no row"),
+    ],
+)
+def test_log_that_is_lost_fails_where_the_config_names_models(workspace: Workspace, models: str, found: str) -> None:
+    """As it does where one of several models is missing, whether the night was published before or not."""
+    lose(workspace, "recommendations")
+    with pytest.raises(ChecksFailedError, match=re.escape(f"recommendations, missing_users: found {found}")):
+        run(workspace, FIRST, f"models={models}")
+    assert runs(workspace)[-1][2] == "FAILED"
+
+
+def test_log_that_has_no_row_of_a_sample_is_not_called_empty(workspace: Workspace) -> None:
+    lose(workspace, "recommendations")
+    config = load_config(workspace.config, ["models=[als]"])
+    with pytest.raises(ChecksFailedError, match=r"the log of this date has no row of 0\.9 of the users"):
+        run_night(on_demand(no_session), config, FIRST, sample_share=0.9)
+
+
+def test_log_without_any_named_model_fails_with_those_that_it_has(workspace: Workspace) -> None:
+    with pytest.raises(ChecksFailedError, match=r"the log of this date has als, pop; .*did you mean 'als'"):
+        run(workspace, FIRST, "models=[alsx]")
+
+
+def test_date_without_traffic_is_empty_where_the_config_names_models_too(workspace: Workspace) -> None:
+    assert run(workspace, WITHOUT_ROWS, "models=[als, pop]").reason == (
+        "no rows for 2026-01-03 in recommendations and held_out (looked for: models als, pop)"
+    )
+    lose(workspace, "held_out")
+    assert run(workspace, FIRST, "models=[als, pop]").reason is not None
+    allowed = run(workspace, WITHOUT_ROWS, "models=[als, pop]", "checks.missing_users={}")
+    assert allowed.n_rows.keys() == {"checks"}
 
 
 def test_each_input_is_read_once_and_only_what_its_date_has(

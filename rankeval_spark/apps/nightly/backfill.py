@@ -128,7 +128,7 @@ def backfill_dates(
             raise ending
         if ending is not None:
             return
-        publishing = None if isinstance(begun, DateOutcome) else _Publishing(day, started, _in_thread(begun.publish))
+        publishing = None if isinstance(begun, DateOutcome) else _publishing(day, started, begun.publish)
     if publishing is not None:
         found, stopped = publishing.outcomes()
         yield from found
@@ -161,7 +161,7 @@ class _Publishing:
 
     evaluation_date: date
     started: float
-    future: Future[NightResult]
+    future: Future[DateOutcome]
 
     def outcomes(self, *, is_stopped: bool = False) -> tuple[list[DateOutcome], KeyboardInterrupt | None]:
         """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
@@ -175,27 +175,27 @@ class _Publishing:
         except KeyboardInterrupt as interruption:
             stopped = interruption
             wait([self.future], timeout=SECONDS_TO_END)
-        if not self.future.done():
-            return [self._outcome(error=stopped)] if stopped else [], stopped
-        error = self.future.exception()
-        return [self._outcome(error=error) if error else self._outcome(self.future.result())], stopped
-
-    def _outcome(self, result: NightResult | None = None, error: BaseException | None = None) -> DateOutcome:
-        return DateOutcome(self.evaluation_date, result, error, seconds=time.perf_counter() - self.started)
+        if self.future.done():
+            return [self.future.result()], stopped
+        seconds = time.perf_counter() - self.started
+        return [DateOutcome(self.evaluation_date, error=stopped, seconds=seconds)] if stopped else [], stopped
 
 
-def _in_thread(publish: Callable[[], NightResult]) -> Future[NightResult]:
-    """Publish in a thread that does not outlive the process."""
-    future: Future[NightResult] = Future()
+def _publishing(day: date, started: float, publish: Callable[[], NightResult]) -> _Publishing:
+    """Publish in a thread that does not outlive the process; the seconds of the date end with its publish."""
+    future: Future[DateOutcome] = Future()
 
     def work() -> None:
+        result: NightResult | None = None
+        error: BaseException | None = None
         try:
-            future.set_result(publish())
-        except BaseException as error:
-            future.set_exception(error)
+            result = publish()
+        except BaseException as failure:
+            error = failure
+        future.set_result(DateOutcome(day, result, error, seconds=time.perf_counter() - started))
 
     Thread(target=work, name="publish", daemon=True).start()
-    return future
+    return _Publishing(day, started, future)
 
 
 def exit_code(outcomes: Sequence[DateOutcome]) -> int:

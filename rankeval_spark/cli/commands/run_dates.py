@@ -75,8 +75,8 @@ def backfill_command(
         for one in backfill.backfill_dates(dates, in_turn.prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
-        all_succeeded = len(outcomes) == len(dates) and not backfill.exit_code(outcomes)
-        if not (all_succeeded and is_quiet()):
+        is_all_well = len(outcomes) == len(dates) and not any(_needs_a_look(one) for one in outcomes)
+        if not (is_all_well and is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
 
@@ -144,6 +144,11 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
 
 
+def _needs_a_look(one: backfill.DateOutcome) -> bool:
+    """Return True of a date that failed, is empty, was warned of, or did not meet a rule."""
+    return one.kept is None and bool(one.exit_code or _status(one)[2])
+
+
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
     table = tables.headed("date", "status", "seconds", "why")
     for one in outcomes:
@@ -167,7 +172,7 @@ def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
     if one.result is None:
         return f"failed, code {one.exit_code}", "red", " ".join(headline(one.error).split()) if one.error else ""
     undecided = ("no rule could be judged",) if one.result.gates and not tables.is_decided(one.result.gates) else ()
-    why = one.result.reason or "; ".join((*undecided, *one.result.warnings))
+    why = "; ".join(filter(None, (one.result.reason, *undecided, *one.result.warnings)))
     if one.result.is_blocked:
         rules = "; ".join(row["explanation"] for row in failed(one.result.gates))
         return f"published, code {one.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -131,6 +131,27 @@ def test_quiet_leaves_faults_and_results(published: Workspace) -> None:
     assert rankeval("show", published.root, "--quiet").out == rankeval("show", published.root).out
     again = rankeval("show", published.root, "--model", "ghost")
     assert again.err.startswith("note: no row matches")  # of one command only
+
+
+def test_a_quiet_backfill_names_the_dates_that_need_a_look(tmp_path: Path) -> None:
+    """An empty date has its warnings too: three days before it had rows."""
+    made = nights.workspace(tmp_path / "workspace")
+    days = [date(2026, 1, 4) + timedelta(days=place) for place in range(4)]
+    log, held_out = (
+        [{**row, "day": day.isoformat()} for day in days[:3] for row in rows if row["day"] == FIRST.isoformat()]
+        for rows in (nights.recommendations(), nights.held_out())
+    )
+    made.write("recommendations", log)
+    made.write("held_out", held_out)
+
+    good = rankeval("backfill", made.config, "--from", days[0], "--to", days[2], "--quiet")
+    assert good == Finished(0, "", "")
+    empty = rankeval("backfill", made.config, "--from", days[2], "--to", days[3], "--quiet")
+    assert (empty.code, empty.err) == (0, "")
+    said = " ".join(empty.out.replace("│", " ").split())
+    assert "published empty" in said
+    assert "no rows for 2026-01-07 in recommendations and held_out" in said
+    assert "held_out, volume: 7 (100.00%), for example 0 rows, 7 by the median of 3 nights" in said
 
 
 @pytest.mark.parametrize("arguments", [(), ("runs",), ("gate",), ("show",)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
@@ -146,6 +147,20 @@ def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> No
     assert seen == [(FIRST, 0), (SECOND, 4), (third, 130)]
     with pytest.raises(KeyboardInterrupt):
         next(outcomes)
+
+
+def test_seconds_of_a_date_are_without_those_of_the_next() -> None:
+    event = Event()
+    event.set()
+
+    def run(day: date) -> Any:  # noqa: ANN401 - prepared, or done
+        if day == SECOND:
+            time.sleep(0.5)
+            raise InputError(Fault("inputs.held_out", "nothing", "rows"))
+        return Slow(day, event)
+
+    first, second = backfill_dates([FIRST, SECOND], run)
+    assert first.seconds < 0.5 <= second.seconds
 
 
 @pytest.mark.parametrize("ending", [Stopped(signal.SIGTERM), lost_driver()], ids=["a signal", "no driver"])

@@ -29,7 +29,7 @@ Overrides = Annotated[
 Share = Annotated[
     float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
 ]
-Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")]
+Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; by default the newest with means")]
 Nights = Annotated[
     list[str] | None, typer.Option("--date", help="Only this date; may be repeated; all dates by default")
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,9 @@ from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.report.tables import distinct, keep
 
+if TYPE_CHECKING:
+    from datetime import date
+
 MeasureKey: TypeAlias = tuple[str, int]
 """Label and cutoff of a measure."""
 
@@ -22,8 +26,40 @@ USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
 """Measures that are looked at first where the order of the request is not known."""
 
 CURVE: Final = "IPrec"
+SAMPLE: Final = "[.]sample-[0-9][0-9.e-]*$"
+"""What the name of a sample of the users ends with, as a regular expression of Python, DuckDB and Spark."""
+
 BEYOND_ACCURACY: Final = frozenset({"beyond_accuracy", "system"})
 """Families that say what lists are like, not how well they meet the held-out interactions."""
+
+
+def newest_nights(has_means: Mapping[tuple[str, date], bool], evaluation: str | None = None) -> dict[str, date]:
+    """Choose the newest night of each evaluation: the newest one with means, or the newest one where none has any.
+
+    Parameters
+    ----------
+    has_means : mapping
+        Published evaluations and dates, and whether anything was measured.
+    evaluation : str, optional
+        Only this one. Without it a sample of the users is left out, unless there are only samples.
+    """
+    names = set(chosen_evaluations((name for name, _ in has_means), evaluation))
+    oldest_first = sorted(has_means, key=lambda night: (has_means[night], night[1]))
+    return {name: day for name, day in oldest_first if name in names}
+
+
+def chosen_evaluations(names: Iterable[str], evaluation: str | None = None) -> list[str]:
+    """Choose the evaluation that is named, or all that are no samples, or all samples where there is nothing else.
+
+    Examples
+    --------
+    >>> chosen_evaluations(["nightly", "nightly.sample-0.01"]), chosen_evaluations(["nightly.sample-0.01"])
+    (['nightly'], ['nightly.sample-0.01'])
+    """
+    every = sorted(set(names))
+    if evaluation is not None:
+        return [name for name in every if name == evaluation]
+    return [name for name in every if not re.search(SAMPLE, name)] or every
 
 
 def one_night(table: pa.Table, *, what: str) -> pa.Table:

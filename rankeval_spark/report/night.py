@@ -9,7 +9,7 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.report import defaults, wording
@@ -233,7 +233,8 @@ class Night:
 def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
     """Find the event of ``runs`` that a night is known by: PUBLISHED, or FAILED where nothing was.
 
-    Without a date the newest night that was published, or that failed where none was.
+    Without a date the newest night, see :func:`defaults.newest_nights`, or the newest that failed where none was
+    published.
 
     Raises
     ------
@@ -247,7 +248,8 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
     published = [row for row in own if row["status"] == PUBLISHED]
     if day is None:
-        day = max(row[C.EVALUATION_DATE] for row in published or own)
+        has_means = {(name, row[C.EVALUATION_DATE]): _has_means(row) for row in published or own}
+        day = defaults.newest_nights(has_means, name)[name]
     of_day = [row for row in own if row[C.EVALUATION_DATE] == day]
     if not of_day:
         known = sorted({row[C.EVALUATION_DATE] for row in own})
@@ -255,6 +257,11 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
         closest = min(known, key=lambda one: (abs(one - day), one))
         raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"the nearest is {closest}"))
     return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
+
+
+def _has_means(run: Row) -> bool:
+    """Return True if the run published any; a failed one published nothing."""
+    return run["status"] == PUBLISHED and schemas.METRICS.name in dict(run["n_rows"] or ())
 
 
 def failure_of(run: Row) -> str:
@@ -289,6 +296,6 @@ def _evaluation(events: Sequence[Row], wanted: str | None) -> str:
         if wanted not in names:
             raise InputError(Fault("--evaluation", repr(wanted), f"one of: {', '.join(names)}", nearest(wanted, names)))
         return wanted
-    if len(names) > 1:
+    if len(chosen := defaults.chosen_evaluations(names)) > 1:
         raise ConfigError(Fault("--evaluation", "none", f"one of: {', '.join(names)}", "name one"))
-    return str(names[0])
+    return str(chosen[0])

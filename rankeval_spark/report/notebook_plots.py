@@ -195,8 +195,9 @@ class PublishedPlots:
     def _nights(self, evaluation: str | None) -> tuple[str, list[date]]:
         nights = self._results.nights()
         names = sorted({name for name, _ in nights})
-        if evaluation is None and len(names) == 1:
-            evaluation = names[0]
+        chosen = defaults.chosen_evaluations(names, evaluation)
+        if evaluation is None and len(chosen) == 1:
+            evaluation = chosen[0]
         if evaluation not in names:
             expected, fix = f"one of: {', '.join(names)}", nearest(evaluation or "", names)
             raise ConfigError(Fault("plot(evaluation=)", repr(evaluation), expected, fix))

@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.defaults import is_lower_better, named
+from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,8 +100,12 @@ def choose_night(
 ) -> ChosenNight:
     """Choose a night of the one evaluation, or of the one that is named; the newest where no date is given.
 
+    A sample of the users counts as an evaluation only where it is named, or nothing else is there.
+
     Parameters
     ----------
+    nights : sequence of tuple
+        Evaluations and dates with means.
     argument : str
         Which argument of the user the date is, for the message.
 
@@ -111,15 +115,16 @@ def choose_night(
         There are several evaluations and none is named, or the named one or the date is not there.
     """
     names = sorted({name for name, _ in nights})
-    if evaluation is None and len(names) == 1:
-        evaluation = names[0]
+    chosen = chosen_evaluations(names, evaluation)
+    if evaluation is None and len(chosen) == 1:
+        evaluation = chosen[0]
     if evaluation not in names:
         expected = f"one of: {', '.join(names)}" if names else "a night with means, but there is none"
         raise ConfigError(Fault("evaluation", repr(evaluation), expected, nearest(evaluation or "", names)))
     days = sorted(own for name, own in nights if name == evaluation)
     if day is not None and day not in days:
         raise ConfigError(Fault(argument, str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
-    return ChosenNight(evaluation, day or days[-1])
+    return ChosenNight(evaluation, day or newest_nights(dict.fromkeys(nights, True), evaluation)[evaluation])
 
 
 def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, against: date | str) -> ChosenNight | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.report.defaults import SAMPLE
 from rankeval_spark.results.journal import FAILED, PUBLISHED
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -37,6 +38,8 @@ class Dialect:
         The function that writes an array of texts as one text.
     pairs : str
         An array of texts ``key=value`` of a map of texts, which replaces ``{}``.
+    matching : str
+        Whether a part of the text ``{}`` matches the regular expression ``{}``.
     """
 
     table: str
@@ -45,6 +48,7 @@ class Dialect:
     rows_of: str
     joined: str
     pairs: str
+    matching: str
 
     def text_of(self, values: str) -> str:
         """Write a map of texts as one text."""
@@ -59,6 +63,7 @@ DIALECTS: Final = {
         rows_of="unnest",
         joined="array_to_string",
         pairs="[one.key || '=' || one.value for one in map_entries({})]",
+        matching="regexp_matches({}, '{}')",
     ),
     "spark": Dialect(
         table="delta.`{}`",
@@ -67,6 +72,7 @@ DIALECTS: Final = {
         rows_of="explode",
         joined="array_join",
         pairs="transform(map_entries({}), one -> one.key || '=' || one.value)",
+        matching="{} RLIKE '{}'",
     ),
 }
 
@@ -108,7 +114,7 @@ def selects(root: str, dialect: Dialect) -> dict[str, str]:
     shown[C.QUANTILES] = _quantiles(metrics, dialect)
     return {
         **shown,
-        **{f"latest_{name}": _latest(select, metrics) for name, select in shown.items()},
+        **{f"latest_{name}": _latest(select, metrics, dialect) for name, select in shown.items()},
         "runs": _runs(runs, dialect),
         "nights": _nights(runs, dialect),
         "run_stages": _exploded(runs, "map_entries(timings)", "each.key AS stage, each.value AS seconds", dialect),
@@ -137,9 +143,10 @@ def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
     return f"SELECT {columns} FROM {table}"
 
 
-def _latest(select: str, metrics: str) -> str:
-    """Keep the newest night of each evaluation."""
-    newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} GROUP BY evaluation"
+def _latest(select: str, metrics: str, dialect: Dialect) -> str:
+    """Keep the newest night of each evaluation that has means; samples of users are left out."""
+    is_sample = dialect.matching.format(C.EVALUATION, SAMPLE)
+    newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} WHERE NOT {is_sample} GROUP BY evaluation"
     return f"{select}\nWHERE ({_NIGHT}) IN ({newest})"
 
 
@@ -163,14 +170,21 @@ def _runs(runs: str, dialect: Dialect) -> str:
 
 
 def _nights(runs: str, dialect: Dialect) -> str:
-    """Write the newest run of each night that ended, and whether results of the night are there."""
+    """Write the newest run of each night that ended, and whether results of the night are there.
+
+    The newest run is the one that started last: the end of a dead one is recorded when it is found. A run that failed
+    and was completed by another one is published.
+    """
     by_night = f"PARTITION BY {_NIGHT}"
+    last_first = f"started_at DESC, CASE status WHEN '{PUBLISHED}' THEN 0 ELSE 1 END, recorded_at DESC"
     return (
         f"SELECT {_RUN}, status, recorded_at, reason, error_stage, error_message, failed_checks, has_results\n"
         f"FROM (SELECT *,\n"
-        f"    row_number() OVER ({by_night} ORDER BY recorded_at DESC) AS place,\n"
+        f"    row_number() OVER ({by_night}\n      ORDER BY {last_first}) AS place,\n"
         f"    max(CASE WHEN status = '{PUBLISHED}' THEN 1 ELSE 0 END) OVER ({by_night}) = 1 AS has_results\n"
-        f"  FROM ({_runs(runs, dialect)}) AS events WHERE status IN ('{PUBLISHED}', '{FAILED}')) AS ended\n"
+        f"  FROM (SELECT *, min(recorded_at) OVER (PARTITION BY {_RUN}) AS started_at\n"
+        f"    FROM ({_runs(runs, dialect)}) AS events) AS timed\n"
+        f"  WHERE status IN ('{PUBLISHED}', '{FAILED}')) AS ended\n"
         f"WHERE place = 1"
     )
 

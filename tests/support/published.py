@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
+from rankeval_spark.apps.nightly.night_plan import evaluation_name
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.result_rows.column_json import columns_json
@@ -42,8 +43,9 @@ def frames_of(day: date, *names: str) -> Frames:
 class Root:
     """A results root of a test, on a local disk."""
 
-    def __init__(self, root: str, config: EvaluationConfig) -> None:
+    def __init__(self, root: str, config: EvaluationConfig, *, sample_share: float = 1.0) -> None:
         self.root = root
+        self._sample_share = sample_share
         self._config = config
         self._storage = LocalStorage(root)
         for schema in tables.missing_tables(self._storage):
@@ -66,7 +68,7 @@ class Root:
             Version of each table.
         """
         config = config or self._config
-        facts = _facts(config, day, run_id)
+        facts = _facts(config, day, run_id, self._sample_share)
         found = _tables(config, day, frames)
         event = journal.RunEvent(
             facts, journal.PUBLISHING, n_rows={name: rows.num_rows for name, rows in found.items()}
@@ -109,14 +111,15 @@ class Root:
         local_tables.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
 
 
-def _facts(config: EvaluationConfig, day: date, run_id: str) -> RunRecord:
+def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float = 1.0) -> RunRecord:
     return RunRecord(
-        config.evaluation,
+        evaluation_name(config, sample_share),
         day,
         run_id,
         config=config.public_json(),
         config_hash=config.config_hash,
         code_version="test",
+        sample_share=sample_share,
         measures=measure_facts(request_of(config, day).measures, config.policies),
     )
 

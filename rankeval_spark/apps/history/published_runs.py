@@ -13,6 +13,7 @@ from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import Fault, FaultsError, InputError
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.storage.local_tables import to_rows
 
@@ -69,7 +70,7 @@ class PastNight:
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
-        return schemas.METRICS.name not in self.row["n_rows"]
+        return not _has_means(self.row)
 
     @property
     def has_lists(self) -> bool:
@@ -114,36 +115,66 @@ def published_nights(
     *,
     evaluation: str | None = None,
     dates: Sequence[date] = (),
-    only_newest: bool = False,
 ) -> list[PastNight]:
     """List the published nights, oldest first.
 
     Parameters
     ----------
     dates : sequence of date
-        Only these; all where none is named, or those of the newest one where ``only_newest`` says so.
+        Only these; all where none is named.
 
     Raises
     ------
     InputError
         If none was published, or one of the dates was not.
     """
-    of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
-    events = event_frame(spark, root, columns=C.RUN_KEY, where=[_PUBLISHED, *of_one])
-    newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
-    rows = [newest[night] for night in sorted(newest)]
-    if not rows:
-        of_it = f" of {evaluation}" if evaluation else ""
-        raise InputError(
-            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
-        )
+    rows = _newest_runs(spark, root, evaluation)
     missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
     if missing:
         published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
         found = f"no published run of {', '.join(map(str, missing))}"
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
-    wanted = dates or ([rows[-1][C.EVALUATION_DATE]] if only_newest else ())
-    return _with_all_columns(spark, root, [row for row in rows if not wanted or row[C.EVALUATION_DATE] in wanted])
+    return _with_all_columns(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
+
+
+def nights_of_all(
+    spark: SparkSession | None, root: str, *, evaluation: str | None = None, day: date | None = None
+) -> list[PastNight]:
+    """Choose the night of a date, or the newest one, of each evaluation or of the one that is named.
+
+    The newest night and samples are those of :func:`rankeval_spark.report.defaults.newest_nights`.
+
+    Raises
+    ------
+    InputError
+        As :func:`published_nights`.
+    """
+    if day is not None:
+        nights = published_nights(spark, root, evaluation=evaluation, dates=[day])
+        names = chosen_evaluations((night.evaluation for night in nights), evaluation)
+        return [night for night in nights if night.evaluation in names]
+    rows = {(row[C.EVALUATION], row[C.EVALUATION_DATE]): row for row in _newest_runs(spark, root, evaluation)}
+    newest = newest_nights({night: _has_means(row) for night, row in rows.items()}, evaluation)
+    return _with_all_columns(spark, root, [rows[night] for night in sorted(newest.items())])
+
+
+def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list[date]:
+    """List the published dates of the same evaluation after a night."""
+    of_it = _newest_runs(spark, root, night.evaluation)
+    return [row[C.EVALUATION_DATE] for row in of_it if row[C.EVALUATION_DATE] > night.evaluation_date]
+
+
+def _newest_runs(spark: SparkSession | None, root: str, evaluation: str | None) -> list[Event]:
+    """Find the newest published run of each night, by date; their keys and what says whether they have means."""
+    of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
+    events = event_frame(spark, root, columns=(*C.RUN_KEY, "n_rows"), where=[_PUBLISHED, *of_one])
+    newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
+    if not newest:
+        of_it = f" of {evaluation}" if evaluation else ""
+        raise InputError(
+            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
+        )
+    return [newest[night] for night in sorted(newest)]
 
 
 def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
@@ -194,20 +225,20 @@ def earlier_nights(
     narrow = (*C.RUN_KEY, "n_rows", "sample_share")
     newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
     before = [day for day in sorted(newest) if day < night.evaluation_date]
-    days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]
+    days = [day for day in before if _has_means(newest[day]) and newest[day]["sample_share"] == night.sample_share]
+    days = days[-at_most:]
     return _with_all_columns(spark, root, [newest[day] for day in days]) if days else []
 
 
-def _has_means(event: Event, *, sample_share: float) -> bool:
-    return schemas.METRICS.name in (event["n_rows"] or {}) and event["sample_share"] == sample_share
+def _has_means(event: Event) -> bool:
+    return schemas.METRICS.name in (event["n_rows"] or {})
 
 
 def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> str | None:
     """Return the run that published a night, if it measured anything; None where it did not, or none was published."""
     of_night = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date), _PUBLISHED]
     events = event_frame(spark, root, columns=(C.RUN_ID, "n_rows"), where=of_night)
-    has_means = bool(events) and schemas.METRICS.name in (events[-1]["n_rows"] or {})
-    return str(events[-1][C.RUN_ID]) if has_means else None
+    return str(events[-1][C.RUN_ID]) if events and _has_means(events[-1]) else None
 
 
 def means_of(

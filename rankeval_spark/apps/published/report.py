@@ -75,7 +75,7 @@ def report_tables(
         If several evaluations are there and none is named, or nothing is compared with the baseline.
     """
     runs = _events(results)
-    run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at"]), evaluation=evaluation, day=day)
+    run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
     if not _has_commit(runs):
         return ReportTables.of_runs(runs)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rankeval_spark import Results
 from rankeval_spark.cli.commands.published.list_runs import COLUMNS as RUN_COLUMNS
 from rankeval_spark.config import load_config
 from tests.support import nights
@@ -82,6 +83,61 @@ def test_an_evaluation_without_rules_hides_no_verdict_of_another(tmp_path: Path)
     refused = rankeval("gate", made.root, "--evaluation", "other")
     assert (refused.code, refused.out) == (2, "")
     assert "other, 2026-01-01: found no rule; expected gates in the config" in refused.message
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two evaluations with newest nights of their own, an empty night after them, and a sample after that."""
+    made = nights.workspace(
+        tmp_path_factory.mktemp("several") / "workspace", gates=[{"measure": "RR@2", "at_least": 0.95}]
+    )
+    config = load_config(made.config)
+    root = Root(made.root, config)
+    root.publish(FIRST, frames_of(FIRST), run_id="other", config=config.model_copy(update={"evaluation": "other"}))
+    root.publish(SECOND, frames_of(SECOND), run_id="nightly")
+    root.publish_nothing(WITHOUT_ROWS, run_id="nothing", reason="no rows")
+    Root(made.root, config, sample_share=0.5).publish(date(2026, 1, 4), frames_of(SECOND), run_id="sample")
+    return made
+
+
+OF_SEVERAL = [("nightly", SECOND.isoformat()), ("other", FIRST.isoformat())]
+"""Evaluations and their newest nights."""
+
+
+def nights_in(done: Finished) -> list[tuple[str, str]]:
+    return sorted({(row["evaluation"], row["evaluation_date"]) for row in read(done)})
+
+
+def test_each_evaluation_has_its_own_newest_night_and_a_sample_is_named(several: Workspace) -> None:
+    judged = rankeval("gate", several.root, "--json")
+    assert (judged.code, nights_in(judged)) == (6, OF_SEVERAL)
+    said = "nightly, 2026-01-02: judged as the newest night with means; nothing was measured on 2026-01-03"
+    assert said in judged.err
+    assert nights_in(rankeval("show", several.root, "--json")) == OF_SEVERAL
+
+    named = ("--evaluation", "nightly.sample-0.5", "--json")
+    sample = [("nightly.sample-0.5", "2026-01-04")]
+    assert nights_in(rankeval("gate", several.root, *named)) == sample
+    assert nights_in(rankeval("show", several.root, *named)) == sample
+    of_date = rankeval("show", several.root, "--date", "2026-01-04", "--json")
+    assert nights_in(of_date) == sample  # nothing else is of that date
+
+
+def test_titles_name_the_newest_night(several: Workspace) -> None:
+    done = rankeval("gate", several.root)
+    assert "nightly, 2026-01-02" in done.out
+    assert "other, 2026-01-01" in done.out
+
+
+def test_the_newest_night_is_the_same_everywhere(several: Workspace, tmp_path: Path) -> None:
+    of_it, page = ("--evaluation", "nightly"), tmp_path / "report.html"
+    compared = rankeval("compare", several.root, *of_it, "--against", "pop", "--json")
+    assert nights_in(compared) == OF_SEVERAL[:1]
+    assert rankeval("report", several.root, *of_it, "--out", page).code == 0
+    assert "<title>nightly, 2026-01-02" in page.read_text()
+    assert set(Results(several.root).latest(evaluation="nightly")["evaluation_date"].to_pylist()) == {SECOND}
+    several_named = rankeval("compare", several.root, "--against", "previous")
+    assert "found several evaluations; expected one of: nightly, other" in several_named.message
 
 
 def test_gate_of_a_night_without_rows_prints_no_row(published: Workspace) -> None:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pyarrow as pa
 import pytest
 
+from rankeval_spark.apps.nightly.night_plan import evaluation_name
+from rankeval_spark.config import EvaluationConfig
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report import defaults
+
+
+def test_the_newest_night_of_an_evaluation_is_the_newest_with_means() -> None:
+    first, second, third = (date(2026, 1, day) for day in (1, 2, 3))
+    has_means = {("a", second): True, ("a", first): True, ("a", third): False, ("b", first): True, ("c", second): False}
+    assert defaults.newest_nights(has_means) == {"a": second, "b": first, "c": second}
+    assert defaults.newest_nights(has_means, "a") == {"a": second}
+    assert defaults.newest_nights(has_means, "d") == {}
+
+
+@pytest.mark.parametrize("share", [0.01, 1e-05, 0.123456])
+def test_a_sample_is_chosen_where_it_is_named_or_alone(share: float) -> None:
+    config = EvaluationConfig.model_construct(evaluation="nightly")
+    sample = evaluation_name(config, share)
+    assert defaults.chosen_evaluations([sample, "nightly"]) == ["nightly"]
+    assert defaults.chosen_evaluations([sample, "nightly"], sample) == [sample]
+    assert defaults.chosen_evaluations([sample]) == [sample]
+    assert defaults.chosen_evaluations(["a.sample-b.c", "nightly"]) == ["a.sample-b.c", "nightly"]
 
 
 def test_the_first_label_requested_is_looked_at_first_at_the_cutoff_nearest_to_10() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from math import log2
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,17 +12,21 @@ import pandas as pd
 import pytest
 
 from rankeval_spark import Results, evaluate
+from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import views
-from tests.support import query_night
+from rankeval_spark.results import journal, views
+from rankeval_spark.results.run_record import Failure, RunRecord
+from tests.support import nights, query_night
 from tests.support.cli import rankeval
 from tests.support.code import ROOT
-from tests.support.nights import FIRST, SECOND
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+from tests.support.published import Root, frames_of
 from tests.support.query_night import FAILED, QUERIES, THIRD
 from tests.support.readers import load_delta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support.nights import Workspace
 
@@ -34,11 +39,18 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture(scope="module")
 def database(workspace: Workspace) -> Iterator[duckdb.DuckDBPyConnection]:
     """Give a database with the views and, as own tables, the logs of the newest night."""
-    with duckdb.connect() as connection:
-        load_delta(connection)
-        Results(workspace.root).register(connection)
+    with views_of(workspace.root) as connection:
         for name, rows in query_night.logs().items():
             connection.register(name, rows)
+        yield connection
+
+
+@contextmanager
+def views_of(root: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a database with the views of a root."""
+    with duckdb.connect() as connection:
+        load_delta(connection)
+        Results(root).register(connection)
         yield connection
 
 
@@ -179,6 +191,41 @@ def test_the_night_that_failed_says_where_and_why(database: duckdb.DuckDBPyConne
         *(FAILED, "check", "held_out, null_keys", False),
     )
     assert "held_out, null_keys: found 1" in row["error_message"]
+
+
+def test_a_run_that_started_earlier_is_not_the_newest_of_its_night(tmp_path: Path) -> None:
+    """A dead run is found after the next one published; another one is completed after it failed."""
+    made = nights.workspace(tmp_path / "workspace")
+    root = Root(made.root, load_config(made.config))
+    dead, completed = (RunRecord("nightly", day, f"older-{day}") for day in (FIRST, SECOND))
+    error = Failure("unknown", "Died", "ended without a word")
+    root.record(journal.RunEvent(dead, journal.RUNNING))
+    root.publish(FIRST, frames_of(FIRST), run_id="newer")
+    root.record(journal.RunEvent(dead, journal.FAILED, error=error))
+    for status in (journal.RUNNING, journal.PUBLISHED, journal.FAILED):
+        root.record(journal.RunEvent(completed, status, error=error if status == journal.FAILED else None))
+
+    with views_of(made.root) as connection:
+        found = connection.execute(
+            "SELECT run_id, status, has_results FROM nights ORDER BY evaluation_date, status"
+        ).fetchall()
+    assert found == [("newer", "PUBLISHED", True), (f"older-{SECOND}", "PUBLISHED", True)]
+
+
+def test_views_of_the_newest_night_have_means_and_no_sample(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    config = load_config(made.config)
+    root = Root(made.root, config)
+    root.publish(FIRST, frames_of(FIRST), run_id="first")
+    root.publish_nothing(WITHOUT_ROWS, run_id="nothing", reason="no rows")
+    Root(made.root, config, sample_share=0.5).publish(SECOND, frames_of(SECOND), run_id="sample")
+
+    with views_of(made.root) as connection:
+        for table in ("metrics", "checks"):
+            newest = connection.execute(f"SELECT DISTINCT evaluation, evaluation_date FROM latest_{table}").fetchall()
+            assert newest == [("nightly", FIRST)]
+        names = connection.execute("SELECT DISTINCT evaluation FROM metrics ORDER BY evaluation").fetchall()
+    assert names == [("nightly",), ("nightly.sample-0.5",)]
 
 
 def test_the_checks_that_warn_have_their_share_and_examples(database: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ import typer
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history import night_changes
-from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
+from rankeval_spark.apps.history.published_runs import PastNight, dates_after, earlier_nights, nights_of_all
 from rankeval_spark.apps.nightly.backfill import GATE_FAILED
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
@@ -33,14 +33,17 @@ _ADD_RULES: Final = "add them, or give others by --config"
 def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool) -> None:
     """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
     given = load_config(path) if path else None
-    dates = [parse_date(day, where="--date")] if day else []
+    wanted = parse_date(day, where="--date") if day else None
     spark = session_for(root, "gate")
     rows: list[dict[str, Any]] = []
     without_rules: list[PastNight] = []
-    for night in published_nights(spark, root, evaluation=evaluation, dates=dates, only_newest=True):
+    for night in nights_of_all(spark, root, evaluation=evaluation, day=wanted):
         if night.is_empty:
             say_note(f"{night}: nothing to judge, {night.row['reason']}")
             continue
+        if wanted is None and (without_means := dates_after(spark, root, night)):
+            days = ", ".join(map(str, without_means))
+            say_note(f"{night}: judged as the newest night with means; nothing was measured on {days}")
         config = given or night.config
         if not config.gates:
             without_rules.append(night)

@@ -17,6 +17,7 @@ from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics
+from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows.groups import gap_rows
 from rankeval_spark.results import results_of
 from rankeval_spark.results.published_results import DELETED
@@ -91,7 +92,7 @@ ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASU
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Which rows of ``metrics`` are read; the newest date and everyone where nothing is said."""
+    """Which rows of ``metrics`` are read; the newest date and everyone where nothing is said, and no sample."""
 
     date: str | None
     evaluation: str | None
@@ -239,12 +240,12 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
-    """Read rows of the selected date; where none is named, of the newest one of each evaluation that the table has."""
+    """Read rows of the selected date; where none is named, of the newest night of each evaluation."""
+    nights = results.nights()
     if selection.date:
         day = parse_date(selection.date, where="--date")
-        return results.arrow(table, date=day, evaluation=selection.evaluation, **selection.equal)
-    nights = dict(results.nights(table))  # oldest first: the newest date of an evaluation is the last
-    newest = {name: day for name, day in nights.items() if selection.evaluation in (None, name)}
+        nights = [night for night in nights if night[1] == day]
+    newest = newest_nights(dict.fromkeys(nights, True), selection.evaluation)
     rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
     return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))

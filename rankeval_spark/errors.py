@@ -43,6 +43,9 @@ _hidden: set[str] = set()
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
 
+_BULLET: Final = "  - "
+"""Before each fault of a message."""
+
 _BECAUSE: Final = ", because "
 """Between the fix of a fault and the reason for it."""
 
@@ -134,6 +137,20 @@ def first_line(text: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
 
 
+def first_fault(message: str) -> str:
+    """Return the first fault of the message of an error, and how many others it names; else its first line.
+
+    Examples
+    --------
+    >>> error = InputError(Fault("inputs.items", "no file", "a file"), Fault("inputs.train", "no file", "a file"))
+    >>> first_fault(str(error))
+    'inputs.items: found no file; expected a file (and 1 more)'
+    """
+    faults = [line.removeprefix(_BULLET) for line in message.splitlines() if line.startswith(_BULLET)]
+    others = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return first_line(faults[0] if faults else message) + others
+
+
 def note(error: BaseException, text: str) -> None:
     """Add a note to an error, like ``add_note``, which Python 3.10 does not have."""
     vars(error).setdefault("__notes__", []).append(without_secrets(text))
@@ -203,7 +220,7 @@ class FaultsError(RankevalError):
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
-        lines = "\n".join(f"  - {fault}" for fault in _reasons_once(faults))
+        lines = "\n".join(f"{_BULLET}{fault}" for fault in _reasons_once(faults))
         super().__init__(without_secrets(f"{self.title}:\n{lines}"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import with_cutoff
@@ -12,9 +12,11 @@ from rankeval_spark.report import wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.gate_verdict import tone_of, verdict_of
-from rankeval_spark.report.night import Night, failure_of
 from rankeval_spark.report.page_parts import Answer, Rule, Sentence, Tone
 from rankeval_spark.report.tables import all_users_rows, rows_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.night import Night
 
 WORDS: Final = {
     "passed": "passed",
@@ -37,7 +39,7 @@ def answer(night: Night) -> Answer:
     """Say whether the models of a night may ship, and why."""
     facts = _facts(night)
     if not night.is_published:
-        why = f"The run failed. {_sentence(failure_of(night.run))}"
+        why = f"The run failed. {_sentence(wording.failure_of(night.run))}"
         checks = [Sentence(f"Failed check: {name}", "bad", "failed") for name in night.run["failed_checks"] or ()]
         return Answer("bad", "Nothing was published", why, facts=facts, highlights=checks)
     if not night.metrics.num_rows:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
-from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
+from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.tables import PAIRED, ReportTables, Row, all_users_rows, distinct, keep, rows_of
@@ -226,7 +226,7 @@ class Night:
         found = {}
         for row in sorted(events, key=lambda row: row["recorded_at"]):
             if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights:
-                found[row[C.EVALUATION_DATE]] = failure_of(row)
+                found[row[C.EVALUATION_DATE]] = wording.failure_of(row)
         return found
 
 
@@ -262,14 +262,6 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
 def _has_means(run: Row) -> bool:
     """Return True if the run published any; a failed one published nothing."""
     return run["status"] == PUBLISHED and schemas.METRICS.name in dict(run["n_rows"] or ())
-
-
-def failure_of(run: Row) -> str:
-    """Say in one line why a run failed."""
-    error = run["error"] or {}
-    said = first_line(error.get("message") or "") if error.get("message") else run["reason"] or "no reason was recorded"
-    stage = error.get("stage")
-    return f"{stage}: {said}" if stage else str(said)
 
 
 def _config_of(run: Row) -> Mapping[str, Any]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.errors import first_fault
 
 UNDEFINED: Final = "undefined"
 LEAST_DECIMALS: Final = 2
 MOST_DECIMALS: Final = 5
 USUAL_DECIMALS: Final = 4
 LARGE: Final = 1000
+
+FAILED_IN: Final = "failed in "
+"""How the reason of a failed run begins, before its stage and exit code."""
 
 
 def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
@@ -152,3 +156,22 @@ def crossed(text: str) -> str:
     ('country × device', '"a*b"*phone')
     """
     return text if '"' in text else text.replace(C.CROSSING, " × ")
+
+
+def failure_of(run: Mapping[str, Any]) -> str:
+    """Say in one line why a run failed: its stage and exit code, and the first fault.
+
+    Parameters
+    ----------
+    run : mapping
+        The event FAILED of ``runs``.
+
+    Examples
+    --------
+    >>> failure_of({"reason": "failed in read, code 4", "error": {"stage": "read", "message": "no row in logs"}})
+    'read, code 4: no row in logs'
+    """
+    error = run["error"] or {}
+    where = (run["reason"] or error.get("stage") or "").removeprefix(FAILED_IN)
+    said = first_fault(error["message"]) if error.get("message") else ""
+    return ": ".join(filter(None, (where, said))) or "no reason was recorded"

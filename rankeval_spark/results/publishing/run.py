@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import Fault, ResultsError, first_line, note, without_secrets
+from rankeval_spark.errors import Fault, ResultsError, exit_code_of, first_line, note, without_secrets
+from rankeval_spark.report.wording import FAILED_IN
 from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import staging
 from rankeval_spark.results.publishing.failpoints import failpoint
@@ -109,7 +110,7 @@ class Run(StagedRun):
                 journal.RunEvent(
                     self.facts,
                     journal.FAILED,
-                    reason=f"failed in {stage}",
+                    reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
                     inputs=tuple(inputs),
                     timings=timings or {},
                     error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),

@@ -163,6 +163,21 @@ def test_runs_have_their_outcome_and_their_id(published: Workspace) -> None:
     assert all(datetime.fromisoformat(row["started_at"]).tzinfo == timezone.utc for row in rows)
 
 
+def test_runs_and_the_report_say_why_a_night_failed(tmp_path: Path) -> None:
+    made, page = nights.workspace(tmp_path / "workspace"), tmp_path / "report.html"
+    without_user = {"day": FIRST.isoformat(), "user_id": None, "item_id": "a", "gain": 1.0}
+    made.write("held_out", [*nights.held_out(), without_user])
+    strict = ("--set", "checks.null_keys.error=0", "--set", "results.quarantine=false")
+    assert rankeval("run", made.config, "--date", FIRST, *strict).code == 3
+
+    (row,) = read(rankeval("runs", made.root, "--json"))
+    why = "check, code 3: held_out, null_keys: found 1 (12.50%)"
+    assert row["reason"].startswith(why)
+    assert why in " ".join(rankeval("runs", made.root).out.replace("│", " ").split())
+    assert rankeval("report", made.root, "--date", FIRST, "--out", page).code == 0
+    assert "The run failed. Check, code 3: held_out, null_keys: found 1 (12.50%)" in page.read_text()
+
+
 def test_runs_are_a_table_for_people(published: Workspace) -> None:
     done = rankeval("runs", published.root)
 

@@ -12,6 +12,7 @@ from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
+from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def _row(first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reason(event: Mapping[str, Any]) -> str | None:
-    error = event["error"]
-    return event["reason"] or (f"{error['stage']}: {error['message']}" if error else None)
+    return failure_of(event) if event["error"] else event["reason"]
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -15,7 +15,7 @@ from rankeval_spark.results import results_of
 
 
 def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
-    """Add measures to published dates and show their means."""
+    """Add measures to published dates, unless they are there already, and show their means."""
     asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
     spark = start("rankeval score")
@@ -25,7 +25,10 @@ def score_command(root: str, measures: Sequence[str], dates: Sequence[str], eval
         if night.is_empty:
             out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
             continue
-        with progress(f"{name} {day}") as listener:
-            score_night(spark, root, night, asked, progress=listener)
+        if set(asked.measures) <= set(night.measures.measures):
+            out.print(f"{night}: published already, nothing to score", markup=False, soft_wrap=True)
+        else:
+            with progress(f"{name} {day}") as listener:
+                score_night(spark, root, night, asked, progress=listener)
         rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, (), asked.labels, (), asked.ks))
         out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))

@@ -1,6 +1,7 @@
 -- What does a night cost: seconds, and rows read?
 --
--- One row a published night, the newest first. Stages are in the view run_stages, inputs in run_inputs.
+-- One row a published run, the newest night first; a night that was run again has several, the last one at the end.
+-- Stages are in the view run_stages, inputs in run_inputs.
 SELECT stages.evaluation, stages.evaluation_date, stages.run_id, stages.seconds, stages.slowest_seconds, inputs.n_rows
 FROM (
   SELECT evaluation, evaluation_date, run_id, sum(seconds) AS seconds, max(seconds) AS slowest_seconds

@@ -15,6 +15,7 @@ from rankeval_spark import Results, evaluate
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import journal, views
+from rankeval_spark.results.publishing import failpoints
 from rankeval_spark.results.run_record import Failure, RunRecord
 from tests.support import nights, query_night
 from tests.support.cli import rankeval
@@ -261,6 +262,25 @@ def test_the_cost_has_seconds_and_rows(database: duckdb.DuckDBPyConnection) -> N
         (FIRST, 24 + 7 + 4),
     ]
     assert all(0 < row["slowest_seconds"] <= row["seconds"] for row in rows)
+
+
+def test_the_cost_has_a_row_for_each_run_of_a_night(tmp_path: Path) -> None:
+    """One that failed after its intent, and was completed by the next run, is one run too."""
+    made = nights.workspace(tmp_path / "workspace")
+    query_night.run(made, FIRST)
+    with failpoints.armed("before_marker"), pytest.raises(failpoints.FailpointError):
+        query_night.run(made, FIRST)
+    query_night.run(made, SECOND)
+
+    with views_of(made.root) as connection:
+        rows = answers(connection, "cost-of-a-night")
+        in_order = connection.execute(
+            "SELECT run_id FROM runs WHERE status = 'RUNNING' ORDER BY recorded_at"
+        ).fetchall()
+    first, again, second = (run_id for (run_id,) in in_order)
+    assert of(rows, "evaluation_date", "n_rows")[1:] == [(FIRST, 24 + 7 + 4)] * 2
+    assert rows[0]["run_id"] == second
+    assert {row["run_id"] for row in rows[1:]} == {first, again}
 
 
 def test_a_definition_that_changed_is_shown_with_the_one_before(database: duckdb.DuckDBPyConnection) -> None:

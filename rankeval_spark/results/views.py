@@ -40,6 +40,8 @@ class Dialect:
         An array of texts ``key=value`` of a map of texts, which replaces ``{}``.
     matching : str
         Whether a part of the text ``{}`` matches the regular expression ``{}``.
+    unread : re.Pattern
+        What a location must not hold.
     """
 
     table: str
@@ -49,6 +51,7 @@ class Dialect:
     joined: str
     pairs: str
     matching: str
+    unread: re.Pattern[str]
 
     def text_of(self, values: str) -> str:
         """Write a map of texts as one text."""
@@ -64,6 +67,7 @@ DIALECTS: Final = {
         joined="array_to_string",
         pairs="[one.key || '=' || one.value for one in map_entries({})]",
         matching="regexp_matches({}, '{}')",
+        unread=re.compile(r"[%\\]"),  # %20 is decoded twice, and \ is taken for /
     ),
     "spark": Dialect(
         table="delta.`{}`",
@@ -73,6 +77,7 @@ DIALECTS: Final = {
         joined="array_join",
         pairs="transform(map_entries({}), one -> one.key || '=' || one.value)",
         matching="{} RLIKE '{}'",
+        unread=re.compile("(?!)"),
     ),
 }
 
@@ -94,10 +99,13 @@ def statements(root: str, dialect: str, *, schema: str | None = None, is_tempora
     Raises
     ------
     ConfigError
-        There is no such dialect, or the schema is no plain name.
+        There is no such dialect, it cannot find the root, or the schema is no plain name.
     """
     if dialect not in DIALECTS:
         raise ConfigError(Fault("dialect", repr(dialect), f"one of: {', '.join(DIALECTS)}"))
+    if found := DIALECTS[dialect].unread.search(root):
+        expected = f"a path without {found[0]!r}, which DuckDB reads as another one"
+        raise ConfigError(Fault("results root", repr(root), expected, "rename the folder, or make views of Spark"))
     if schema is not None and not _NAME.fullmatch(schema):
         raise ConfigError(Fault("schema", repr(schema), "letters, digits and _, such as analytics or main.analytics"))
     prefix = "" if schema is None else f"{schema}."

@@ -318,6 +318,15 @@ def test_the_command_prints_the_statements(workspace: Workspace) -> None:
         assert connection.execute("SELECT count(*) FROM evaluations.nights").fetchall() == [(4,)]
 
 
+@pytest.mark.parametrize("name", ["a%20b", "100%", "a\\b"])
+def test_a_root_that_duckdb_takes_for_another_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"results root: found .*; expected a path without .*, which DuckDB reads as"):
+        views.statements(f"/data/{name}", "duckdb")
+    assert f"/data/{name}/metrics" in views.statements(f"/data/{name}", "spark")["metrics"]
+    done = rankeval("register", f"/data/{name}", "--for", "duckdb")
+    assert (done.code, done.out) == (2, "")
+
+
 def test_what_cannot_be_registered_is_refused(workspace: Workspace) -> None:
     with pytest.raises(ConfigError, match=r"schema: found 'a; DROP'"):
         views.statements(workspace.root, "spark", schema="a; DROP")

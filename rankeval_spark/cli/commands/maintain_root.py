@@ -37,7 +37,9 @@ def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
         days = f" ({nights[0]} to {nights[-1]})" if nights else ""
         before = f" before {done.deleted.before}" if done.deleted.before else ""
         yield f"lists and user_metrics of dates{before} deleted: {len(nights)} nights{days}"
-    if options.erase_user is not None:
+    if options.erase_user is not None and not any(done.erased.values()):
+        yield f"no row of this user was found in {', '.join(done.erased)}: is the id right?"
+    elif options.erase_user is not None:
         rows = ", ".join(f"{table} {n:,}" for table, n in done.erased.items())
         yield f"one user erased, rows: {rows}; means are as they were"
         yield (

@@ -82,3 +82,9 @@ def test_what_was_done_is_reported_without_the_id_of_the_user() -> None:
         "files that no version within the retention needs: lists 4; --vacuum deletes them",
     ]
     assert "ann-marie" not in "".join(told)
+
+
+def test_an_unknown_user_is_not_said_to_be_erased() -> None:
+    told = list(report_lines(Maintained(erased={"lists": 0, "checks": 0}), MaintenanceOptions(erase_user="ann-marie")))
+    assert told[0] == "no row of this user was found in lists, checks: is the id right?"
+    assert not any("erased" in line for line in told)

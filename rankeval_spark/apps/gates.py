@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow.compute as pc
 
@@ -280,7 +280,7 @@ class _Judge:
             freedom,
             p_less,
             p_greater,
-            self._measure.better,
+            self._good_side,
         )
 
     def _of_night(self, row: Row) -> Evidence:
@@ -305,9 +305,14 @@ class _Judge:
             _number(change["freedom"]),
             _number(change["p_less"]),
             _number(change["p_greater"]),
-            better=self._measure.better,
+            better=self._good_side,
             is_paired=False,
         )
+
+    @property
+    def _good_side(self) -> Literal["higher", "lower"]:
+        """Which values are good; the config refuses a comparison by a measure that has no better side."""
+        return "lower" if self._measure.better == "lower" else "higher"
 
     def _what(self, model: str, slice_value: str) -> str:
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.gate_verdict import tone_of, verdict_of
@@ -24,7 +24,7 @@ WORDS: Final = {
     "no_baseline": "not judged",
     "too_few_users": "not judged",
 }
-TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
+TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "different": "plain"}
 SHORT: Final = 4
 """Sentences of a rule that are all open; of more, those that passed are folded."""
 MOST_SENTENCES: Final = 20
@@ -104,8 +104,9 @@ def _highlights(night: Night) -> list[Sentence]:
     found = []
     if len(rows) > 1:
         best = rows[0]
-        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']})."
-        found.append(Sentence(text, "plain", "leads"))
+        superlative, word = ("best", "leads") if defaults.has_better_side(night.first[0]) else ("highest", "highest")
+        text = f"{best['model']} has the {superlative} {name}: {best['text']} ({best['interval']})."
+        found.append(Sentence(text, "plain", word))
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
         whole_row = next((row for row in compared if row["is_all"]), None)

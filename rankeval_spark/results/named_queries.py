@@ -70,6 +70,8 @@ class Results(PublishedResults[Frame]):
     def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
         """Models and their means over all users on one night, best first by the first measure.
 
+        Of a measure such as ARP, of which neither side is better, the highest value is first.
+
         Parameters
         ----------
         k : int, optional

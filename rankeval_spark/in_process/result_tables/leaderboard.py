@@ -16,6 +16,8 @@ def to_leaderboard(
 ) -> pa.Table:
     """Put the means of each model into one row, best first by the first measure, then by name.
 
+    Of a measure of which neither side is better, the highest value is first.
+
     Parameters
     ----------
     metrics : pa.Table

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.few_differences import borne_out
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gate_verdict import FAILING
@@ -155,7 +156,7 @@ class _Judge:
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
-        verdicts = self._verdicts([self._evidence(row) for row in matching])
+        verdicts = self._verdicts(matching)
         gone = [(row, self._gone(row)) for row in self._vanished_slices(tables["metrics"])]
         gone += self._missing(matching, tables["metrics"])
         found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
@@ -233,11 +234,15 @@ class _Judge:
             return self._of_night(row)
         return self._of_change(row) if gate.needs_baseline else self._of_value(row)
 
-    def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[GateVerdict]:
-        gate, least = self._gate, self._least_users
-        if gate.alpha is not None:
-            return arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=least)
-        return [self._verdict(one) for one in evidence]
+    def _verdicts(self, rows: Sequence[Row]) -> Sequence[GateVerdict]:
+        gate, evidence = self._gate, [self._evidence(row) for row in rows]
+        if gate.alpha is None:
+            found = [self._verdict(one) for one in evidence]
+        else:
+            found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
+        if not gate.is_of_change:
+            return found
+        return [borne_out(gate, *each) for each in zip(rows, evidence, found, strict=True)]
 
     def _verdict(self, evidence: Evidence) -> GateVerdict:
         gate, least = self._gate, self._least_users

@@ -179,7 +179,8 @@ class Evaluation(ABC, Generic[Frame]):
         Returns
         -------
         Frame
-            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+            ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
+            the measure, such as ``nDCG@10``.
         """
         measures = [one for one in self.request.measures.measures if k in (None, one.k)]
         if not measures:

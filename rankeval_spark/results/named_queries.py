@@ -82,7 +82,8 @@ class Results(PublishedResults[Frame]):
         Returns
         -------
         Frame
-            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+            ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
+            the measure, such as ``nDCG@10``.
         """
         night = self._choose_night(date, evaluation)
         rows = self.arrow(schemas.METRICS.name, **night.named, slice=C.ALL_USERS)

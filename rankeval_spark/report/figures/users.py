@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.limits import ROUNDING
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
@@ -328,14 +329,16 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 
 
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
-    """Give the difference of each user who has a value under both models, by model, as numpy."""
+    """Give the difference of each user who has a value under both models, by model, as numpy; rounding is none."""
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
     places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
     is_paired = pc.is_valid(places)
     paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
-    differences = paired[C.VALUE].to_numpy() - of_baseline[C.VALUE].to_numpy()[place]
+    values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
+    is_same = np.abs(values - others) <= ROUNDING * np.maximum(1.0, np.abs(values))
+    differences = np.where(is_same, 0.0, values - others)
     return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
 
 

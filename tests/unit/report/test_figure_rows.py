@@ -167,6 +167,12 @@ def test_differences_are_those_of_users_with_a_value_under_both_models() -> None
     assert users.spoken(found["a"], ("nDCG", 10)) == "better for 1, worse for 0, equal for 1 users"
 
 
+def test_rounding_is_neither_a_gain_nor_a_loss() -> None:
+    table = users_of(*(("a", "ann", 0.1 + 0.2), ("a", "bob", 0.3)), *(("b", "ann", 0.3), ("b", "bob", 0.1 + 0.2)))
+    found = users.differences_of(table, ("nDCG", 10), baseline="b")["a"]
+    assert users.spoken(found, ("nDCG", 10)) == "better for 0, worse for 0, equal for 2 users"
+
+
 def test_where_lower_is_better_a_difference_below_zero_is_a_gain() -> None:
     differences = np.array([-0.5, 0.5, -0.25])
     bins = users.difference_bins(differences, users.difference_edges([differences]), ("RMSE", 0))

@@ -171,6 +171,8 @@ class Evaluation(ABC, Generic[Frame]):
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
 
+        Of a measure such as ARP, of which neither side is better, the highest value is first.
+
         Parameters
         ----------
         k : int, optional

@@ -24,7 +24,7 @@ WORDS: Final = {
     "no_baseline": "not judged",
     "too_few_users": "not judged",
 }
-TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "different": "plain"}
+TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
 SHORT: Final = 4
 """Sentences of a rule that are all open; of more, those that passed are folded."""
 MOST_SENTENCES: Final = 20
@@ -96,17 +96,16 @@ def _facts(night: Night) -> list[tuple[str, str]]:
 
 
 def _highlights(night: Night) -> list[Sentence]:
-    """Say who leads, and what each candidate comes to against the baseline."""
+    """Say who leads, if either side of the measure is better, and what each candidate comes to against the baseline."""
     if night.first is None:
         return []
     name = with_cutoff(*night.first)
     rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
-    if len(rows) > 1:
+    if len(rows) > 1 and defaults.has_better_side(night.first[0]):
         best = rows[0]
-        superlative, word = ("best", "leads") if defaults.has_better_side(night.first[0]) else ("highest", "highest")
-        text = f"{best['model']} has the {superlative} {name}: {best['text']} ({best['interval']})."
-        found.append(Sentence(text, "plain", word))
+        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']})."
+        found.append(Sentence(text, "plain", "leads"))
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
         whole_row = next((row for row in compared if row["is_all"]), None)

@@ -45,8 +45,9 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
     left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
+    orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
     lead = (
-        f"Means over all users with {100 * level:.4g} % intervals, best first. Overlapping intervals do not say that "
+        f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
         f"two models are alike: the comparisons below pair the same users.{left}"
     )
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])

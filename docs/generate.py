@@ -80,6 +80,10 @@ relevance still depends on `gain`. A value that is NULL, NaN or infinite is coun
 worth 0, as a negative one. Revenue in the column `gain` works differently: an item that cost less than 1 is then not
 relevant, which the check `low_gains` counts.
 
+*better* says which value is the better one. Where it says *neither*, a measure only describes the lists, such as their
+popularity, or is best at a value in between, such as PopLift at 0. Then the verdict of a comparison is `different`
+instead of `better` or `worse`, a leaderboard has the highest value first, and rules of `gates` bound the value only.
+
 In the tables, column `measure` holds the name and `k` the cutoff (0 = whole list). Undefined values are NULL, never 0.
 
 The published value is the mean of the users' values (`agg='macro'`). A measure that is a ratio of sums also has
@@ -276,7 +280,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     definition = entry.definition
     yield f"## {entry.name}\n\n{entry.summary}\n"
     yield f"- formula: `{definition.formula}`"
-    yield f"- range: {entry.range}; undefined: {definition.undefined}; cutoff: {definition.cutoff}"
+    yield f"- range: {entry.range}; better: {entry.better_in_words}"
+    yield f"- undefined: {definition.undefined}; cutoff: {definition.cutoff}"
     if entry.options:
         yield f"- options: {', '.join(map(_default, entry.options))}"
     for option in entry.options:

@@ -171,6 +171,8 @@ class Evaluation(ABC, Generic[Frame]):
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
 
+        Of a measure such as ARP, of which neither side is better, the highest value is first.
+
         Parameters
         ----------
         k : int, optional
@@ -179,7 +181,8 @@ class Evaluation(ABC, Generic[Frame]):
         Returns
         -------
         Frame
-            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+            ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
+            the measure, such as ``nDCG@10``.
         """
         measures = [one for one in self.request.measures.measures if k in (None, one.k)]
         if not measures:

@@ -422,8 +422,8 @@ COMPARISONS: Final = Schema(
         Field(
             "verdict",
             "string",
-            "Verdict of t: better or worse if p_adjusted <= 1 - ci_level, else undecided; NULL without p_adjusted and "
-            "for other tests",
+            "Verdict of t: if p_adjusted <= 1 - ci_level, better or worse, or different where neither side of the "
+            "measure is better; else undecided; NULL without p_adjusted and for other tests",
         ),
     ),
 )

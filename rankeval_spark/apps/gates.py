@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.few_differences import borne_out
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gate_verdict import FAILING
@@ -155,7 +156,7 @@ class _Judge:
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
-        verdicts = self._verdicts([self._evidence(row) for row in matching])
+        verdicts = self._verdicts(matching)
         gone = [(row, self._gone(row)) for row in self._vanished_slices(tables["metrics"])]
         gone += self._missing(matching, tables["metrics"])
         found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
@@ -233,11 +234,15 @@ class _Judge:
             return self._of_night(row)
         return self._of_change(row) if gate.needs_baseline else self._of_value(row)
 
-    def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[GateVerdict]:
-        gate, least = self._gate, self._least_users
-        if gate.alpha is not None:
-            return arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=least)
-        return [self._verdict(one) for one in evidence]
+    def _verdicts(self, rows: Sequence[Row]) -> Sequence[GateVerdict]:
+        gate, evidence = self._gate, [self._evidence(row) for row in rows]
+        if gate.alpha is None:
+            found = [self._verdict(one) for one in evidence]
+        else:
+            found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
+        if not gate.is_of_change:
+            return found
+        return [borne_out(gate, *each) for each in zip(rows, evidence, found, strict=True)]
 
     def _verdict(self, evidence: Evidence) -> GateVerdict:
         gate, least = self._gate, self._least_users
@@ -280,7 +285,7 @@ class _Judge:
             freedom,
             p_less,
             p_greater,
-            self._measure.better,
+            self._good_side,
         )
 
     def _of_night(self, row: Row) -> Evidence:
@@ -305,9 +310,14 @@ class _Judge:
             _number(change["freedom"]),
             _number(change["p_less"]),
             _number(change["p_greater"]),
-            better=self._measure.better,
+            better=self._good_side,
             is_paired=False,
         )
+
+    @property
+    def _good_side(self) -> Literal["higher", "lower"]:
+        """Which values are good; the config refuses a comparison by a measure that has no better side."""
+        return "lower" if self._measure.better == "lower" else "higher"
 
     def _what(self, model: str, slice_value: str) -> str:
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)

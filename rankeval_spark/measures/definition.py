@@ -28,6 +28,9 @@ Link: TypeAlias = Literal["identity", "log", "square"]
 CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
 
+Better: TypeAlias = Literal["higher", "lower", "neither"]
+"""Which value of a measure is the better one; of what only describes lists, such as their popularity, neither is."""
+
 Options: TypeAlias = Mapping[str, OptionValue]
 
 
@@ -176,7 +179,7 @@ class Definition:
     # They are collected only where a requested measure needs them.
     needs: OfOptions[tuple[str, ...]] = ()
     needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
-    better: OfOptions[Literal["higher", "lower"]] = "higher"  # whether the higher or the lower value is the better one
+    better: OfOptions[Better] = "higher"  # which value is the better one, if either is
     # See the classes above
     naming: Naming = Naming()
     aggregation: Aggregation = Aggregation()

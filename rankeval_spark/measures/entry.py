@@ -21,7 +21,7 @@ from rankeval_spark.measures.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.definition import Definition, Options
+    from rankeval_spark.measures.definition import Better, Definition, Options
     from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
     from rankeval_spark.measures.kernel_inputs.exposure import Exposure
     from rankeval_spark.measures.kernel_inputs.rates import Rates
@@ -130,9 +130,22 @@ class Entry:
         """Return whether all items must be known, recommended or not."""
         return with_options(self.definition.needs_catalogue, options)
 
-    def better(self, options: Options) -> Literal["higher", "lower"]:
-        """Return which value is the better one, with a full set of options."""
+    def better(self, options: Options) -> Better:
+        """Return which value is the better one, if either is, with a full set of options."""
         return with_options(self.definition.better, options)
+
+    @property
+    def better_in_words(self) -> str:
+        """Which value is the better one, if either is, and whether options change that.
+
+        Examples
+        --------
+        >>> from rankeval_spark.measures import registry
+        >>> [registry.find(name).entry.better_in_words for name in ("nDCG", "ARP", "Freshness")]
+        ['higher', 'neither', 'lower (other options may differ)']
+        """
+        found = self.better(self.defaults)
+        return f"{found} (other options may differ)" if callable(self.definition.better) else found
 
     def takes_expected_ties(self, options: Options) -> bool:
         """Return True if the measure, with a full set of options, has a mean over all orders of tied items."""

@@ -85,6 +85,7 @@ ALL: Final = (
         name=WORST_GROUP,
         summary="Value of the group of users with the worst one, which slice_values names.",
         formula="min_g M(g); max_g M(g) of an error",
+        undefined=f"{_FEW_GROUPS}; neither side of the measure is better",
         range="that of the measure",
         interval="from bounds that hold for all groups at once",
         source="the worst slice, published with its users",

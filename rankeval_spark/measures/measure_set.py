@@ -137,6 +137,11 @@ class MeasureSet:
         return frozenset(m.column for m in self.per_list if m.better == "lower")
 
     @cached_property
+    def neither_is_better(self) -> frozenset[str]:
+        """Columns of measures, such as ARP, of which neither the higher nor the lower value is the better one."""
+        return frozenset(m.column for m in self.per_list if m.better == "neither")
+
+    @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user without a defined value where the population counts that user."""
         return {m.column: m.entry.without_relevant(m.options) for m in self.per_list}

@@ -24,7 +24,7 @@ from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.measures.definition import Link, OptionRule
+    from rankeval_spark.measures.definition import Better, Link, OptionRule
     from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Match
@@ -261,8 +261,8 @@ class Measure:
         return self.entry.needs_catalogue(self.options)
 
     @property
-    def better(self) -> Literal["higher", "lower"]:
-        """Which value is the better one."""
+    def better(self) -> Better:
+        """Which value is the better one, if either is."""
         return self.entry.better(self.options)
 
     @property

@@ -18,6 +18,8 @@ from rankeval_spark.report.tables import distinct, keep
 if TYPE_CHECKING:
     from datetime import date
 
+    from rankeval_spark.measures.definition import Better
+
 MeasureKey: TypeAlias = tuple[str, int]
 """Label and cutoff of a measure."""
 
@@ -158,10 +160,25 @@ def is_accuracy(label: str) -> bool:
     return family_of(label) not in BEYOND_ACCURACY and parent_of(label) is None
 
 
-def is_lower_better(label: str) -> bool:
-    """Say whether the lower value is the better one; of a measure that this version does not know, the higher is."""
+def better_of(label: str) -> Better:
+    """Say which value is the better one, if either is; of a measure that this version does not know, the higher is."""
     measure = measure_of(label)
-    return measure is not None and measure.better == "lower"
+    return "higher" if measure is None else measure.better
+
+
+def is_lower_better(label: str) -> bool:
+    """Say whether the lower value is the better one."""
+    return better_of(label) == "lower"
+
+
+def has_better_side(label: str) -> bool:
+    """Say whether the higher or the lower value is the better one."""
+    return better_of(label) != "neither"
+
+
+def order_in_words(label: str) -> str:
+    """Say in which order models are shown by a measure."""
+    return "best first" if has_better_side(label) else "highest first"
 
 
 def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.gate_verdict import tone_of, verdict_of
@@ -98,13 +98,13 @@ def _facts(night: Night) -> list[tuple[str, str]]:
 
 
 def _highlights(night: Night) -> list[Sentence]:
-    """Say who leads, and what each candidate comes to against the baseline."""
+    """Say who leads, if either side of the measure is better, and what each candidate comes to against the baseline."""
     if night.first is None:
         return []
     name = with_cutoff(*night.first)
     rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
-    if len(rows) > 1:
+    if len(rows) > 1 and defaults.has_better_side(night.first[0]):
         best = rows[0]
         text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']})."
         found.append(Sentence(text, "plain", "leads"))

@@ -85,7 +85,7 @@ def comparison_finisher(
     return ComparisonRows(
         requested=requested,
         labels=tuple(labels[column] for column in compared),
-        direction=np.array([-1 if column in measures.lower_is_better else 1 for column in compared]),
+        direction=np.array([_direction(measures, column) for column in compared]),
         reported=reported,
         correction=comparisons.correction,
     )
@@ -102,7 +102,7 @@ class ComparisonRows:
     labels : tuple of str
         Name of each measure that is.
     direction : int, shape (n_measures,)
-        1 where higher is better, -1 where lower is.
+        1 where higher is better, -1 where lower is, 0 where neither is.
     reported : ReportedSlices
         The slices.
     """
@@ -225,9 +225,16 @@ class ComparisonRows:
     def _verdicts(self, rows: pa.Table, p: np.ndarray) -> pa.Array:
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
         towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
-        shown = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
+        with_side = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
+        shown = np.where(towards == 0, "different", with_side)
         verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
         return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
+
+
+def _direction(measures: MeasureSet, column: str) -> int:
+    if column in measures.neither_is_better:
+        return 0
+    return -1 if column in measures.lower_is_better else 1
 
 
 def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import query_choices as choices, views
+from rankeval_spark.results.journal import PUBLISHED
 from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day
 from rankeval_spark.results.reading.table_readers import is_native
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook_plots import PublishedPlots
     from rankeval_spark.results.query_choices import ChosenNight, UserSide
     from rankeval_spark.results.reading.table_readers import Requested
@@ -70,6 +73,8 @@ class Results(PublishedResults[Frame]):
     def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
         """Models and their means over all users on one night, best first by the first measure.
 
+        Of a measure such as ARP, of which neither side is better, the highest value is first.
+
         Parameters
         ----------
         k : int, optional
@@ -80,7 +85,8 @@ class Results(PublishedResults[Frame]):
         Returns
         -------
         Frame
-            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+            ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
+            the measure, such as ``nDCG@10``.
         """
         night = self._choose_night(date, evaluation)
         rows = self.arrow(schemas.METRICS.name, **night.named, slice=C.ALL_USERS)
@@ -97,7 +103,9 @@ class Results(PublishedResults[Frame]):
         Returns
         -------
         Frame
-            ``evaluation_date, model_id, slice, slice_value, value, ci_low, ci_high, n_users, is_small, run_id``.
+            ``evaluation_date, model_id, slice, slice_value, value, ci_low, ci_high, n_users, is_small, run_id,
+            definition``. ``definition`` has the options and policies of the night: values of nights on which it is
+            another one do not compare.
 
         Raises
         ------
@@ -110,6 +118,8 @@ class Results(PublishedResults[Frame]):
         if C.MODEL_ID in equal:
             choices.require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
+        texts = {run: str(one) for run, one in self._definitions(night.evaluation, (label, k)).items()}
+        rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
         order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
         return self._reader.ordered(rows, columns=choices.HISTORY, order=order)
 
@@ -175,7 +185,7 @@ class Results(PublishedResults[Frame]):
         Raises
         ------
         ConfigError
-            There is no such night, model or measure.
+            There is no such night, model or measure, or the other night computed it with other options or policies.
         InputError
             The rows of users of a night were deleted.
 
@@ -193,6 +203,7 @@ class Results(PublishedResults[Frame]):
             other = self._side(measure, str(against), night, argument="against")
         else:
             other = self._side(measure, model_id, earlier)
+            choices.require_same_definition(side, other, self._definitions(night.evaluation, side.measure))
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
 
@@ -241,13 +252,20 @@ class Results(PublishedResults[Frame]):
         rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
         computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
         choices.require_models(model_id, models, argument=argument)
-        return choices.user_side(measure, model_id, night, computed=computed)
+        return choices.user_side(measure, model_id, night, run_id=rows[C.RUN_ID][0].as_py(), computed=computed)
 
     def _models_with(self, label: str, k: int, evaluation: str) -> list[str]:
         """List the models that have a mean of all users on some night."""
         of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
         rows = self._scan(self._small, schemas.METRICS.name, None, evaluation, of_all)
         return list(self._small.arrow(rows, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
+
+    def _definitions(self, evaluation: str, measure: tuple[str, int]) -> dict[str, RecordedDefinition]:
+        """Read how the published runs of an evaluation computed a measure, by the id of the run."""
+        columns = [*C.RUN_KEY, "code_version", "measures", "policies"]
+        where = [(C.EVALUATION, "=", evaluation), ("status", "=", PUBLISHED)]
+        runs = {event[C.RUN_ID]: recorded_definitions(event) for event in self._events(where=where, columns=columns)}
+        return {run: found[measure] for run, found in runs.items() if measure in found}
 
     def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
         """List what the run computed that wrote the rows of a night."""

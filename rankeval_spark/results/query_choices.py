@@ -17,6 +17,7 @@ from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.results.published_results import Values
     from rankeval_spark.results.reading.table_readers import Order, Requested
     from rankeval_spark.results.storage.row_filters import Filters
@@ -37,6 +38,7 @@ HISTORY: Final = (
     "n_users",
     "is_small",
     C.RUN_ID,
+    "definition",
 )
 
 
@@ -63,6 +65,10 @@ class UserSide:
 
     Attributes
     ----------
+    run_id : str
+        The run that wrote them.
+    measure : tuple of str and int
+        Label and cutoff of the measure.
     column : str
         Column of the measure in ``user_metrics``.
     is_lower_better : bool
@@ -71,14 +77,15 @@ class UserSide:
 
     night: ChosenNight
     model_id: str
-    k: int
+    run_id: str
+    measure: tuple[str, int]
     column: str
     is_lower_better: bool
 
     @property
     def equal(self) -> dict[str, Any]:
         """Columns of ``user_metrics`` and the values that they must have."""
-        return {C.MODEL_ID: self.model_id, C.K: self.k}
+        return {C.MODEL_ID: self.model_id, C.K: self.measure[1]}
 
     @property
     def worst_first(self) -> Order:
@@ -153,7 +160,9 @@ def choose_measure(measure: str, computed: Iterable[Requested]) -> tuple[str, in
     return named(measure, [(one.measure, one.k) for one in computed])
 
 
-def user_side(measure: str, model_id: str, night: ChosenNight, *, computed: Collection[Requested]) -> UserSide:
+def user_side(
+    measure: str, model_id: str, night: ChosenNight, *, run_id: str, computed: Collection[Requested]
+) -> UserSide:
     """Choose the values of users under a model.
 
     Raises
@@ -162,8 +171,24 @@ def user_side(measure: str, model_id: str, night: ChosenNight, *, computed: Coll
         The night has no such measure with values of users.
     """
     of_users = {(one.measure, one.k): one.column for one in computed if one.column is not None}
-    label, k = named(measure, list(of_users))
-    return UserSide(night, model_id, k, of_users[label, k], is_lower_better(label))
+    found = named(measure, list(of_users))
+    return UserSide(night, model_id, run_id, found, of_users[found], is_lower_better(found[0]))
+
+
+def require_same_definition(side: UserSide, other: UserSide, definitions: Mapping[str, RecordedDefinition]) -> None:
+    """Refuse two nights that computed a measure with other options or policies.
+
+    Parameters
+    ----------
+    definitions : mapping
+        How each run computed it, by the id of the run.
+    """
+    own, then = definitions[side.run_id], definitions[other.run_id]
+    if own != then:
+        name, day = with_cutoff(*side.measure), other.night.date
+        found = f"{day}, when {name} was computed with {', '.join(then.without(own)) or 'other settings'}"
+        expected = f"as on {side.night.date}: {', '.join(own.without(then)) or 'without these'}"
+        raise ConfigError(Fault("against", found, expected, "run one of the nights again with the config of the other"))
 
 
 def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:

@@ -17,6 +17,9 @@ _MIN_BLOCK_ROWS: Final = 8192
 """8192 rows x 16 columns fit the cache: 0.9 s where whole passes take 1.9 s (600,000 x 16, six groupings)."""
 
 
+_ROUNDING: Final = float(np.finfo(np.float64).eps)
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Central moments of each column in each group.
@@ -135,16 +138,27 @@ class Columns:
         return reduce(Moments.merge, blocks, Moments.empty(n_groups, self.values.shape[1]))
 
     def _of_block(self, rows: slice, group: NDArray[np.integer], n_groups: int) -> Moments:
+        """Moments of some rows by the corrected two-pass algorithm.
+
+        The sum of many values rounds, so their deviations from the first mean correct it: 1,000 values of 0.1 had the
+        mean 0.09999999999999859. A correction below the rounding of the deviations is none, so that a mean of zeros and
+        ones, whose sum is exact, stays as it is. The third pass adds 4 to 12 % to the time of a block.
+        """
         values, membership = self.values[rows], membership_of(group, n_groups)
         if self.is_defined is None:
             n = np.broadcast_to(np.bincount(group, minlength=n_groups)[:, None], (n_groups, values.shape[1]))
         else:
             n = membership @ self.is_defined[rows].astype(np.float64)
         mean = _divide(membership @ values, n)
-        deviations = values - mean[group]
+        deviations = mean[group]
+        np.subtract(values, deviations, out=deviations)
         if self.is_defined is not None:
             deviations[~self.is_defined[rows]] = 0.0
-        return Moments(n.astype(np.int64), np.where(n > 0, mean, np.nan), membership @ deviations**2)
+        correction = _divide(membership @ deviations, n)
+        m2 = membership @ np.square(deviations, out=deviations)
+        correction[np.abs(correction) <= _ROUNDING * np.sqrt(n * m2)] = 0.0
+        m2 = np.maximum(m2 - n * correction**2, 0.0)
+        return Moments(n.astype(np.int64), np.where(n > 0, mean + correction, np.nan), m2)
 
 
 def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:

@@ -247,6 +247,14 @@ def test_scores_of_any_number_type_order_the_list(type_: pa.DataType) -> None:
     assert tuples(result.user_metrics, "rr") == [(1 / 2,)]
 
 
+def test_users_of_a_leaderboard_are_those_of_the_columns_that_it_shows() -> None:
+    log = ranking({name: "a b" for name in ("ann", "bob", "cid")})
+    truth = judgements({"ann": {"a": 1}, "bob": {"a": 2}, "cid": {"b": 1}})
+    result = evaluate(log, truth, measures=["P(rel=2)@1", "P@2"])
+    users = [result.leaderboard(k)["n_users"].to_pylist() for k in (1, 2, None)]
+    assert users == [[1], [3], [3]]
+
+
 def test_leaderboard_puts_the_best_model_first_and_names_measures_in_full() -> None:
     log = pa.concat_tables([ranking({"ann": "b a"}, model_id="late"), ranking({"ann": "a b"}, model_id="early")])
     result = evaluate(log, judgements({"ann": {"a": 1}}), measures=["RR@2", "P@1", "AP(denom='min')@2"])

@@ -1,4 +1,4 @@
-"""Measures of which the lower value is the better one: verdicts, leaderboards and the group that is served worst."""
+"""Measures of which the lower value, or neither, is the better one: verdicts, leaderboards and the worst group."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 USERS: Final = [f"u{n:02}" for n in range(40)]
 LOWER: Final = {"Calibration", "Freshness", "Gini", "ILS", "LogLoss", "MAE", "MSE", "PopREO", "PopRSP", "RMSE"}
 """Distances, errors, ages and how unequal something is."""
+NEITHER: Final = {
+    *("ACLT", "APLT", "ARP", "BiasDisparity", "ImportanceWeight", "Jaccard", "Judged", "MeanPopRank", "Overlap"),
+    *("PopLift", "RBO", "RBPResidual", "RecallCeiling", "unj"),
+}
+"""What lists are like, what is known of them, and what is best in between."""
 
 
 def test_measures_of_which_the_lower_value_is_the_better_one() -> None:
@@ -24,7 +29,11 @@ def test_measures_of_which_the_lower_value_is_the_better_one() -> None:
     assert Measure.parse("Freshness(stat='share')@5").better == "higher"
 
 
-def evaluation_of(measures: list[str]) -> Evaluation[Any]:
+def test_measures_of_which_neither_side_is_better() -> None:
+    assert {entry.name for entry in registry.entries() if entry.better(entry.defaults) == "neither"} == NEITHER
+
+
+def evaluation_of(measures: list[str], **arguments: Any) -> Evaluation[Any]:  # noqa: ANN401 - of evaluate
     """Show every user one drama and one crime by `good`, two dramas by `bad`; they have both, and `bad` is older."""
     shown = {"good": ("d0", "c0"), "bad": ("d0", "d1")}
     log = [
@@ -43,8 +52,8 @@ def evaluation_of(measures: list[str]) -> Evaluation[Any]:
         measures=measures,
         baseline="good",
         items=catalogue,
-        train=train,
         evaluation_date=date(2026, 1, 10),
+        **{"train": train, **arguments},
     )
 
 
@@ -60,3 +69,19 @@ def test_verdicts_take_the_lower_value_for_the_better_one(measure: str, verdict:
 def test_the_leaderboard_begins_with_the_lowest_value() -> None:
     board = dicts(evaluation_of(["Calibration@2"]).leaderboard())
     assert [row["model_id"] for row in board] == ["good", "bad"]
+
+
+def test_a_difference_of_which_neither_side_is_better_is_only_different() -> None:
+    train = table("user_id item_id", *((user, "d1") for user in USERS), *((user, "c0") for user in USERS[:20]))
+    found = evaluation_of(["ARP@2"], train=train)
+    (row,) = dicts(found.comparisons)
+    assert (row["delta"], row["verdict"]) == ((0 + 40) / 2 - (0 + 20) / 2, "different")
+    assert [row["model_id"] for row in dicts(found.leaderboard())] == ["bad", "good"]  # the higher value is first
+
+
+def test_no_group_is_served_worst_where_neither_side_is_better() -> None:
+    segments = table("user_id country", *((user, "DE" if user < "u20" else "FR") for user in USERS))
+    sizes = {"min_slice_size": 5, "segments": segments, "slices": ["country"]}
+    rows = dicts(evaluation_of(["ARP@2", "P@2"], **sizes).group_metrics)
+    worst = {row["measure"]: row["value"] for row in rows if row["model_id"] == "bad" and "Worst" in row["measure"]}
+    assert worst == {"WorstGroup(ARP)": None, "WorstGroup(P)": 1 / 2}

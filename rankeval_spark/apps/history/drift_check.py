@@ -28,7 +28,7 @@ MOST_SHOWN: Final = 3
 def to_fact(
     facts: RunRecord, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
 ) -> Fact | None:
-    """Hold the means of a night over all users against those of the nights before; None where these are too few.
+    """Hold the means of a night over all users against those of the nights before; None where none can be.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def to_fact(
     return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
 
 
-def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Fact:
-    """Count the means that left their band.
+def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Fact | None:
+    """Count the means that left their band; None where no mean has a value and a band, so that nothing is checked.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
 
     Returns
     -------
-    Fact
+    Fact or None
         ``count`` of the ``total`` means that have a value and a band; ``sample_keys`` name a few of them.
     """
     keys = [_key(row) for row in tonight]
@@ -79,12 +79,14 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
             place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
             past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, linked)
     values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
-    is_outside = has_drifted(values, band)
+    total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
+    if total == 0:
+        return None
     return Fact(
         input=schemas.METRICS.name,
         check=check_rows.DRIFT,
-        count=int(is_outside.sum()),
-        total=int((~np.isnan(values) & ~np.isnan(band.low)).sum()),
+        count=int(has_drifted(values, band).sum()),
+        total=total,
         sample_keys=[_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)],
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
@@ -162,7 +163,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
         direction = F.asc_nulls_last if measures[0].better == "lower" else F.desc
         best_first = [direction(_quoted(str(measures[0]))), F.asc(C.MODEL_ID)]
-        return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, measures)).orderBy(*best_first)
+        return means.agg(_most_users(measures), *map(_mean_of, measures)).orderBy(*best_first)
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
@@ -198,8 +199,16 @@ def requested_columns(measures: MeasureSet) -> list[RequestedValue]:
 
 
 def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
-    is_measure = (F.col(C.MEASURE) == measure.label) & (F.col(C.K) == measure.k)
-    return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
+    return F.max(F.when(_is_of(measure), F.col(C.VALUE))).alias(str(measure))
+
+
+def _most_users(measures: Sequence[Measure]) -> Any:  # noqa: ANN401 - as above
+    is_shown = reduce(or_, map(_is_of, measures))
+    return F.coalesce(F.max(F.when(is_shown, F.col("n_users"))), F.lit(0)).alias("n_users")
+
+
+def _is_of(measure: Measure) -> Any:  # noqa: ANN401 - as above
+    return (F.col(C.MEASURE) == measure.label) & (F.col(C.K) == measure.k)
 
 
 def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None) -> Sources:

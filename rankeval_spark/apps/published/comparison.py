@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.measures.definition import Better
     from rankeval_spark.statistics.multiple_testing import Correction
 
 UNPAIRED: Final = "unpaired"
@@ -160,7 +161,7 @@ def with_adjusted_p(
     found = list(rows)
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
-    is_lower = {one.label for one in measures if one.better == "lower"}
+    better = {one.label: one.better for one in measures}
     return [
         {
             **row,
@@ -169,7 +170,7 @@ def with_adjusted_p(
             "family_size": int(size),
             "p_adjusted": None if np.isnan(own) else float(own),
             "reason": _reason(row),
-            "verdict": _verdict(row, own, alpha, is_lower),
+            "verdict": _verdict(row, own, alpha, better),
         }
         for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True)
     ]
@@ -185,12 +186,14 @@ def _absent_when(row: Mapping[str, Any]) -> str:
     return "then" if row["n_users"] else "now"
 
 
-def _verdict(row: Mapping[str, Any], p: float, alpha: float, is_lower: set[str]) -> str | None:
+def _verdict(row: Mapping[str, Any], p: float, alpha: float, better: Mapping[str, Better]) -> str | None:
     if np.isnan(p):
         return None
     if p > alpha:
         return "undecided"
-    return "better" if (row["delta"] > 0) != (row[C.MEASURE] in is_lower) else "worse"
+    if better[row[C.MEASURE]] == "neither":
+        return "different"
+    return "better" if (row["delta"] > 0) == (better[row[C.MEASURE]] == "higher") else "worse"
 
 
 def _baseline_of(config: EvaluationConfig) -> str | None:

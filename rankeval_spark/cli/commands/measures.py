@@ -112,6 +112,7 @@ def _facts(entry: Entry) -> Iterator[Fact]:
         yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"
     yield "cutoff", str(definition.cutoff)
     yield "range", entry.range
+    yield "better", entry.better_in_words
     yield "undefined", definition.undefined
     yield "needs", entry.requires or "nothing but the log and the judgements"
     yield "interval", entry.interval

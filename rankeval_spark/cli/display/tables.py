@@ -71,12 +71,12 @@ def _title(text: str | None) -> str | None:
 
 
 def _best(measure: str, values: Sequence[float]) -> float | None:
-    """Pick the best value; for a measure that this version does not know, the highest."""
+    """Pick the best value, if there is one; for a measure that this version does not know, the highest."""
     try:
-        is_lower = Measure.parse(measure).better == "lower"
+        better = Measure.parse(measure).better
     except ConfigError:
-        is_lower = False
-    return (min if is_lower else max)(values, default=None)
+        better = "higher"
+    return None if better == "neither" else (min if better == "lower" else max)(values, default=None)
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
@@ -146,6 +146,7 @@ _OF_NIGHTS: Final = 20
 _VERDICTS: Final = {
     "better": "[bold green]better[/bold green]",
     "worse": "[bold red]worse[/bold red]",
+    "different": "[bold]different[/bold]",
     "undecided": "undecided",
 }
 

@@ -188,6 +188,20 @@ def gate_measure_faults(gate: Gate, preset: PresetName | None, computed: Measure
     if gate.is_of_change and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
         return [Fault(".measure", repr(gate.measure), f"{kind}; other measures are not compared", "set at_least")]
+    return _side_faults(gate, measure)
+
+
+def _side_faults(gate: Gate, measure: Measure) -> list[Fault]:
+    """Find a rule that needs a better side, about a measure of which neither is."""
+    if measure.better != "neither":
+        return []
+    why = f"{gate.measure}, of which neither the higher nor the lower value is better"
+    if gate.is_of_change:
+        rule = next(name for name in KINDS if getattr(gate, name) is not None)
+        return [Fault("", f"{rule} with {why}", "at_least or at_most", "set bounds of the value")]
+    if gate.group_kind == group_statistics.WORST_GROUP:
+        gap = with_cutoff(group_statistics.name_of(group_statistics.GROUP_GAP, measure.label), measure.k)
+        return [Fault(".measure", why, "GroupGap, GroupRatio or UserMAD", f"set at_most for {gap}")]
     return []
 
 

@@ -16,6 +16,8 @@ def to_leaderboard(
 ) -> pa.Table:
     """Put the means of each model into one row, best first by the first measure, then by name.
 
+    Of a measure of which neither side is better, the highest value is first.
+
     Parameters
     ----------
     metrics : pa.Table
@@ -29,8 +31,8 @@ def to_leaderboard(
     by_model: dict[str, dict[str, Any]] = {}
     for row in rows:
         own = by_model.setdefault(row[C.MODEL_ID], {C.MODEL_ID: row[C.MODEL_ID], "n_users": 0})
-        own["n_users"] = max(own["n_users"], row["n_users"])
         if (row[C.MEASURE], row[C.K]) in wanted:
+            own["n_users"] = max(own["n_users"], row["n_users"])
             own[wanted[row[C.MEASURE], row[C.K]]] = row[C.VALUE]
     first, sign = next(iter(wanted.values())), 1 if is_lower_better else -1
 

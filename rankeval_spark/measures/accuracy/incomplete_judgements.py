@@ -39,6 +39,7 @@ JudgedLevel: TypeAlias = Annotated[
     cutoff=Cutoff("optional").but("required", denom="k"),
     ties=NOT_BOUNDED_BY_GAINS,
     restrictions=_KEEPS_UNJUDGED,
+    better="neither",
 )
 def judged_share(
     cut: CutLists,
@@ -70,6 +71,7 @@ def judged_share(
     cutoff=Cutoff("required"),
     ties=NOT_BOUNDED_BY_GAINS,
     restrictions=_KEEPS_UNJUDGED,
+    better="neither",
 )
 def unjudged_share(cut: CutLists) -> FloatMatrix:
     """Unjudged items among the first k recommendations, per place.

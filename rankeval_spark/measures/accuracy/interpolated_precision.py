@@ -138,6 +138,7 @@ def interpolated_precision_area(
     undefined=NO_RELEVANT,
     source="R@k of the best list of the same length",
     ties=ANY_ORDER_OF_TIES,
+    better="neither",
 )
 def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Highest recall that a list of this length could have reached.

@@ -73,6 +73,7 @@ def rank_biased_precision(
     aggregation=Aggregation(without_relevant=1.0),
     ties=NOT_BOUNDED_BY_GAINS,
     restrictions=Restrictions(judged_only=False),
+    better="neither",
 )
 def rank_biased_precision_residual(
     cut: CutLists,

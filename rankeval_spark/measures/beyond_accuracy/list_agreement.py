@@ -28,6 +28,7 @@ _ABOUT: Final = "; B is the list of the named model for the same user"
     source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
     cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
     needs=(required_facts.OTHER_LISTS,),
+    better="neither",
 )
 def overlap(
     cut: CutLists,
@@ -64,6 +65,7 @@ def overlap(
     undefined=_NO_TWO_LISTS,
     source="Jaccard (1901)",
     needs=(required_facts.OTHER_LISTS,),
+    better="neither",
 )
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
@@ -90,6 +92,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     aliases={"RankBiasedOverlap": {}},
     needs=(required_facts.OTHER_LISTS,),
     naming=Naming(always_printed=("p",)),
+    better="neither",
 )
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:
     """Mean overlap with the list of another model, of a user who looks one place further with probability p.

@@ -26,6 +26,7 @@ _SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.
     source="Yin et al. (2012), Challenging the long tail recommendation; norm='C' RecTools, norm='max' Evidently",
     aliases={"AvgRecPopularity": {}},
     needs=lambda norm, **_: (required_facts.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
+    better="neither",
 )
 def average_popularity(
     cut: CutLists,
@@ -62,6 +63,7 @@ def average_popularity(
     undefined=NO_LIST,
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
+    better="neither",
 )
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
@@ -83,6 +85,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     undefined=NO_LIST,
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
+    better="neither",
 )
 def long_tail_count(cut: CutLists) -> FloatMatrix:
     """Count the recommended items that belong to the long tail.
@@ -109,6 +112,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     "recommendation",
     needs=(required_facts.ITEM_INTERACTIONS, required_facts.PROFILE_INTERACTIONS),
     aggregation=Aggregation(default="micro"),
+    better="neither",
 )
 def popularity_lift(cut: CutLists) -> Ratio:
     """How much more popular the recommended items are than those that their users have; 0 is unbiased.
@@ -133,6 +137,7 @@ def popularity_lift(cut: CutLists) -> Ratio:
     undefined=NO_LIST,
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
     needs=(required_facts.ITEM_QUANTILE,),
+    better="neither",
 )
 def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.

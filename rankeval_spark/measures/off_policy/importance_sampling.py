@@ -162,6 +162,7 @@ def doubly_robust(cut: CutLists) -> Ratio:
     aggregation=_OVER_IMPRESSIONS,
     ties=ANY_ORDER_OF_TIES,
     restrictions=_ALONE,
+    better="neither",
 )
 def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
     """Mean weight of the impressions: near 1 where propensities and target probabilities are what they say.

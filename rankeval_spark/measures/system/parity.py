@@ -72,6 +72,7 @@ def statistical_parity(rates: Rates) -> FloatVector:
     undefined="no user with a list has an item of the category in train",
     source="Tsintzou, Pitoura & Tsaparas (2018), Bias disparity in recommendation systems",
     needs=(required_facts.CATEGORY_SHARES,),
+    better="neither",
 )
 def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
     """How much more of a category users are recommended than they have in the training data, relatively.

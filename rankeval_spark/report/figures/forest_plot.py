@@ -36,10 +36,16 @@ NEEDED: Final = (
     *("ci_low", "ci_high", "ci_level", "test", "p_adjusted", "relative_delta", "is_small", "verdict", "reason"),
 )
 ROW_HEIGHT: Final = 22
-GAINS: Final = ("better", "worse", "undecided", "not tested")
-DECIDED: Final = ("better", "worse")
-SHAPES: Final = ("triangle-up", "triangle-down", "circle", "stroke")
-SIGNS: Final = {"better": "▲", "worse": "▼", "undecided": "○", "not tested": "–"}
+GAINS: Final = ("better", "worse", "different", "undecided", "not tested")
+DECIDED: Final = ("better", "worse", "different")
+SHAPES: Final = {
+    "better": "triangle-up",
+    "worse": "triangle-down",
+    "different": "diamond",
+    "undecided": "circle",
+    "not tested": "stroke",
+}
+SIGNS: Final = {"better": "▲", "worse": "▼", "different": "◆", "undecided": "○", "not tested": "–"}
 """How each verdict is written next to its row; the marks of the plot have the same shapes."""
 
 
@@ -54,7 +60,8 @@ def forest(
     """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
 
     A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided:
-    the p behind it is adjusted for all tests of the run.
+    the p behind it is adjusted for all tests of the run. Where neither side of the measure is better, a filled diamond
+    is significantly different.
 
     Parameters
     ----------
@@ -102,7 +109,8 @@ def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tup
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
 
-    Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``undecided`` or ``not tested``.
+    Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``different``,
+    ``undecided`` or ``not tested``.
     """
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, NEEDED, test=PAIRED, **wanted)
@@ -116,6 +124,12 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
         return (is_part, delta is None, 0.0 if delta is None else -sign * delta, row[C.SLICE_VALUE])
 
     return [_forest_row(row, places) for row in sorted(found, key=rank)]
+
+
+def outcomes_of(measure: MeasureKey) -> list[str]:
+    """List the outcomes that rows of a measure can have."""
+    unused = ("different",) if defaults.has_better_side(measure[0]) else ("better", "worse")
+    return [one for one in GAINS if one not in unused]
 
 
 def _forest_row(row: Row, places: int) -> dict[str, Any]:
@@ -153,10 +167,11 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
     name = f"{pair[0]} − {pair[1]}, {with_cutoff(*measure)}"  # the axis has the title of no layer
     x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis())
-    outcomes, colours = list(GAINS), _colours(palette)
+    outcomes = outcomes_of(measure)
+    colours, shapes = [_colours(palette)[one] for one in outcomes], [SHAPES[one] for one in outcomes]
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
-    shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=list(SHAPES)), legend=legend)
+    shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=shapes), legend=legend)
     layers = [layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
     for is_decided in (False, True):
         own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
@@ -207,8 +222,8 @@ def _bold_first() -> Chart:
     return {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
 
 
-def _colours(palette: Palette) -> list[str]:
-    return [palette.better, palette.worse, palette.muted, palette.muted]
+def _colours(palette: Palette) -> dict[str, str]:
+    return dict(zip(GAINS, (palette.better, palette.worse, palette.ink, palette.muted, palette.muted), strict=True))
 
 
 def _tooltips(measure: MeasureKey) -> list[Any]:

@@ -73,6 +73,8 @@ def leaderboard(
 ) -> Chart:
     """Draw each model's mean over all users with its interval, best first: a panel a measure.
 
+    Of a measure such as ARP, of which neither side is better, the highest mean is first.
+
     Parameters
     ----------
     metrics : frame

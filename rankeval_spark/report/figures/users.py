@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.limits import ROUNDING
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
@@ -44,6 +45,8 @@ N_BINS: Final = 20
 CURVE_HEIGHT: Final = 230
 BAR_HEIGHT: Final = 130
 LEVELS: Final = 11
+SIDES: Final = ("better", "worse", "higher", "lower")
+"""What a difference of a user is; the last two where neither side of the measure is better."""
 
 
 # ---- precision over recall -----------------------------------------------------------------------------------------
@@ -326,14 +329,16 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 
 
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
-    """Give the difference of each user who has a value under both models, by model, as numpy."""
+    """Give the difference of each user who has a value under both models, by model, as numpy; rounding is none."""
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
     places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
     is_paired = pc.is_valid(places)
     paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
-    differences = paired[C.VALUE].to_numpy() - of_baseline[C.VALUE].to_numpy()[place]
+    values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
+    is_same = np.abs(values - others) <= ROUNDING * np.maximum(1.0, np.abs(values))
+    differences = np.where(is_same, 0.0, values - others)
     return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
 
 
@@ -365,22 +370,30 @@ def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
 
 
 def difference_bins(differences: FloatVector, edges: FloatVector, measure: MeasureKey) -> list[dict[str, Any]]:
-    """Count users with a difference by bin, and say whether it is a gain."""
+    """Count users with a difference by bin, and say whether it is a gain, if either side is better."""
     n_users = len(differences)
     counts, _ = np.histogram(differences[differences != 0], edges)
-    is_lower = defaults.is_lower_better(measure[0])
+    above, below = _sides(measure)
     return [
-        {**_bin(low, high, n, n_users), "kind": "better" if ((low + high) / 2 > 0) != is_lower else "worse"}
+        {**_bin(low, high, n, n_users), "kind": above if (low + high) / 2 > 0 else below}
         for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
         if n
     ]
 
 
 def spoken(differences: FloatVector, measure: MeasureKey) -> str:
-    """Say for how many users the model is better."""
-    signs = np.sign(differences) * (-1 if defaults.is_lower_better(measure[0]) else 1)
-    better, same, worse = (int((signs == sign).sum()) for sign in (1, 0, -1))
-    return f"better for {better:,}, worse for {worse:,}, equal for {same:,} users"
+    """Say for how many users the model is better; or higher, where neither side is better."""
+    signs = np.sign(differences)
+    n_by_side = dict(zip(_sides(measure), (int((signs == sign).sum()) for sign in (1, -1)), strict=True))
+    counts = [f"{side} for {n_by_side[side]:,}" for side in SIDES if side in n_by_side]
+    return f"{', '.join(counts)}, equal for {int((signs == 0).sum()):,} users"
+
+
+def _sides(measure: MeasureKey) -> tuple[str, str]:
+    """Name what a difference above 0 is, and one below 0."""
+    if not defaults.has_better_side(measure[0]):
+        return "higher", "lower"
+    return ("worse", "better") if defaults.is_lower_better(measure[0]) else ("better", "worse")
 
 
 def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
@@ -421,7 +434,8 @@ def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: 
 
 def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
     alt, palette = library(), look.palette
-    scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
+    colours = [palette.better, palette.worse, palette.muted, palette.muted]
+    scale = alt.Scale(domain=list(SIDES), range=colours)
     channels = {
         **shared,
         "color": alt.Color("kind:N", scale=scale, legend=None),

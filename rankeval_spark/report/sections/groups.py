@@ -40,7 +40,7 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
         return Section(id_, title, hint=NO_VALUES)
     left = f" {MOST_SLICINGS} of {len(known)} slicings are drawn." if len(known) > MOST_SLICINGS else ""
     lead = (
-        f"{name} of each group; the bar runs from the worst to the best group of a model. Hollow points are small "
+        f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
         f"groups and users of unknown segment, which are not compared.{left}"
     )
     tables = [_gaps(night, night.first), _values(night, night.first)]

@@ -102,7 +102,7 @@ def _term(label: str, recorded: str | None, n_levels: int) -> Term:
         return Term(label, ["This version does not know the measure.", *recorded_as])
     definition, entry = measure.entry.definition, measure.entry
     facts = [f"Range {entry.range}", f"undefined: {definition.undefined}", f"source: {definition.source}"]
-    facts += ["lower is better"] if measure.better == "lower" else []
+    facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
     is_level = n_levels > 1 and level_of(label) is not None
     name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
     return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], definition.formula)

@@ -38,38 +38,43 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         name = with_cutoff(*one)
         rows = leaderboard_rows(night.metrics, one)
         spoken = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
-        caption = Caption(name, f"{name} by model, best first: {spoken}")
+        caption = Caption(name, f"{name} by model, {defaults.order_in_words(one[0])}: {spoken}")
         drawn += drawer.draw(
             figures.leaderboard, night.metrics, caption=caption, measures=[name], baseline=night.baseline
         )
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
     left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
+    orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
     lead = (
-        f"Means over all users with {100 * level:.4g} % intervals, best first. Overlapping intervals do not say that "
+        f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
         f"two models are alike: the comparisons below pair the same users.{left}"
     )
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])
 
 
 def _board(night: Night) -> TableView:
-    """Lay out models by measures; the best mean of each column is marked."""
+    """Lay out models by measures; the best mean of each column is marked, if either side is better."""
     boards = {one: {row["model"]: row for row in leaderboard_rows(night.metrics, one)} for one in night.headlines}
     order = list(dict.fromkeys([*boards[night.headlines[0]], *night.models]))
     rows = []
     for model in order:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
-        cells += [_mean_cell(boards[one].get(model), n_models=len(boards[one])) for one in night.headlines]
+        cells += [_mean_cell(boards[one].get(model), has_best=_has_best(one, boards[one])) for one in night.headlines]
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*one) for one in night.headlines), "users"]
     return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
 
 
-def _mean_cell(row: Row | None, *, n_models: int) -> Cell:
+def _has_best(measure: MeasureKey, models: Mapping[str, Row]) -> bool:
+    return len(models) > 1 and defaults.has_better_side(measure[0])
+
+
+def _mean_cell(row: Row | None, *, has_best: bool) -> Cell:
     if row is None:
         return Cell("not computed")
-    is_best = row["place"] == 1 and n_models > 1 and row["value"] is not None
+    is_best = row["place"] == 1 and has_best and row["value"] is not None
     return Cell(row["text"], row["value"], row["interval"] if row["interval"] != "none" else "", is_best=is_best)
 
 
@@ -117,9 +122,16 @@ def _about_forests(night: Night, first: MeasureKey) -> str:
     )
     return (
         f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
-        f"by the paired t test, {corrected}. ▲ filled: significantly better; ▼ filled: significantly worse; ○ hollow: "
-        "undecided. Intervals are not adjusted, so one that leaves out 0 may still be undecided."
+        f"by the paired t test, {corrected}. {_marks(first)}; ○ hollow: undecided. Intervals are not adjusted, so "
+        "one that leaves out 0 may still be undecided."
     )
+
+
+def _marks(measure: MeasureKey) -> str:
+    """Explain the filled marks of a forest."""
+    if defaults.has_better_side(measure[0]):
+        return "▲ filled: significantly better; ▼ filled: significantly worse"
+    return "◆ filled: significantly different, neither side being better"
 
 
 def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:

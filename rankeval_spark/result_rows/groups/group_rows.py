@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.measures.definition import Better
 
 Matrix = np.ndarray
 """Measures and cutoffs as rows, the groups of a slicing as columns."""
@@ -202,8 +203,9 @@ class _Slicing:
         return group_gaps.GroupMeans(self.values, self.std_errors, self.freedom, self.level, is_share)
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
-        """Name the worst group of those that were compared; none where there are fewer than two."""
-        is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
+        """Name the worst group of those that were compared; none of fewer than two, or where neither side is better."""
+        better = np.array([_facts_of(label).better for label, _ in self.measures])
+        is_error, has_groups = better == "lower", has_groups & (better != "neither")
         low, high = group_gaps.worst_interval(self._means, is_greatest=is_error)
         badness = np.where(is_error[:, None], 1, -1) * self.values
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
@@ -258,7 +260,7 @@ class _Slicing:
 @dataclass(frozen=True)
 class _Facts:
     link: str = "identity"
-    is_lower_better: bool = False
+    better: Better = "higher"
     is_share: bool = False
 
 
@@ -268,7 +270,7 @@ def _facts_of(label: str) -> _Facts:
     measure = measure_of(label)
     if measure is None:
         return _Facts()
-    return _Facts(measure.link, measure.better == "lower", measure.is_proportion)
+    return _Facts(measure.link, measure.better, measure.is_proportion)
 
 
 @lru_cache(maxsize=4096)

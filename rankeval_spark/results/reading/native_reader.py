@@ -80,6 +80,11 @@ class NativeReader:
         """Leave out the rows without a value."""
         return frame.filter(pc.is_valid(frame[C.VALUE]))
 
+    def with_texts(self, frame: pa.Table, name: str, texts: Mapping[str, str], *, key: str) -> pa.Table:
+        """Add a column of texts."""
+        places = pc.index_in(frame[key], value_set=pa.array(texts.keys(), pa.string()))
+        return frame.append_column(name, pa.array(texts.values(), pa.string()).take(places.combine_chunks()))
+
     def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
         """Sort rows, and keep the first of them."""
         rows = frame.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))

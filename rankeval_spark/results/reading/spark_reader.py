@@ -108,6 +108,11 @@ class SparkReader:
         """Leave out the rows without a value."""
         return frame.where(F.col(C.VALUE).isNotNull())
 
+    def with_texts(self, frame: DataFrame, name: str, texts: Mapping[str, str], *, key: str) -> DataFrame:
+        """Join the texts, which are few."""
+        rows = self._spark.createDataFrame(list(texts.items()), f"{key} string, {name} string")
+        return frame.join(F.broadcast(rows), on=key, how="left")
+
     def ordered(self, frame: DataFrame, *, columns: Sequence[str], order: Order, n: int | None = None) -> DataFrame:
         """Sort rows, and keep the first of them."""
         ways = {"asc": F.asc_nulls_last, "desc": F.desc_nulls_last}

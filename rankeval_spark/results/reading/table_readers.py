@@ -101,6 +101,10 @@ class Reader(Protocol[Scan, Frame]):
         """Leave out the rows without a value."""
         ...
 
+    def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
+        """Add a column of the text that belongs to each value of the column ``key``; NULL where there is none."""
+        ...
+
     def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
         """Sort rows, keep the first ``n`` where it is given, and take some columns."""
         ...

@@ -200,6 +200,7 @@ def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
     leaders = on_spark.leaderboard().toArrow()
     assert_same(leaders, here.leaderboard(), tolerance=1e-12)
     assert here.leaderboard()["model_id"].to_pylist() == leaders["model_id"].to_pylist()
+    assert_same(on_spark.leaderboard(k=3).toArrow(), here.leaderboard(k=3), tolerance=1e-12)
     assert_same(on_spark.agreement("popular", k=5).toArrow(), here.agreement("popular", k=5), tolerance=0.0)
     hits = here.hit_ranks("als", "popular")
     assert_same(on_spark.hit_ranks("als", "popular").toArrow(), hits, tolerance=0.0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rankeval_spark.apps.history.drift_check import fact_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.result_rows.check_rows import Fact
 
 FIRST = date(2026, 1, 1)
 
@@ -19,28 +22,44 @@ def row(value: float | None, *, measure: str = "nDCG", k: int = 10, day: int = 7
     return {**where, "value": value, **spread, **others}
 
 
+def checked(tonight: list[dict[str, Any]], past: list[dict[str, Any]], **linked: set[str]) -> Fact:
+    fact = fact_of(tonight, past, **linked)
+    assert fact is not None
+    return fact
+
+
 def test_a_mean_outside_the_band_of_seven_nights_is_counted_and_named() -> None:
     """Seven equal nights: the band is 0.3 -+ 2 standard errors."""
     past = [row(0.3, day=day) for day in range(7)] + [row(0.5, measure="AP", k=0, day=day) for day in range(6)]
-    fact = fact_of([row(0.25), row(0.1, measure="AP", k=0), row(0.3, k=5)], past)
+    fact = checked([row(0.25), row(0.1, measure="AP", k=0), row(0.3, k=5)], past)
     assert (fact.input, fact.check, fact.count, fact.total) == ("metrics", "drift", 1, 1)
     assert fact.sample_keys == ["als nDCG@10: 0.25, expected 0.29 to 0.31 by 7 nights"]
 
-    inside = fact_of([row(0.309)], past)
+    inside = checked([row(0.309)], past)
     assert (inside.count, inside.total, inside.sample_keys) == (0, 1, [])
 
 
 def test_nights_without_a_value_do_not_count_and_a_mean_without_one_has_not_drifted() -> None:
     past = [row(0.3 if day else None, day=day) for day in range(7)]
-    assert fact_of([row(0.1)], past).total == 0
+    assert fact_of([row(0.1)], past) is None
     past.append(row(0.3, day=8))
-    assert (fact_of([row(None)], past).count, fact_of([row(0.1)], past).count) == (0, 1)
-    assert fact_of([row(0.1)], []).total == 0
+    fact = checked(
+        [row(None), row(0.1, model_id="popular")], [*past, *(row(0.3, day=day, model_id="popular") for day in range(7))]
+    )
+    assert (fact.count, fact.total) == (1, 1)
+
+
+def test_where_no_mean_can_be_held_against_a_band_nothing_is_checked() -> None:
+    past = [row(0.3, day=day) for day in range(7)]
+    assert fact_of([row(0.1)], []) is None
+    assert fact_of([row(0.1)], past[1:]) is None
+    assert fact_of([row(None)], past) is None
+    assert fact_of([], past) is None
 
 
 def test_only_the_means_that_are_farthest_outside_are_named() -> None:
     past = [row(0.3, k=k, day=day) for k in range(1, 6) for day in range(7)]
-    fact = fact_of([row(0.3 + k / 10, k=k) for k in range(1, 6)], past)
+    fact = checked([row(0.3 + k / 10, k=k) for k in range(1, 6)], past)
     assert fact.count == 5
     assert [text.split(":")[0] for text in fact.sample_keys] == ["als nDCG@5", "als nDCG@4", "als nDCG@3"]
 
@@ -49,13 +68,13 @@ def test_where_the_standard_error_is_in_other_units_the_interval_tells_it() -> N
     """GMAP's is that of logarithms, far wider; the interval of -+ 0.0098 is one standard error of 0.005."""
     half = 1.959963984540054 * 0.005
     past = [row(0.3, day=day, std_error=5.0, ci_low=0.3 - half, ci_high=0.3 + half) for day in range(7)]
-    (text,) = fact_of([row(0.2)], past, linked={"nDCG"}).sample_keys
+    (text,) = checked([row(0.2)], past, linked={"nDCG"}).sample_keys
     assert "expected 0.29 to 0.31" in text
-    assert fact_of([row(0.2)], past).count == 0
+    assert checked([row(0.2)], past).count == 0
     assert math.isclose(half, 0.0098, abs_tol=1e-6)
 
 
 @pytest.mark.parametrize("values", [(0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28)])
 def test_one_odd_night_does_not_open_the_band(values: tuple[float, ...]) -> None:
     past = [row(value, day=day) for day, value in enumerate((*values, 0.9))]
-    assert fact_of([row(0.45)], past).count == 1
+    assert checked([row(0.45)], past).count == 1

@@ -189,10 +189,53 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     assert not gates.failed(few)
 
 
+FEW: dict[str, Any] = {"method": "exact", "n_users": 40}
+
+
+@pytest.mark.parametrize(
+    ("rule", "delta", "p", "verdict"),
+    [
+        ({"alpha": 0.05}, -0.05, None, "too_few_users"),  # worse for 5 of 5: no test
+        ({"alpha": 0.05}, -0.05, 0.07, "failed"),  # one-sided .035
+        ({"alpha": 0.05}, -0.05, 0.2, "passed"),
+        ({"alpha": 0.05}, 0.0, None, "passed"),
+        ({"least_gain": 0}, 0.02, None, "too_few_users"),
+        ({"least_gain": 0}, 0.02, 0.0625, "too_few_users"),  # the interval leaves 0 out, the exact test does not
+        ({"least_gain": 0}, 0.02, 0.03, "passed"),
+        ({"least_gain": 0}, 0.005, 0.03, "too_few_users"),  # the other way round
+        ({"least_gain": 0}, 0.005, 0.2, "failed"),
+        ({"least_gain": 0.001}, 0.005, 0.03, "failed"),  # a gain may be less than that
+        ({"least_gain": -0.1}, 0.02, None, "passed"),  # a loss that is allowed needs no gain
+        ({"margin": 0.1}, -0.02, None, "passed"),
+        ({"margin": 0.004}, 0.005, 0.03, "too_few_users"),
+        ({"margin": 0.004}, 0.005, 0.2, "failed"),
+        ({"margin": 0.004}, -0.02, None, "failed"),
+    ],
+)
+def test_what_an_exact_test_of_few_differences_does_not_bear_out_is_not_judged(
+    rule: dict[str, float], delta: float, p: float | None, verdict: str
+) -> None:
+    (row,) = judged({"measure": "nDCG@10", **rule}, comparisons=[comparison("als", delta, p, **FEW)])
+    assert row["verdict"] == verdict
+
+
+def test_a_rule_that_too_few_differences_cannot_decide_says_so() -> None:
+    few = comparison("als", -0.05, None, method="exact", n_users=5)
+    (row,) = judged({"measure": "nDCG@10", "alpha": 0.05}, comparisons=[few], min_slice_size=5)
+    assert row["explanation"] == (
+        "als: nDCG@10 differs from popular by -0.05 (-0.06 to -0.04, 5 users), but too few users differ for a test: "
+        "not judged."
+    )
+    (row,) = judged({"measure": "nDCG@10", "least_gain": 0}, comparisons=[comparison("als", 0.02, 0.0625, **FEW)])
+    assert row["explanation"].endswith(
+        "but too few users differ for the interval: the exact test gives p = 0.062: not judged."
+    )
+
+
 def test_how_many_users_a_verdict_needs_is_min_slice_size_alone() -> None:
     gain, metrics = {"measure": "nDCG@10", "least_gain": 0}, [metric("als"), metric("popular")]
     for n_users, least, verdict in ((12, 12, "passed"), (12, 13, "too_few_users"), (2, 1, "passed")):
-        own = [comparison("als", 0.02, None, n_users=n_users)]
+        own = [comparison("als", 0.02, 0.001, n_users=n_users)]
         rows = judged(gain, metrics=metrics, comparisons=own, min_slice_size=least)
         assert verdicts(rows) == [("als", "", verdict)]
     one = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=1)], min_slice_size=1)

@@ -309,6 +309,27 @@ def test_model_that_lists_are_compared_with_must_be_one_of_those_named(config_fi
     assert told.found == "'als', with whose lists RBO(model='als')@5 compares"
 
 
+@pytest.mark.parametrize("rule", ["least_gain: 0.1", "margin: 0.1", "alpha: 0.05, against: previous"])
+def test_rule_that_needs_a_better_side_is_refused_where_there_is_none(config_file: Path, rule: str) -> None:
+    rbo = "RBO(model='popular')@5"
+    asked = f'measures=["{rbo}"]', "comparisons={baseline: popular}"
+    fault = fault_of(config_file, *asked, f'gates=[{{measure: "{rbo}", {rule}}}]')
+    name = rule.partition(":")[0]
+    assert fault.found == f"{name} with {rbo}, of which neither the higher nor the lower value is better"
+    assert (fault.expected, fault.fix) == ("at_least or at_most", "set bounds of the value")
+    assert fault.where.endswith("gates[0]")
+    assert load_config(config_file, [*asked, f'gates=[{{measure: "{rbo}", at_most: 0.9}}]']).gates[0].at_most == 0.9
+
+
+def test_bound_of_the_worst_group_is_refused_where_no_side_is_better(config_file: Path) -> None:
+    rbo = "RBO(model='popular')"
+    asked = f'measures=["{rbo}"]', f'gates=[{{measure: "WorstGroup({rbo})", slice: age_band, at_least: 0.5}}]'
+    fault = fault_of(config_file, *asked)
+    assert fault.found == f"WorstGroup({rbo}), of which neither the higher nor the lower value is better"
+    assert fault.expected == "GroupGap, GroupRatio or UserMAD"
+    assert fault.fix == "set at_most for GroupGap(RBO(model='popular',p=0.9))"
+
+
 def test_keys_of_paths_are_the_models_of_comparisons_and_gates(config_file: Path) -> None:
     places = "inputs.recommendations={format: delta, paths: {als: a, popular: p}}"
     fault = fault_of(config_file, places, "comparisons={baseline: populer}")

@@ -111,6 +111,7 @@ def test_only_the_test_that_verdicts_go_by_is_in_a_forest() -> None:
     [
         ("better", 0.0004, None, "better", "▲ p < .001"),
         ("worse", 0.031, None, "worse", "▼ p = .031"),
+        ("different", 0.031, None, "different", "◆ p = .031"),
         ("undecided", 0.5, None, "undecided", "○ p = .50"),
         (None, None, "few_users", "not tested", "– no p"),
     ],
@@ -166,11 +167,25 @@ def test_differences_are_those_of_users_with_a_value_under_both_models() -> None
     assert users.spoken(found["a"], ("nDCG", 10)) == "better for 1, worse for 0, equal for 1 users"
 
 
+def test_rounding_is_neither_a_gain_nor_a_loss() -> None:
+    table = users_of(*(("a", "ann", 0.1 + 0.2), ("a", "bob", 0.3)), *(("b", "ann", 0.3), ("b", "bob", 0.1 + 0.2)))
+    found = users.differences_of(table, ("nDCG", 10), baseline="b")["a"]
+    assert users.spoken(found, ("nDCG", 10)) == "better for 0, worse for 0, equal for 2 users"
+
+
 def test_where_lower_is_better_a_difference_below_zero_is_a_gain() -> None:
     differences = np.array([-0.5, 0.5, -0.25])
     bins = users.difference_bins(differences, users.difference_edges([differences]), ("RMSE", 0))
     assert [(one["high"] <= 0, one["kind"]) for one in bins] == [(True, "better"), (True, "better"), (False, "worse")]
     assert users.spoken(differences, ("RMSE", 0)) == "better for 2, worse for 1, equal for 0 users"
+
+
+def test_where_neither_side_is_better_a_difference_is_no_gain() -> None:
+    differences = np.array([-0.5, 0.5, -0.25])
+    bins = users.difference_bins(differences, users.difference_edges([differences]), ("ARP", 10))
+    assert [one["kind"] for one in bins] == ["lower", "lower", "higher"]
+    assert users.spoken(differences, ("ARP", 10)) == "higher for 1, lower for 2, equal for 0 users"
+    assert forest_plot.outcomes_of(("ARP", 10)) == ["different", "undecided", "not tested"]
 
 
 def test_no_bin_holds_both_gains_and_losses() -> None:

@@ -97,6 +97,17 @@ def test_the_best_model_and_each_candidate_have_a_sentence_with_numbers(nights: 
     assert "adjusted p" in lines[1]
 
 
+def test_no_model_has_the_best_of_what_has_no_better_side(nights: ReportTables) -> None:
+    def judged(table: pa.Table) -> pa.Table:
+        return pa.Table.from_pylist(
+            [{**row, "measure": "Judged"} for row in table.to_pylist() if row["measure"] == "nDCG"], table.schema
+        )
+
+    tables = {name: judged(getattr(nights, name)) for name in ("metrics", "comparisons", "gates")}
+    lines = [one.text for one in answer_of(replace(nights, **tables)).highlights]
+    assert [line.partition(",")[0] for line in lines] == ["als against popular", "item_knn against popular"]
+
+
 def test_a_sample_of_the_users_is_said_on_the_first_screen(nights: ReportTables) -> None:
     rows = [{**row, "sample_share": 0.25} for row in nights.runs.to_pylist()]
     found = answer(Night.of(replace(nights, runs=runs(*rows)), evaluation=None, day=None))

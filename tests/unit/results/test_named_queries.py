@@ -167,6 +167,27 @@ def test_of_several_evaluations_one_must_be_named(tmp_path: Path) -> None:
     assert set(results.latest(evaluation="nightly")["evaluation_date"].to_pylist()) == {FIRST}
 
 
+def test_nights_of_other_policies_are_told_apart(tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path / "workspace", measures=["RR"])
+    root = Root(workspace.root, load_config(workspace.config))
+    root.publish(FIRST, frames_of(FIRST), run_id="one")
+    workspace.change(policies={"population": "judged"})
+    root.publish(SECOND, frames_of(SECOND), run_id="other", config=load_config(workspace.config))
+    results = Results(root.root)
+    rows = results.history("RR@2", model_id="als").to_pylist()
+    words = [row["definition"].partition("population=")[2].partition(",")[0] for row in rows]
+    assert (words, rows[0]["definition"][:3]) == (["truth", "judged"], "RR(")
+    with pytest.raises(ConfigError) as refused:
+        results.user_differences("RR@2", model_id="als", against="previous")
+    (fault,) = refused.value.faults
+    assert (fault.where, fault.found, fault.expected) == (
+        "against",
+        f"{FIRST}, when RR@2 was computed with population=truth, zero_relevant=exclude",
+        f"as on {SECOND}: population=judged, zero_relevant=zero",
+    )
+    assert results.user_differences("RR@2", model_id="als", against="pop").num_rows
+
+
 def test_a_night_that_ran_again_with_other_measures_has_those_alone(tmp_path: Path) -> None:
     workspace = nights.workspace(tmp_path / "workspace", measures=["RR"])
     root = Root(workspace.root, load_config(workspace.config))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,6 +85,33 @@ def test_blocks_of_a_long_column_merge_to_the_same_moments() -> None:
 def test_constant_column_has_a_variance_of_0_and_never_less(constant: float) -> None:
     found = moments.moments_by_group(np.full((20_001, 1), constant), np.zeros(20_001, dtype=np.int64), 1)
     assert 0 <= found.std_dev[0, 0] <= 1e-12 * max(1, constant)
+
+
+@pytest.mark.parametrize("constant", [0.1, 0.3, 1 / 3, 2 / 3, 1e9 + 0.1])
+@pytest.mark.parametrize("n", [4, 1000, 20_001])
+def test_mean_of_a_constant_is_the_constant(constant: float, n: int) -> None:
+    values = np.full((2 * n, 2), constant)
+    values[n:, 1] = np.nan
+    found = moments.moments_by_group(values, np.arange(2 * n) % 2, 2)
+    np.testing.assert_array_equal(found.mean, np.full((2, 2), constant))
+    half = 3 * found.std_error
+    assert (found.mean - half <= constant).all()
+    assert (found.mean + half >= constant).all()
+
+
+def test_mean_of_values_that_hardly_differ_is_that_of_an_exact_sum() -> None:
+    values = 0.1 + 1e-15 * np.random.default_rng(0).random((8000, 1))
+    found = moments.moments_by_group(values, np.zeros(8000, dtype=np.int64), 1)
+    exact = math.fsum(values[:, 0]) / 8000
+    assert abs(found.mean[0, 0] - exact) <= np.spacing(exact)
+
+
+@pytest.mark.parametrize("n_users", [3, 7, 10, 1000, 8000])
+def test_mean_of_zeros_and_ones_is_their_share(n_users: int) -> None:
+    for n_ones in {1, n_users // 3, n_users // 2, n_users - 1}:
+        sorted_ones = (np.arange(n_users) < n_ones).astype(float)[:, None]
+        found = moments.moments_by_group(sorted_ones, np.zeros(n_users, dtype=np.int64), 1)
+        assert found.mean[0, 0] == n_ones / n_users
 
 
 def test_large_offset_costs_no_precision() -> None:

@@ -1,4 +1,4 @@
-"""Rules about a change in which few users differ: whether their exact test bears the verdict out."""
+"""Rules about a change in which few users differ: a verdict that their exact test contradicts is not given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _JUDGED: Final = frozenset({"passed", "failed"})
 
 
-def borne_out(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verdict: GateVerdict) -> GateVerdict:
+def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verdict: GateVerdict) -> GateVerdict:
     """Keep a verdict unless the exact test says otherwise, or none could be made: then too few users differ.
 
     An interval is always that of t. Where few users differ, the test is exact, and the two may disagree: for 5 users

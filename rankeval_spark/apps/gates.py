@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.few_differences import borne_out
+from rankeval_spark.apps.few_differences import with_exact_test
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gate_verdict import FAILING
@@ -242,7 +242,7 @@ class _Judge:
             found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
         if not gate.is_of_change:
             return found
-        return [borne_out(gate, *each) for each in zip(rows, evidence, found, strict=True)]
+        return [with_exact_test(gate, *each) for each in zip(rows, evidence, found, strict=True)]
 
     def _verdict(self, evidence: Evidence) -> GateVerdict:
         gate, least = self._gate, self._least_users

@@ -71,7 +71,6 @@ def comparison_finisher(
     requested = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
-        over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
         cutoffs=tuple(frozenset(measures.requested_ks[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
@@ -142,7 +141,6 @@ class ComparisonRows:
             states_of(group),
             wanted,
             self.requested.of_sums,
-            [self.requested.over_lists[position] for position in self.requested.of_sums],
             self.reported.confidence,
             self.reported.min_size,
             self.requested.replicates,

@@ -52,8 +52,6 @@ class ComparisonRequest:
         Column of each measure that is compared.
     weights : tuple of str or None
         Column of its denominators, where it is a ratio of sums.
-    over_lists : tuple of bool
-        Whether the denominators are numbers of lists.
     cutoffs : tuple of frozenset of int
         Cutoffs at which it was requested.
     ks : tuple of int
@@ -68,7 +66,6 @@ class ComparisonRequest:
 
     columns: tuple[str, ...]
     weights: tuple[str | None, ...]
-    over_lists: tuple[bool, ...]
     cutoffs: tuple[frozenset[int], ...]
     ks: tuple[int, ...]
     tests: tuple[TestName, ...]

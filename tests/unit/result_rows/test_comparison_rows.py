@@ -64,12 +64,13 @@ def compared(
     parts: int = 1,
     *,
     are_lists: bool = False,
+    models: Sequence[str] | None = None,
     **options: Any,  # noqa: ANN401 - of Comparisons
 ) -> Rows:
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked)
+    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked, models=models)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})
@@ -297,6 +298,30 @@ def test_a_baseline_without_common_users_leaves_rows_that_say_so() -> None:
             "no_common_users"
         }
         assert found["t", "new", "other", "FR", "P", 5]["n_users"] == 10
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_expected_models_without_users_leave_rows_in_every_slice(parts: int) -> None:
+    """Users below 50 have only the baseline, the others only the new model, and nobody has the third."""
+    apart = [row for row in scored() if (row["model_id"] == "base") == (int(row["user_id"][1:]) < 50)]
+    apart = [row for row in apart if row["model_id"] != "other"]
+    found = compared(apart, parts, models=MODELS, tests=EVERY, pairs="all")
+    of_t = {key[1:]: row for key, row in found.items() if key[0] == "t"}
+    slices = {key[2] for key in of_t}
+    assert slices == {"", "DE", "FR", "(unknown)"}
+    for pair in (("base", "new"), ("base", "other"), ("new", "other")):
+        for slice_value in slices:
+            row = of_t[(*pair, slice_value, "P", 5)]
+            numbers = [row[name] for name in ("n_users", "value", "baseline_value", "delta", "p_value", "verdict")]
+            assert (numbers, row["reason"]) == ([0, *[None] * 5], "no_common_users")
+    drawn = {row["reason"] for key, row in found.items() if key[0] in EVERY[1:5]}
+    assert drawn == {"no_common_users"}
+
+
+def test_expected_models_with_users_change_nothing_where_they_have_them() -> None:
+    unnamed, named = (compared(scored(), 3, models=models, tests=EVERY, pairs="all") for models in (None, MODELS))
+    assert {key: named[key] for key in unnamed} == unnamed
+    assert {row["n_users"] for key, row in named.items() if key not in unnamed} <= {0}
 
 
 def test_equal_and_few_differences_keep_their_p_in_every_test_of_signs() -> None:

@@ -122,6 +122,12 @@ def test_a_gap_that_lot_does_not_make_has_the_least_p_and_none_has_1() -> None:
     assert p_of(np.ones(1200)) == 1.0
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -1 / 7])
+def test_a_gap_of_mere_rounding_has_a_p_of_1(value: float) -> None:
+    found = gap_permutation.relabel(np.full((1200, 1), value), USERS, Draws(400, 1), SHARES)
+    assert gap_permutation.gap_p(np.array([4 * np.spacing(abs(value))]), found)[0] == 1.0
+
+
 def test_users_without_a_value_have_no_part_in_the_gap() -> None:
     values = np.where(np.arange(1200) % 2 == 0, 1.0, np.nan)[:, None]
     found = gap_permutation.relabel(values, USERS, Draws(5, 1), SHARES)

@@ -233,13 +233,15 @@ def metric_spread(
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.
 
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
+    Where squares exceed the range of a double, as those of weights of 1e300 do, there is none.
     """
-    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), np.nan_to_num(_doubles(rows, "m2"))
+    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), _doubles(rows, "m2")
+    m2 = np.where(np.isfinite(m2), m2, np.nan)
     std_dev = np.sqrt(_divide(m2, n - 1))
     ends = np.empty((2, len(n)))
     for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
-    ends[:, np.isnan(_doubles(rows, "mean"))] = np.nan
+    ends[:, np.isnan(_doubles(rows, "mean")) | np.isnan(m2)] = np.nan
     method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "t"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {

@@ -78,12 +78,15 @@ class RatioPairs:
     def has_one_denominator(self) -> NDArray[np.bool_]:
         """Whether all users have the same denominator under both models, so that the ratios are means over users.
 
-        To within 1e-9 of it: the mean of equal denominators that are no whole numbers is rounded.
+        To within 1e-9 of it: the mean of equal denominators that are no whole numbers is rounded. False where squares
+        are beyond the range of a double.
         """
         _, difference, _, below = range(N_PARTS)
         is_same = (self.means[..., difference] == 0) & (self.cross[..., difference, difference] == 0)
-        spread = self.n * (_ONE * self.means[..., below]) ** 2
-        has_one: NDArray[np.bool_] = is_same & (self.cross[..., below, below] <= spread)
+        with np.errstate(over="ignore", under="ignore"):
+            spread = self.n * (_ONE * self.means[..., below]) ** 2
+        is_in_range = (spread > 0) & np.isfinite(spread)
+        has_one: NDArray[np.bool_] = is_same & is_in_range & (self.cross[..., below, below] <= spread)
         return has_one
 
     def to_bytes(self) -> list[bytes]:
@@ -217,8 +220,10 @@ def _gradients(means: Values) -> tuple[Values, Values]:
 
 
 def _variation(cross: Values, gradient: Values) -> Values:
-    """Squared deviations of the users' terms; 0 where they are only rounding."""
-    terms = cross * gradient[..., :, None] * gradient[..., None, :]
+    """Squared deviations of the users' terms; 0 where they are only rounding, NaN where squares are no doubles."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = gradient[..., :, None] * gradient[..., None, :]
+        terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))
     m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
     return m2

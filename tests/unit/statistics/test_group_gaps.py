@@ -233,3 +233,16 @@ def test_error_of_equal_users_in_a_gap_is_that_after_four_more_with_the_ends_of_
     found = gap_of(GroupMeans(values, np.array([0.0, 0.09]), freedom, 0.95, bounds=(0.0, 1.0)))
     expected = gap_of(GroupMeans(values, np.array([more.std() / np.sqrt(34), 0.09]), freedom, 0.95))
     assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-16])
+def test_groups_that_are_all_equal_may_lie_apart_and_are_not_told_apart(rounding: float) -> None:
+    values = np.array([0.5, 0.5 + rounding, 0.5])
+    groups = GroupMeans(values, np.zeros(3), np.array([39.0, 99.0, 59.0]), 0.95, bounds=(0.0, 1.0))
+    found = gap_of(groups)
+    assert found.gap == pytest.approx(0, abs=1e-15)
+    assert found.low == 0
+    assert 0 < found.high < 0.1
+    low, high = ratio_interval(groups)
+    assert 0.7 < low < 1
+    assert high == 1

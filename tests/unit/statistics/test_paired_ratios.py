@@ -137,6 +137,23 @@ def test_denominators_that_are_no_whole_numbers_are_one_too() -> None:
     assert pairs.has_one_denominator.tolist() == [[True]]
 
 
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_denominators_whose_squares_are_no_doubles_are_not_one(scale: float) -> None:
+    below = scale * np.array([[1.0], [2.0]])
+    with np.errstate(over="ignore", under="ignore"):
+        pairs = paired_ratios.ratio_pairs_by_group((below, below), (below, below), np.zeros(2, dtype=np.int64), 1)
+    assert pairs.has_one_denominator.tolist() == [[False]]
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_squares_that_are_no_doubles_leave_no_interval_and_no_p(scale: float) -> None:
+    values = drawn(80, 6)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        found = compared(scale * values)
+    assert found.delta[0, 0] == pytest.approx(compared(values).delta[0, 0], rel=1e-9)
+    assert np.isnan([each[0, 0] for each in (found.std_error, found.low, found.high, found.p)]).all()
+
+
 @pytest.mark.parametrize(
     ("model", "baseline", "has_one"), [([3, 3], [3, 3], True), ([3, 3], [2, 2], False), ([3, 1], [3, 1], False)]
 )

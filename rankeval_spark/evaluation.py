@@ -152,8 +152,9 @@ class Evaluation(ABC, Generic[Frame]):
         Frame
             ``model_id, slice, measure, k, n_groups, gap, p_value, p_adjusted, correction, family_size, replicates,
             reason``. Small groups and users of unknown segment are left out, as in :attr:`gaps`; with fewer than two
-            groups gap and p are NULL and the reason is ``few_groups``. ``p_adjusted`` is NULL, for the reason
-            ``replicates``, where so many tests with so few replicates could not have found anything.
+            groups gap and p are NULL and the reason is ``few_groups``. p is NULL where a group has fewer than 5 users,
+            for the reason ``few_users``. ``p_adjusted`` is NULL, for the reason ``replicates``, where so many tests
+            with so few replicates could not have found anything.
 
         Raises
         ------

@@ -278,8 +278,8 @@ METRICS: Final = Schema(
         Field(
             "ci_method",
             "string",
-            "Method of the interval: t, wilson, delta (for ratios of sums and means over lists), bootstrap, jackknife "
-            "or none",
+            "Method of the interval: t, wilson (also where all users have the same value), delta (for ratios of sums "
+            "and means over lists), bootstrap, jackknife or none",
             nullable=False,
         ),
         Field(

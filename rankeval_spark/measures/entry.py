@@ -102,9 +102,15 @@ class Entry:
         return self.doc.partition("\n")[0]
 
     @property
-    def range(self) -> str:
-        """Range of the values, such as ``[0, 1]`` or ``[0, inf)``."""
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest published value with any options: of GMAP not the logarithms that its users have."""
         low, high = self.definition.bounds
+        return (math.exp(low), math.exp(high)) if self.definition.aggregation.link == "log" else (low, high)
+
+    @property
+    def range(self) -> str:
+        """Range of the published values, such as ``[0, 1]`` or ``[0, inf)``."""
+        low, high = self.bounds
         return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
 
     @property

@@ -162,6 +162,11 @@ class MeasureSet:
         return {m.column: m.link for m in self.per_list}
 
     @cached_property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """Least and greatest published value, by column."""
+        return {m.column: m.entry.bounds for m in self.per_list}
+
+    @cached_property
     def at_best(self) -> Mapping[str, float]:
         """Value, by column, of the same user where they count as served perfectly: 1, or the measure's maximum."""
         best = {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.per_list}

@@ -52,6 +52,7 @@ def comparison_finisher(
     comparisons: Comparisons,
     *,
     weights: Mapping[str, str] | None = None,
+    models: Sequence[str] | None = None,
 ) -> ComparisonRows:
     """Say how aggregates of differences become rows.
 
@@ -64,6 +65,8 @@ def comparison_finisher(
         Which models are compared, by which tests; what is done about the number of tests.
     weights : mapping, optional
         Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
+    models : sequence of str, optional
+        Expected models, which have rows without users too; None: those that have users.
     """
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
@@ -71,7 +74,6 @@ def comparison_finisher(
     requested = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
-        over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
         cutoffs=tuple(frozenset(measures.requested_ks[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
@@ -81,6 +83,7 @@ def comparison_finisher(
         baseline=comparisons.baseline,
         all_pairs=comparisons.all_pairs,
         margin=comparisons.margin,
+        expected=tuple(models or ()),
     )
     return ComparisonRows(
         requested=requested,
@@ -142,7 +145,6 @@ class ComparisonRows:
             states_of(group),
             wanted,
             self.requested.of_sums,
-            [self.requested.over_lists[position] for position in self.requested.of_sums],
             self.reported.confidence,
             self.reported.min_size,
             self.requested.replicates,

@@ -60,6 +60,7 @@ def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: Repo
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
         is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
         links=tuple(measures.links[column] for column in measures.columns),
+        bounds=np.array([measures.bounds[column] for column in measures.columns]),
     )
 
 
@@ -110,6 +111,7 @@ class MetricRows:
     is_proportion: np.ndarray
     is_ratio: np.ndarray
     links: tuple[str, ...]
+    bounds: np.ndarray
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make rows of ``schemas.METRICS``, from the model on.
@@ -140,10 +142,13 @@ class MetricRows:
             is_ratio=self.is_ratio[measure],
             confidence=self.reported.confidence,
         )
-        if set(DRAWN) <= set(rows.schema.names):
+        is_drawn = set(DRAWN) <= set(rows.schema.names)
+        if is_drawn:
             spread |= drawn_spread(rows)
         linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
+        if not is_drawn:
+            linked |= self._of_equal_users(rows, measure, linked)
         return {
             **slice_columns(rows, self.reported.names),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
@@ -157,6 +162,25 @@ class MetricRows:
             **linked,
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
             **self._quantiles(rows, measure),
+        }
+
+    def _of_equal_users(
+        self, rows: pa.RecordBatch, measure: np.ndarray, found: dict[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """Replace the interval of a mean of no shares where all users have the same value: it would have no width."""
+        n = _doubles(rows, "n")
+        are_equal = intervals.are_equal(n, _doubles(rows, "mean"), _doubles(rows, "m2"))
+        is_equal = are_equal & ~self.is_proportion[measure]
+        values, *ends = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
+        least, greatest = self.bounds[measure].T
+        of_equal = intervals.equal_values_interval(n, values, (least, greatest), self.reported.confidence)
+        method = np.where(np.isnan(of_equal[0]), "none", "wilson")
+        low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, ends, strict=True))
+        methods = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
+        return {
+            "ci_low": nullable(low),
+            "ci_high": nullable(high),
+            "ci_method": pa.array(methods.tolist(), pa.string()),
         }
 
     def _quantiles(self, rows: pa.RecordBatch, measure: np.ndarray) -> dict[str, pa.Array]:
@@ -209,13 +233,15 @@ def metric_spread(
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.
 
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
+    Where squares exceed the range of a double, as those of weights of 1e300 do, there is none.
     """
-    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), np.nan_to_num(_doubles(rows, "m2"))
+    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), _doubles(rows, "m2")
+    m2 = np.where(np.isfinite(m2), m2, np.nan)
     std_dev = np.sqrt(_divide(m2, n - 1))
     ends = np.empty((2, len(n)))
     for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
-    ends[:, np.isnan(_doubles(rows, "mean"))] = np.nan
+    ends[:, np.isnan(_doubles(rows, "mean")) | np.isnan(m2)] = np.nan
     method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "t"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {

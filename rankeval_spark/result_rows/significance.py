@@ -50,8 +50,6 @@ class PairTests:
     of_sums : sequence of int
         All measures that are ratios of sums: those in the aggregates of ratios. The others of ``wanted`` are those in
         the sums of replicates.
-    over_lists : sequence of bool
-        Of each of ``of_sums``, whether the denominators are numbers of lists.
     level : float
         Nominal coverage of the intervals.
     least_users : int
@@ -67,7 +65,6 @@ class PairTests:
     states: States
     wanted: Sequence[int]
     of_sums: Sequence[int]
-    over_lists: Sequence[bool]
     level: float
     least_users: int
     replicates: int
@@ -157,15 +154,15 @@ class PairTests:
             **dict(zip(_COUNTS, (found.n_wins, found.n_ties, found.n_losses), strict=True)),
             **self._shares(differences),
             "method": found.test.astype(object),
-            "reason": np.where(found.n == 0, "no_common_users", found.reason).astype(object),
+            "reason": _reason(found.n, found.reason),
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.of_sums:
             pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[comparison_state.RATIOS]))
-            # Where all users have as many lists, a mean over lists is the mean of theirs, and so is its test.
-            is_ratio = ~(np.array(self.over_lists) & pairs.has_one_denominator[0])
+            # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
+            is_ratio = ~pairs.has_one_denominator[0]
             own = np.array(self.of_sums)
-            of_sums = self._by_delta_method(pairs, {name: values[own] for name, values in of_t.items()})
+            of_sums = self._by_delta_method(pairs)
             for name, values in of_sums.items():
                 of_t[name][own[is_ratio]] = values[is_ratio]
         return of_t
@@ -175,8 +172,8 @@ class PairTests:
         n = np.where((differences.n > 0) & self.has_margin, differences.n, np.nan)
         return {name: count / n for name, count in zip(_BEYOND, (differences.above, differences.below), strict=True)}
 
-    def _by_delta_method(self, pairs: RatioPairs, of_values: Numbers) -> Numbers:
-        """Replace the numbers of the users' own ratios by those of the ratios of sums."""
+    def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
+        """Make the numbers of ratios of sums that differ from those of the users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.level, least_users=self.least_users)
         below = pairs.baseline_ratio
         numbers = {
@@ -190,7 +187,8 @@ class PairTests:
             "effect_size": np.full(found.n.shape, np.nan),
         }
         method = np.full(len(self.of_sums), "delta", dtype=object)
-        return {name: values[0] for name, values in numbers.items()} | _tested(of_values, found.p[0], method)
+        before = {"reason": _reason(found.n, found.reason)[0]}
+        return {name: values[0] for name, values in numbers.items()} | _tested(before, found.p[0], method)
 
 
 _TESTS: Final[Mapping[TestName, Callable[[PairTests, Numbers], Numbers]]] = {
@@ -288,6 +286,10 @@ class ModelTests:
         n = self._moments.n[0]
         names = ["no_common_users", "one_user", "few_users"]
         return np.select([n == 0, n == 1, n < self.least_users], names, "").astype(object)
+
+
+def _reason(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
+    return np.where(n == 0, "no_common_users", reason).astype(object)
 
 
 def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:

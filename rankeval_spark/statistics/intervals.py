@@ -83,6 +83,43 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
 
 
+def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
+    """Whether all of at least two values are equal, but for the rounding of their mean; arguments as above."""
+    n, mean, m2 = _as_arrays(n, mean, m2)
+    return (n > 1) & (m2 <= n * (_ROUNDING * mean) ** 2)
+
+
+def equal_values_interval(
+    n: ArrayLike, value: ArrayLike, bounds: tuple[ArrayLike, ArrayLike], level: ArrayLike
+) -> tuple[Values, Values]:
+    """Interval of a mean over n users who all have the same value; NaN below two users or outside a finite range.
+
+    Parameters
+    ----------
+    bounds : pair of float64, shape (...)
+        Least and greatest value that a user can have.
+
+    Notes
+    -----
+    Users who are equal by chance have no spread to learn from: Student's interval would be a point. But at most a share
+    u of all users has another value, with u Wilson's upper bound of none in n, and each of these is in the range. So
+    the mean lies between ``value - u (value - least)`` and ``value + u (greatest - value)``. If no user has a hit, the
+    interval of nDCG is that of Success.
+
+    Examples
+    --------
+    None of 38 users has a hit:
+
+    >>> low, high = equal_values_interval(38, 0.0, (0.0, 1.0), 0.95)
+    >>> float(low.round(4)), float(high.round(4))
+    (0.0, 0.0918)
+    """
+    n, value, least, greatest = _as_arrays(n, value, *bounds)
+    is_within = np.isfinite(greatest - least) & (value >= least - _ROUNDING) & (value <= greatest + _ROUNDING)
+    most = np.where(is_within, wilson_interval(n, 0.0, 0.0, level)[1], np.nan)
+    return value - most * (value - least), value + most * (greatest - value)
+
+
 def delete_a_group(
     value: Values, without: Values, has_users: NDArray[np.bool_], level: float, bounds: tuple[float, float]
 ) -> Spread:

@@ -112,6 +112,22 @@ def test_without_two_groups_there_is_no_p() -> None:
     assert row["reason"] == "few_groups"
 
 
+@pytest.mark.parametrize(("n_last", "reason"), [(1, "few_users"), (4, "few_users"), (5, "")])
+def test_groups_of_so_few_users_that_random_ones_are_empty_have_no_p(n_last: int, reason: str) -> None:
+    users = {f"u{number}": "IT" if number < n_last else ("AT", "DE")[number % 2] for number in range(40)}
+    result = evaluate(
+        ranking({user: "hit b" if int(user[1:]) % 3 else "b hit" for user in users}),
+        judgements({user: {"hit": 1} for user in users}),
+        measures=["RR@2"],
+        segments=table("user_id country", *users.items()),
+        slices=["country"],
+        min_slice_size=1,
+    )
+    (row,) = dicts(result.gap_tests(replicates=100))
+    assert (row["n_groups"], row["gap"] is None, row["reason"]) == (3, False, reason)
+    assert (row["p_value"] is None, row["family_size"]) == (bool(reason), 0 if reason else 1)
+
+
 def test_what_cannot_be_tested_is_said_before_anything_runs() -> None:
     result = evaluation()
     with pytest.raises(ConfigError) as refused:

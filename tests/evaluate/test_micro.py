@@ -175,3 +175,51 @@ def test_geometric_mean_is_published_with_the_raised_interval_of_the_logarithms(
     assert (n, method, error) == (3, "t", of_log[2])
     assert value == pytest.approx((1 * 1 / 2 * 1 / 100) ** (1 / 3), rel=1e-12)
     assert (low, high) == (pytest.approx(math.exp(of_log[3])), pytest.approx(math.exp(of_log[4])))
+
+
+TESTED: Final = ("delta", "ci_low", "ci_high", "p_value", "effect_size", "n_wins", "n_losses", "method", "reason")
+
+
+def compared(base: list[str], new: list[str], *measures: str) -> dict[str, tuple[Any, ...]]:
+    """Compare two models whose users have lists of the items a to z; a and b are relevant."""
+    models = {"base": base, "new": new}
+    rows = [
+        (model, f"u{user}", item, -float(place))
+        for model, lists in models.items()
+        for user, items in enumerate(lists)
+        for place, item in enumerate(items)
+    ]
+    held_out = table("user_id item_id gain", *((f"u{user}", item, 1.0) for user in range(len(base)) for item in "ab"))
+    log = table("model_id user_id item_id score", *rows)
+    found = evaluate(log, held_out, measures=measures, baseline="base").comparisons
+    return {row[0]: row[1:] for row in tuples(found, C.MEASURE, *TESTED)}
+
+
+def test_users_of_lists_of_other_lengths_differ_although_their_own_ratios_are_the_same() -> None:
+    """20 users have 1 of 2 and 2 of 4, one has 1 of 2 and 1 of 4, 19 have no difference."""
+    found = compared(["ax"] * 40, ["axby"] * 20 + ["ax"] * 19 + ["axyz"], "P(agg='micro',denom='len')@5")
+    delta, *_, p, _, n_wins, n_losses, method, reason = found["P(agg='micro',denom='len')"]
+    a, b, c, d = (np.repeat(each, (20, 19, 1)) for each in ((2, 1, 1), (4, 2, 4), (1, 1, 1), (2, 2, 2)))
+    ratio, below = a.sum() / b.sum(), c.sum() / d.sum()
+    terms = (a - ratio * b) / b.mean() - (c - below * d) / d.mean()
+    t = (ratio - below) / (terms.std(ddof=1) / math.sqrt(40))
+    assert (method, reason, n_wins, n_losses) == ("delta", None, 0, 1)
+    assert delta == pytest.approx(ratio - below, rel=0, abs=1e-12)
+    assert p == pytest.approx(2 * stats.t.sf(abs(t), 39), rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_longer", "reason"), [(5, "few_differences"), (6, None)])
+def test_few_users_with_other_lists_give_no_p_of_a_ratio_of_sums(n_longer: int, reason: str | None) -> None:
+    found = compared(["ax"] * 40, ["axyz"] * n_longer + ["ax"] * (40 - n_longer), "P(agg='micro',denom='len')@5")
+    *_, p, _, _, _, method, why = found["P(agg='micro',denom='len')"]
+    assert (p is None, method, why) == (reason is not None, "delta", reason)
+
+
+@pytest.mark.parametrize("n_better", [0, 5, 8, 30])
+def test_ratio_of_equal_denominators_is_compared_like_the_mean(n_better: int) -> None:
+    measures = ("P@5", "P(agg='micro')@5", "R@5", "R(agg='micro')@5")
+    found = compared(["xy"] * 40, ["ax"] * n_better + ["xy"] * (40 - n_better), *measures)
+    for name in ("P", "R"):
+        for of_ratio, of_mean in zip(found[f"{name}(agg='micro')"], found[name], strict=True):
+            same = pytest.approx(of_mean, rel=1e-12, abs=1e-15) if isinstance(of_mean, float) else of_mean
+            assert of_ratio == same

@@ -140,3 +140,27 @@ def test_unknown_model_is_refused_with_the_nearest_one() -> None:
         "evaluate(measures=): found model 'populr' in Overlap(model='populr'); "
         "expected one of the models: popular, als; did you mean 'popular'?"
     ]
+
+
+@pytest.mark.parametrize("population", ["truth", "judged", "intersection", "intersection_judged", "run"])
+@pytest.mark.parametrize("compared", [{"baseline": "base"}, {"pairs": "all"}])
+@pytest.mark.filterwarnings("ignore:recommendations have no row of 'new'")
+def test_a_named_model_without_lists_is_compared_under_every_population(
+    population: str, compared: dict[str, Any]
+) -> None:
+    users = [f"u{number}" for number in range(30)]
+    log = table("model_id user_id item_id score", *(("base", user, "a", 1.0) for user in users))
+    held_out = table("user_id item_id gain", *((user, "a", 1.0) for user in users))
+    segments = table("user_id country", *((user, ("AT", "DE")[user > "u2"]) for user in users))
+    options: dict[str, Any] = {"segments": segments, "slices": ["country"], "population": population, **compared}
+    result = evaluate(log, held_out, measures=["P@1"], models=["base", "new"], **options)
+    rows = tuples(
+        result.comparisons, *(C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_value", "n_users", "delta", "reason", "verdict")
+    )
+    if population in ("truth", "judged"):
+        assert [row[4] for row in rows] == [-1.0] * 3
+    else:
+        absent = (0, None, "no_common_users", None)
+        assert rows == [("base", "new", slice_value, *absent) for slice_value in ("", "AT", "DE")]
+    in_metrics = [value for model, value in tuples(result.metrics, C.MODEL_ID, "slice_value") if model == "new"]
+    assert in_metrics == [row[2] for row in rows], "the slices of its means"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,16 +73,18 @@ def test_undefined_users_are_counted_and_not_averaged() -> None:
     ]
 
 
-@pytest.mark.parametrize(("n_users", "method"), [(0, "none"), (1, "none"), (2, "t")])
+@pytest.mark.parametrize(("n_users", "method"), [(0, "none"), (1, "none"), (2, "wilson")])
 def test_few_users_have_no_spread_and_no_interval(n_users: int, method: str) -> None:
+    """Of two users who are equal, Wilson's upper bound of those who are not is z^2 / (2 + z^2)."""
+    z = NormalDist().inv_cdf(0.975)
     rows: list[dict[str, Any]] = [{"user_id": "none", "p": None}]
     rows += ({"user_id": f"{n}", "p": 1.0} for n in range(n_users))
     found = metrics(scored_rows(*rows), measures=MeasureSet.parse(["P@1"]))
-    ends = {"none": None, "t": 1.0}[method]
-    spread = {"none": None, "t": 0.0}[method]
+    low = {"none": None, "wilson": pytest.approx(1 - z**2 / (2 + z**2), abs=1e-12)}[method]
+    spread, high = {"none": (None, None), "wilson": (0.0, 1.0)}[method]
     names = ("value", "n_users", "is_small", "std_dev", "std_error", "ci_low", "ci_high", "ci_method")
     assert tuples(found, *names) == [
-        (1.0 if n_users else None, n_users, n_users < 2, spread, spread, ends, ends, method)
+        (1.0 if n_users else None, n_users, n_users < 2, spread, spread, low, high, method)
     ]
 
 

@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey, HeldSums, Partial
-from rankeval_spark.engine.comparisons.value_cubes import Cube, ListValues, Slicing, gathered, slicings_of, whole_users
+from rankeval_spark.engine.comparisons.value_cubes import (
+    ComparedModels,
+    Cube,
+    ListValues,
+    Slicing,
+    gathered,
+    slicings_of,
+    whole_users,
+)
 from rankeval_spark.statistics import moments
 from rankeval_spark.statistics.comparisons import (
     paired_differences,
@@ -52,8 +60,6 @@ class ComparisonRequest:
         Column of each measure that is compared.
     weights : tuple of str or None
         Column of its denominators, where it is a ratio of sums.
-    over_lists : tuple of bool
-        Whether the denominators are numbers of lists.
     cutoffs : tuple of frozenset of int
         Cutoffs at which it was requested.
     ks : tuple of int
@@ -64,11 +70,12 @@ class ComparisonRequest:
         What Wilcoxon's test does with users without a difference.
     margin : float or None
         Difference of a user's two values above which the user is counted as one who wins or loses by more.
+    expected : tuple of str
+        Names of all models where they are known before; empty: those that have rows.
     """
 
     columns: tuple[str, ...]
     weights: tuple[str | None, ...]
-    over_lists: tuple[bool, ...]
     cutoffs: tuple[frozenset[int], ...]
     ks: tuple[int, ...]
     tests: tuple[TestName, ...]
@@ -78,6 +85,12 @@ class ComparisonRequest:
     baseline: str | None
     all_pairs: bool
     margin: float | None = None
+    expected: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> ComparedModels:
+        """Models that are compared with or without rows."""
+        return ComparedModels(self.baseline, self.expected)
 
     @property
     def draws(self) -> Draws:
@@ -124,12 +137,12 @@ class DifferenceAggregator:
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
         requested = self.requested
-        options: dict[str, Any] = {"columns": requested.stored, "ks": requested.ks, "baseline": requested.baseline}
-        yield from self._aggregate(Cube.of_rows(table, **options) for table in whole_users(batches))
+        columns, ks, models = requested.stored, requested.ks, requested.models
+        yield from self._aggregate(Cube.of_rows(table, columns, ks, models) for table in whole_users(batches))
 
     def aggregate_lists(self, parts: Iterable[ListValues]) -> Iterator[pa.RecordBatch]:
         """Aggregate lists with the values of ``requested.stored``, all those of some users at a time: the same rows."""
-        yield from self._aggregate(Cube.of_lists(part, baseline=self.requested.baseline) for part in gathered(parts))
+        yield from self._aggregate(Cube.of_lists(part, self.requested.models) for part in gathered(parts))
 
     def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
         yield from comparison_state.to_batches(self._partials(cubes))
@@ -303,7 +316,13 @@ class _Chunk:
         return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
-        """Return which groups have rows: those with a user of the model, and of both where neither is the baseline."""
+        """Return which groups have rows.
+
+        All that have users, of whichever model, where the models are known before: then every partition has rows of
+        them. Else those with a user of the model, and of both where neither is the baseline.
+        """
+        if self.requested.expected:
+            return np.ones(len(slicing.values), dtype=np.bool_)
         first, model = pair
         is_of_baseline = self.cube.models[first] == self.requested.baseline
         return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))

@@ -34,6 +34,18 @@ class ListValues(NamedTuple):
     values: np.ndarray
 
 
+class ComparedModels(NamedTuple):
+    """The model that others are compared with, and models that are expected to have rows, whether they have or not."""
+
+    baseline: str | None
+    expected: tuple[str, ...]
+
+    def with_those(self, found: Iterable[str]) -> tuple[str, ...]:
+        """Add models that have rows, and order all."""
+        known = (self.baseline,) if self.baseline is not None else ()
+        return models_in_order({*known, *self.expected, *found}, self.baseline)
+
+
 @dataclass(frozen=True, eq=False)
 class Cube:
     """Values of a chunk of users.
@@ -41,7 +53,8 @@ class Cube:
     Attributes
     ----------
     models : tuple of str
-        In the order in which they are compared, see :func:`models_in_order`; the baseline is there without rows too.
+        In the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
+        without rows too.
     values : float64, shape (n_models, n_ks, n_users, n_columns)
         NaN where undefined, and where the user is not of the population under the model.
     is_there : bool, shape (n_models, n_users)
@@ -56,25 +69,24 @@ class Cube:
     users: pa.Table
 
     @classmethod
-    def of_rows(cls, table: pa.Table, *, columns: Sequence[str], ks: Sequence[int], baseline: str | None) -> Cube:
+    def of_rows(cls, table: pa.Table, columns: Sequence[str], ks: Sequence[int], models: ComparedModels) -> Cube:
         """Lay out rows of a (model, user, k) each; no key occurs twice."""
         values = np.column_stack([doubles(table, name) for name in columns])
-        return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), baseline)
+        return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), models)
 
     @classmethod
-    def of_lists(cls, lists: ListValues, *, baseline: str | None) -> Cube:
+    def of_lists(cls, lists: ListValues, models: ComparedModels) -> Cube:
         """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
-        return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], baseline)
+        return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], models)
 
     @classmethod
     def _laid_out(
-        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, baseline: str | None
+        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, named: ComparedModels
     ) -> Cube:
         """Put the values of each row where its model, the places of its cutoffs and its user are."""
         encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
         user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
-        named = set(pc.unique(table[C.MODEL_ID]).to_pylist()) | ({baseline} if baseline is not None else set())
-        models = models_in_order(named, baseline)
+        models = named.with_those(pc.unique(table[C.MODEL_ID]).to_pylist())
         model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
         cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
         cells[model, place, user] = values

@@ -39,7 +39,7 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
     """
     request, has_one_list = usable.request, usable.has_one_list
     weights = denominators(request, has_one_list=has_one_list)
-    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights)
+    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights, models=request.models)
     aggregator = rows.aggregator
     if has_one_list:
         partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
@@ -52,7 +52,7 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
 def to_published_comparisons(user_metrics: ds.Dataset, request: Request, comparisons: Comparisons) -> pa.Table:
     """Make the same rows of published rows of users; the request has the slices and measures that are wanted."""
     weights = denominators(request, has_one_list=False)
-    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights)
+    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights, models=request.models)
     parts = users_in_parts([user_metrics], request.measures, segments=request.segments, unit=request.policies.unit)
     hashed = (users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID]))) for (users,) in parts)
     return _finished([batch for users in hashed for batch in _aggregated(users, rows.aggregator)], rows)

@@ -29,7 +29,7 @@ from rankeval_spark.engine.aggregation.slices import (
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.metric_rows import nullable
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.groups.gap_permutation import Relabelled, gap_p, relabel
+from rankeval_spark.statistics.groups.gap_permutation import LEAST_USERS, Relabelled, gap_p, relabel
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -94,6 +94,11 @@ class ComparedGroups:
     k: int
     groups: Mapping[Values, int]
     gap: float
+
+    @property
+    def can_be_tested(self) -> bool:
+        """Whether there is a gap, and no group has so few users that random ones would often have none."""
+        return not np.isnan(self.gap) and min(self.groups.values()) >= LEAST_USERS
 
 
 def gaps_of(rows: Sequence[Mapping[str, Any]]) -> list[ComparedGroups]:
@@ -169,7 +174,7 @@ class GapPermutation:
         """What is drawn, by slicing and model."""
         tests: dict[tuple[str, str, tuple[Values, ...], tuple[int, ...]], list[int]] = {}
         for test, one in enumerate(self.gaps):
-            if not np.isnan(one.gap):
+            if one.can_be_tested:
                 key = (one.slice, one.model, tuple(one.groups), tuple(one.groups.values()))
                 tests.setdefault(key, []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
@@ -249,7 +254,8 @@ def adjusted(
     found = multiple_testing.adjust(
         p, np.zeros(rows.num_rows, dtype=np.int64), correction=correction, alpha=alpha, replicates=n
     )
-    reason = np.where(np.isnan(p), "few_groups", found.reason)
+    without = np.where(np.isnan(doubles(rows, "gap")), "few_groups", "few_users")
+    reason = np.where(np.isnan(p), without, found.reason)
     columns = [
         *(rows[name] for name in _GAP_FIELDS),
         nullable(p),

@@ -199,8 +199,12 @@ class _Slicing:
     @property
     def _means(self) -> group_gaps.GroupMeans:
         """Each measure in each group; of shares where it is 0 or 1 for a list."""
-        is_share = np.array([_facts_of(label).is_share for label, _ in self.measures])
-        return group_gaps.GroupMeans(self.values, self.std_errors, self.freedom, self.level, is_share)
+        facts = [_facts_of(label) for label, _ in self.measures]
+        least, greatest = np.array([each.bounds for each in facts]).T
+        is_share = np.array([each.is_share for each in facts])
+        return group_gaps.GroupMeans(
+            self.values, self.std_errors, self.freedom, self.level, is_share, (least, greatest)
+        )
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Name the worst group of those that were compared; none of fewer than two, or where neither side is better."""
@@ -262,15 +266,17 @@ class _Facts:
     link: str = "identity"
     better: Better = "higher"
     is_share: bool = False
+    bounds: tuple[float, float] = (np.nan, np.nan)
 
 
 @lru_cache(maxsize=1024)
 def _facts_of(label: str) -> _Facts:
-    """Say of a measure what is averaged, and which value is the worst."""
+    """Say of a measure what is averaged, which value is the worst, and between which bounds the values of users lie."""
     measure = measure_of(label)
     if measure is None:
         return _Facts()
-    return _Facts(measure.link, measure.better, measure.is_proportion)
+    bounds = measure.entry.bounds if measure.entry.kind == "list" else _Facts.bounds
+    return _Facts(measure.link, measure.better, measure.is_proportion, bounds)
 
 
 @lru_cache(maxsize=4096)

@@ -143,7 +143,7 @@ def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None
     """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
     if request.comparisons is None:
         return None
-    finisher = comparison_finisher(request.measures, request.reported, request.comparisons)
+    finisher = comparison_finisher(request.measures, request.reported, request.comparisons, models=request.models)
     partials = to_user_rows(inputs, request, is_aggregated=True).to_differences(finisher.aggregator)
     return paired_comparisons.to_comparisons_of_partials(partials, finisher)
 
@@ -268,5 +268,5 @@ def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> D
     if asked is None:
         return None
     weights = denominators(request, has_one_list=has_one_list)
-    finisher = comparison_finisher(request.measures, request.reported, asked, weights=weights)
+    finisher = comparison_finisher(request.measures, request.reported, asked, weights=weights, models=request.models)
     return paired_comparisons.to_comparisons(users, finisher)

@@ -39,8 +39,9 @@ def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     -----
     A user's values under all models are brought together by one exchange of narrow rows (none where the scored rows are
     partitioned by user already). Compared are means of users and, by t alone, ratios of sums; measures that are neither
-    (GMAP) have no rows. A pair has rows of a slice where the model has users in it although the baseline may have none;
-    of two models of which neither is the baseline both must.
+    (GMAP) have no rows. If the request names its models, every pair has rows of every slice. Else a pair has rows of a
+    slice where the model has users in it although the baseline may have none; of two models of which neither is the
+    baseline both must.
     """
     segments, _ = segments_of(finisher.reported.segments)
     partials = (

@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.comparisons.paired_differences import difference_of
-from rankeval_spark.statistics.comparisons.paired_tests import Change, equal_differences_p
+from rankeval_spark.statistics.comparisons.paired_tests import Change, equal_differences_p, reasons_of
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 N_PARTS: Final = 4
 """Per user and column: the difference of the numerators, of the denominators, and both of the baseline."""
 
-N_NUMBERS: Final = 1 + N_PARTS + N_PARTS**2
+N_NUMBERS: Final = 2 + N_PARTS + N_PARTS**2
 """Numbers of a group and column, as :meth:`RatioPairs.to_bytes` writes them."""
 
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps
 """Share of its terms below which a sum is only rounding."""
+
+_ONE: Final = 1e-9
+"""Standard deviation of the denominators, relative to their mean, within which they are all equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,8 @@ class RatioPairs:
     ----------
     n : int64, shape (n_groups, n_columns)
         Users with all four.
+    n_different : int64, same shape
+        Those of them whose numerator or denominator differs between the models.
     means : float64, shape (n_groups, n_columns, 4)
         NaN without users.
     cross : float64, shape (n_groups, n_columns, 4, 4)
@@ -49,6 +54,7 @@ class RatioPairs:
     """
 
     n: NDArray[np.int64]
+    n_different: NDArray[np.int64]
     means: Values
     cross: Values
 
@@ -60,7 +66,8 @@ class RatioPairs:
         both = (self.n > 0) & (other.n > 0)
         distance = np.where(both[..., None], other.means - means, 0.0)
         products = distance[..., :, None] * distance[..., None, :] * (self.n * share)[..., None, None]
-        return RatioPairs(n, means + distance * share[..., None], self.cross + other.cross + products)
+        n_different = self.n_different + other.n_different
+        return RatioPairs(n, n_different, means + distance * share[..., None], self.cross + other.cross + products)
 
     @property
     def baseline_ratio(self) -> Values:
@@ -69,24 +76,33 @@ class RatioPairs:
 
     @property
     def has_one_denominator(self) -> NDArray[np.bool_]:
-        """Whether all users have the same denominator under both models, so that the ratios are means over users."""
+        """Whether all users have the same denominator under both models, so that the ratios are means over users.
+
+        To within 1e-9 of it: the mean of equal denominators that are no whole numbers is rounded. False where squares
+        are beyond the range of a double.
+        """
         _, difference, _, below = range(N_PARTS)
         is_same = (self.means[..., difference] == 0) & (self.cross[..., difference, difference] == 0)
-        has_one: NDArray[np.bool_] = is_same & (self.cross[..., below, below] == 0)
+        with np.errstate(over="ignore", under="ignore"):
+            spread = self.n * (_ONE * self.means[..., below]) ** 2
+        is_in_range = (spread > 0) & np.isfinite(spread)
+        has_one: NDArray[np.bool_] = is_same & is_in_range & (self.cross[..., below, below] <= spread)
         return has_one
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
         cross = self.cross.reshape(*self.n.shape, N_PARTS**2)
-        states = np.concatenate([self.n[..., None], self.means, cross], axis=-1, dtype=np.float64)
+        counts = np.stack([self.n, self.n_different], axis=-1)
+        states = np.concatenate([counts, self.means, cross], axis=-1, dtype=np.float64)
         return [state.tobytes() for state in states]
 
     @classmethod
     def from_bytes(cls, state: bytes) -> RatioPairs:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
         numbers = np.frombuffer(state).reshape(1, -1, N_NUMBERS)
-        n, means, cross = np.split(numbers, (1, 1 + N_PARTS), axis=-1)
-        return cls(n[..., 0].astype(np.int64), means, cross.reshape(*n.shape[:2], N_PARTS, N_PARTS))
+        counts, means, cross = np.split(numbers, (2, 2 + N_PARTS), axis=-1)
+        n, n_different = np.moveaxis(counts.astype(np.int64), -1, 0)
+        return cls(n, n_different, means, cross.reshape(*n.shape, N_PARTS, N_PARTS))
 
 
 class RatioComparison(NamedTuple):
@@ -102,6 +118,8 @@ class RatioComparison(NamedTuple):
         Two-sided, lower tail, upper tail. 1 where no user differs.
     change : Change
         Difference as a share of the baseline's ratio.
+    reason : str
+        Why there is no p-value, as :func:`paired_tests.reasons_of` says; else empty. A ratio can be undefined too.
     """
 
     n: NDArray[np.int64]
@@ -113,6 +131,7 @@ class RatioComparison(NamedTuple):
     p_less: Values
     p_greater: Values
     change: Change
+    reason: NDArray[np.str_]
 
 
 def ratio_pairs_by_group(
@@ -124,14 +143,17 @@ def ratio_pairs_by_group(
     is_defined: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(parts), axis=-1)
     width = parts.shape[1] * N_PARTS
     membership = membership_of(group, n_groups)
-    n = np.rint(membership @ is_defined.astype(np.float64)).astype(np.int64)
+    is_different = is_defined & (parts[..., : N_PARTS // 2] != 0).any(axis=-1)
+    n, n_different = (
+        np.rint(membership @ each.astype(np.float64)).astype(np.int64) for each in (is_defined, is_different)
+    )
     parts = np.where(is_defined[..., None], parts, 0.0)
     shape = (n_groups, *parts.shape[1:])
     sums = (membership @ parts.reshape(len(parts), width)).reshape(shape)
     means = sums / np.where(n > 0, n, np.nan)[..., None]
     deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
     products = (deviations[..., :, None] * deviations[..., None, :]).reshape(len(parts), width * N_PARTS)
-    return RatioPairs(n, means, (membership @ products).reshape(*shape, N_PARTS))
+    return RatioPairs(n, n_different, means, (membership @ products).reshape(*shape, N_PARTS))
 
 
 def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
@@ -143,6 +165,10 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     d those of the baseline. A user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
     d``. Interval and p follow from the variance of these terms and Student's t with n - 1 degrees of freedom. Where all
     terms are equal, p is that of equal differences, ``2^(1 - n)``.
+
+    If the models are equal, the term of a user is in proportion to ``(a_u - c_u) - (a/b) (b_u - d_u)``: 0 for a user
+    whose numerator and denominator are the same under both. So these are not among the differences that a test needs.
+    A user with 1 of 2 under one model and 2 of 4 under the other differs, although the own ratios are the same.
 
     Examples
     --------
@@ -163,14 +189,15 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     low, high = intervals.t_interval(pairs.n, delta, m2, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
-    is_tested = (pairs.n >= least_users) & ~np.isnan(delta)
+    reason = reasons_of(pairs.n, pairs.n_different, least_users=least_users)
+    is_tested = (reason == "") & ~np.isnan(delta)
     sides = distributions.t_tails(t, many - 1)
     alike = equal_differences_p(pairs.n, delta)
     p, p_less, p_greater = (
         np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
     )
     change = _relative_change(pairs, level)
-    return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change)
+    return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change, reason)
 
 
 def _ratios(means: Values) -> tuple[Values, Values]:
@@ -193,8 +220,10 @@ def _gradients(means: Values) -> tuple[Values, Values]:
 
 
 def _variation(cross: Values, gradient: Values) -> Values:
-    """Squared deviations of the users' terms; 0 where they are only rounding."""
-    terms = cross * gradient[..., :, None] * gradient[..., None, :]
+    """Squared deviations of the users' terms; 0 where they are only rounding, NaN where squares are no doubles."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = gradient[..., :, None] * gradient[..., None, :]
+        terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))
     m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
     return m2

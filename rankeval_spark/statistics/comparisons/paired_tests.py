@@ -139,11 +139,13 @@ def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDAr
     n = differences.n
     wins, _, losses = differences.wins_ties_losses
     n_different = np.where(differences.is_degenerate, n, wins + losses)
-    return np.select(
-        [n <= 1, n < least_users, (n_different < LEAST_DIFFERENCES) & ~differences.is_all_zero],
-        ["one_user", "few_users", "few_differences"],
-        "",
-    )
+    return reasons_of(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
+
+
+def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
+    """Why a test on n users, ``n_different`` of whom differ, has no p-value; if none differs, p is 1."""
+    is_few = (n_different < LEAST_DIFFERENCES) & (n_different > 0)
+    return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 
 
 def relative_change(differences: Differences, *, level: float) -> Change:

@@ -65,7 +65,8 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     Returns
     -------
     Tukey
-        NaN below two users; without residual variance NaN except for ``delta`` and ``residual_variance``.
+        NaN below two users. Without residual variance NaN except for ``delta``, ``residual_variance``, and a p of 1
+        of models that are equal for every user: differences that are all 0 are no evidence of one.
 
     Notes
     -----
@@ -95,11 +96,14 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     half = _quantiles(level, n_models, freedom)[:, None] * scale[:, None]
     tails = distributions.studentized_range_above(
         (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
-    )
+    ).reshape(delta.shape)
+    has_no_spread = (np.isnan(scale) & (n > 1))[:, None]
+    p = np.where(has_no_spread & (np.abs(delta) <= EQUAL), 1.0, tails)
     between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
-    p_any = distributions.f_above(between / scale**2, n_models - 1, freedom)
+    by_f = distributions.f_above(between / scale**2, n_models - 1, freedom)
+    p_any = np.where(has_no_spread.ravel() & (p == 1).all(axis=1), 1.0, by_f)
     effect_size = delta / (scale * np.sqrt(many))[:, None]
-    return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
+    return Tukey(delta, effect_size, delta - half, delta + half, p, variance, p_any)
 
 
 def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
     from rankeval_spark.statistics.resampling.replicate_sums import Draws, Sums
+
+LEAST_USERS: Final = 5
+"""Users of the smallest group below which there is no p: random groups of one are empty in 37 % of the replicates, of
+five in 1 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +36,21 @@ class Relabelled:
     @property
     def gaps(self) -> Values:
         """Greatest mean minus least, over the groups that have users: shape (n_columns, n_replicates)."""
-        has_users = self.n > 0
-        means = np.divide(self.sums, self.n, out=np.zeros(self.n.shape), where=has_users)
+        has_users, means = self.n > 0, self._means
         highest = np.where(has_users, means, -np.inf).max(axis=0)
         gaps: Values = highest - np.where(has_users, means, np.inf).min(axis=0)
         return gaps
+
+    @property
+    def scale(self) -> Values:
+        """Greatest absolute mean of a group, of which rounding is a share: shape (n_columns,)."""
+        scale: Values = np.abs(self._means).max(axis=(0, -1))
+        return scale
+
+    @property
+    def _means(self) -> Values:
+        """Mean of each group; 0 without users."""
+        return np.divide(self.sums, self.n, out=np.zeros(self.n.shape), where=self.n > 0)
 
 
 def relabel(values: Matrix, hashes: NDArray[np.int64], draws: Draws, shares: Values) -> Relabelled:
@@ -50,7 +64,9 @@ def relabel(values: Matrix, hashes: NDArray[np.int64], draws: Draws, shares: Val
     Notes
     -----
     A permutation keeps the size of every group exactly, but over a distributed table it needs a sort per replicate.
-    Labels drawn with the groups' shares keep the sizes up to their binomial spread, and their sums merge.
+    Labels drawn with the groups' shares keep the sizes up to their binomial spread, and their sums merge. A group of
+    one user is drawn with none or several, which vary less: the test would reject equal groups in 12 of 100 cases
+    instead of 5, see :data:`LEAST_USERS`.
     """
     ends = np.rint(np.cumsum(shares)[:-1] * 2.0**32).astype(np.uint64)
     is_defined = ~np.isnan(values)
@@ -69,7 +85,8 @@ def relabel(values: Matrix, hashes: NDArray[np.int64], draws: Draws, shares: Val
 def gap_p(gaps: Values, relabelled: Relabelled) -> Values:
     """Share of the random assignments whose gap is at least the observed one: shape (n_columns,).
 
-    ``(1 + #{gap* >= gap - eps}) / (1 + B)``, with eps 1e-10 of the gap. ``gaps`` are the observed gaps.
+    ``(1 + #{gap* >= gap - eps}) / (1 + B)``, with eps 1e-10 of the greatest mean: a gap of mere rounding has a p
+    of 1. ``gaps`` are the observed gaps.
     """
-    n_extreme = (relabelled.gaps >= (gaps * (1 - TIE))[:, None]).sum(axis=-1)
+    n_extreme = (relabelled.gaps >= (gaps - TIE * relabelled.scale)[:, None]).sum(axis=-1)
     return np.where(np.isnan(gaps), np.nan, (1.0 + n_extreme) / (1.0 + relabelled.sums.shape[-1]))

@@ -38,8 +38,12 @@ class GroupMeans:
     level : float
         Nominal coverage, in (0, 1).
     is_share : bool, shape (...,)
-        Whether the values are means of users' 0 and 1. Their errors and bounds then allow for a group in which all
-        users are equal by chance: Agresti & Coull's error for the gap, Wilson's bounds for the others.
+        Whether the values are means of users' 0 and 1, which have Wilson's bounds.
+    bounds : pair of float64, shape (...,)
+        Least and greatest value that a user can have; NaN where the values are no means over users. They allow for a
+        group in which all users are equal by chance: Agresti & Coull's error for the gap, for the others bounds by the
+        share of users who may have another value. Without a finite range such a group leaves its row without an
+        interval.
     """
 
     values: Values
@@ -47,6 +51,21 @@ class GroupMeans:
     freedom: Values
     level: float
     is_share: NDArray[np.bool_] | bool = False
+    bounds: tuple[Values | float, Values | float] = (np.nan, np.nan)
+
+    @property
+    def range_by_group(self) -> tuple[Values, Values]:
+        """Least and greatest value of a user, repeated for each group: 0 and 1 of shares."""
+        least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in self.bounds)
+        is_share = self.is_share_by_group
+        return np.where(is_share, 0.0, least), np.where(is_share, 1.0, greatest)
+
+    @property
+    def are_users_equal(self) -> NDArray[np.bool_]:
+        """Whether all users of a group have the same value, shape (..., n_groups)."""
+        n = self.freedom + 1
+        is_mean = ~np.isnan(self.range_by_group[0])
+        return is_mean & intervals.are_equal(n, self.values, self.std_errors**2 * n * self.freedom)
 
     @property
     def is_share_by_group(self) -> NDArray[np.bool_]:
@@ -100,8 +119,7 @@ def gap_of(groups: GroupMeans) -> Gap:
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
     """
-    is_alike = groups.is_share_by_group & (groups.std_errors == 0)
-    errors = np.where(is_alike, _agresti_coull(groups.values, groups.freedom), groups.std_errors)
+    errors = np.where(groups.are_users_equal, _agresti_coull(groups), groups.std_errors)
     ordered = np.sort(groups.values, axis=-1)  # NaN last
     n = np.sum(~np.isnan(ordered), axis=-1)
     high, low = _greatest(ordered), _least(ordered)
@@ -154,7 +172,8 @@ def extreme_bounds(groups: GroupMeans) -> ExtremeBounds:
     Notes
     -----
     All k groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se``, or in Wilson's interval of the same level
-    (Bonferroni). So the least true value lies between the least lower and the least upper bound; likewise the greatest.
+    (Bonferroni), or, where all users are equal, in that of :func:`intervals.equal_values_interval`. So the least true
+    value lies between the least lower and the least upper bound; likewise the greatest.
     """
     values, errors = groups.values, groups.std_errors
     is_in = ~np.isnan(values)
@@ -163,20 +182,26 @@ def extreme_bounds(groups: GroupMeans) -> ExtremeBounds:
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     shares = np.where(groups.is_share_by_group, values, np.nan)
     wilson = intervals.wilson_interval(n, shares, errors**2 * n * groups.freedom, 1 - 2 * tail)
+    of_equal = intervals.equal_values_interval(n, values, groups.range_by_group, 1 - 2 * tail)
     lower, upper = (
-        np.where(groups.is_share_by_group, share, mean)
-        for share, mean in zip(wilson, (values - half, values + half), strict=True)
+        np.where(groups.is_share_by_group, share, np.where(groups.are_users_equal, equal, mean))
+        for share, equal, mean in zip(wilson, of_equal, (values - half, values + half), strict=True)
     )
     is_bounded = is_in.any(axis=-1) & ~(is_in & np.isnan(lower)).any(axis=-1)
     extremes = (_least(lower), _greatest(lower), _least(upper), _greatest(upper))
     return ExtremeBounds(*(np.where(is_bounded, each, np.nan)[()] for each in extremes))
 
 
-def _agresti_coull(shares: Values, freedom: Values) -> Values:
-    """Error of a share after adding two users with 1 and two with 0."""
-    n = freedom + 1
-    share = np.clip((shares * n + 2) / (n + 4), 0.0, 1.0)
-    error: Values = np.sqrt(share * (1 - share) / (n + 4))
+def _agresti_coull(groups: GroupMeans) -> Values:
+    """Error of a mean of equal values, after adding two users with the least value and two with the greatest.
+
+    A share that all users have is a mean of zeros and ones.
+    """
+    n, (least, greatest) = groups.freedom + 1, groups.range_by_group
+    width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
+    own = np.clip((groups.values - least) / width, 0.0, 1.0)
+    mean, mean_square = ((n * each + 2) / (n + 4) for each in (own, np.where(groups.is_share_by_group, own, own**2)))
+    error: Values = width * np.sqrt(np.maximum(mean_square - mean**2, 0.0) / (n + 4))
     return error
 
 

@@ -35,7 +35,8 @@ def test_small_and_unknown_groups_are_left_out_and_the_extremes_named(spark: Spa
     rows = {row["measure"]: row for row in found.collect()}
 
     at, de = (1 + 1 / 2) / 2, 1 / 2
-    groups = GroupMeans(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95)
+    of_groups = np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95
+    groups = GroupMeans(*of_groups, bounds=(0.0, 1.0))
     expected = gap_of(groups)
     by_rank = rows["RR"]
     numbers = [by_rank[name] for name in ("gap", "ci_low", "ci_high", "ratio", "mad")]

@@ -62,7 +62,6 @@ def work() -> tuple[Job, DifferenceAggregator]:
     asked = ComparisonRequest(
         measures.columns,
         (None, None),
-        (False, False),
         tuple(frozenset(measures.requested_ks[name]) for name in measures.columns),
         measures.ks,
         ("t",),

@@ -48,6 +48,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
         is_proportion=np.array([False, True]),
         is_ratio=np.full(2, unit == "list"),
         links=("identity", "identity"),
+        bounds=np.array([[0.0, 1.0], [0.0, 1.0]]),
     )
     found = [row for batch in finisher.finish(iter(batches)) for row in batch.to_pylist()]
     return {row[C.MEASURE]: row for row in found}
@@ -110,9 +111,12 @@ def test_spread_of_a_mean_over_lists_is_that_of_its_clusters(users: Lists, n_par
         assert (row["std_error"], row["ci_low"], row["ci_method"]) == (None, None, "none")
         return
     half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * error
+    are_equal = error < 1e-9
+    most = wilson(n, 0.0)[1]
+    ends = ((1 - most) * mean, (1 - most) * mean + most) if are_equal else (mean - half, mean + half)
     found = (row["std_error"], row["std_dev"], row["ci_low"], row["ci_high"])
-    np.testing.assert_allclose(found, (error, error * math.sqrt(n), mean - half, mean + half), rtol=0, atol=1e-12)
-    assert row["ci_method"] == "delta"
+    np.testing.assert_allclose(found, (error, error * math.sqrt(n), *ends), rtol=0, atol=1e-12)
+    assert row["ci_method"] == ("wilson" if are_equal else "delta")
 
 
 @given(users=some_users)

@@ -143,6 +143,12 @@ def test_every_measure_says_what_it_is(entry: Entry) -> None:
     assert all([entry.summary.endswith("."), definition.formula, definition.source, definition.undefined, entry.range])
 
 
+def test_range_is_that_of_the_published_value() -> None:
+    """The users of GMAP have logarithms, its value is the exponential of their mean."""
+    ranges = {name: registry.get(name).range for name in ("GMAP", "LogAP", "nDCG", "DCG")}
+    assert ranges == {"GMAP": "[0, 1]", "LogAP": "(-inf, 0]", "nDCG": "[0, 1]", "DCG": "[0, inf)"}
+
+
 @every_measure
 def test_kernel_and_decorator_are_visible_on_one_screen(entry: Entry) -> None:
     lines, _ = inspect.getsourcelines(entry.kernel)

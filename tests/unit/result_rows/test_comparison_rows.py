@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,13 @@ from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import moments
-from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, sign_randomization, tukey
+from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, rank_tests, sign_randomization, tukey
 from rankeval_spark.statistics.comparisons.paired_differences import PairedValues, differences_by_group
 from rankeval_spark.statistics.resampling import bootstrap, hashed_random
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
 
 Rows: TypeAlias = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -61,12 +64,13 @@ def compared(
     parts: int = 1,
     *,
     are_lists: bool = False,
+    models: Sequence[str] | None = None,
     **options: Any,  # noqa: ANN401 - of Comparisons
 ) -> Rows:
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked)
+    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked, models=models)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})
@@ -134,15 +138,15 @@ def pair_of(k: int, column: str = "p") -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
-def test_wilcoxon_treats_users_without_a_difference_as_asked(zeros: str) -> None:
+def test_wilcoxon_treats_users_without_a_difference_as_asked(zeros: Zeros) -> None:
     found = compared(scored(), tests=("t", "wilcoxon"), wilcoxon_zeros=zeros)
     for k in (1, 5):
         new, base, _ = pair_of(k)
         eighths = np.rint(8 * (new - base)[:, 0])
         assert (eighths == 0).sum() > 3
-        expected = stats.wilcoxon(eighths, zero_method=zeros, correction=False, method="asymptotic")
+        expected = rank_tests.wilcoxon(rank_tests.magnitudes(eighths, 1.0), zeros=zeros)
         row = found["wilcoxon", "base", "new", "", "P", k]
-        assert (row["p_value"], row["method"]) == (pytest.approx(expected.pvalue, rel=1e-12), zeros)
+        assert (row["p_value"], row["method"]) == (pytest.approx(expected.p, rel=1e-12), zeros)
 
 
 def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
@@ -159,8 +163,8 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         assert rows["sign"]["p_value"] == pytest.approx(
             stats.binomtest((d > 0).sum(), (d != 0).sum()).pvalue, rel=1e-12
         )
-        ranked = stats.wilcoxon(np.rint(8 * d), zero_method="wilcox", correction=False, method="asymptotic")
-        assert rows["wilcoxon"]["p_value"] == pytest.approx(ranked.pvalue, rel=1e-12)
+        ranked = rank_tests.wilcoxon(rank_tests.magnitudes(np.rint(8 * d), 1.0), zeros="wilcox")
+        assert rows["wilcoxon"]["p_value"] == pytest.approx(ranked.p, rel=1e-12)
         for test in ("t", "sign", "wilcoxon", "randomization"):
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)
 
@@ -296,11 +300,35 @@ def test_a_baseline_without_common_users_leaves_rows_that_say_so() -> None:
         assert found["t", "new", "other", "FR", "P", 5]["n_users"] == 10
 
 
+@pytest.mark.parametrize("parts", [1, 7])
+def test_expected_models_without_users_leave_rows_in_every_slice(parts: int) -> None:
+    """Users below 50 have only the baseline, the others only the new model, and nobody has the third."""
+    apart = [row for row in scored() if (row["model_id"] == "base") == (int(row["user_id"][1:]) < 50)]
+    apart = [row for row in apart if row["model_id"] != "other"]
+    found = compared(apart, parts, models=MODELS, tests=EVERY, pairs="all")
+    of_t = {key[1:]: row for key, row in found.items() if key[0] == "t"}
+    slices = {key[2] for key in of_t}
+    assert slices == {"", "DE", "FR", "(unknown)"}
+    for pair in (("base", "new"), ("base", "other"), ("new", "other")):
+        for slice_value in slices:
+            row = of_t[(*pair, slice_value, "P", 5)]
+            numbers = [row[name] for name in ("n_users", "value", "baseline_value", "delta", "p_value", "verdict")]
+            assert (numbers, row["reason"]) == ([0, *[None] * 5], "no_common_users")
+    drawn = {row["reason"] for key, row in found.items() if key[0] in EVERY[1:5]}
+    assert drawn == {"no_common_users"}
+
+
+def test_expected_models_with_users_change_nothing_where_they_have_them() -> None:
+    unnamed, named = (compared(scored(), 3, models=models, tests=EVERY, pairs="all") for models in (None, MODELS))
+    assert {key: named[key] for key in unnamed} == unnamed
+    assert {row["n_users"] for key, row in named.items() if key not in unnamed} <= {0}
+
+
 def test_equal_and_few_differences_keep_their_p_in_every_test_of_signs() -> None:
     same = [{**row, "p": 0.5} for row in scored() if row["model_id"] != "other"]
     found = compared(same, tests=EVERY, pairs="all")
     p = {key[0]: row["p_value"] for key, row in found.items() if key[3:] == ("", "P", 1)}
-    assert p == {**dict.fromkeys(EVERY[:5], 1.0), "tukey": None, "randomized_tukey": 1.0}
+    assert p == dict.fromkeys(EVERY, 1.0)
 
     better = [{**row, "p": 0.5 + (row["model_id"] == "new") * (int(row["user_id"][1:]) < 9) / 8} for row in same]
     found = compared(better, tests=EVERY[:2])

@@ -132,3 +132,16 @@ def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out(
 def test_one_group_of_items_is_compared_with_nothing() -> None:
     table = pa.Table.from_pylist([row([], 0.5, 0.1, 90, **{C.MEASURE: "R(group='head')"})], schema=TYPES)
     assert list(group_rows.to_item_rows(table)) == []
+
+
+def test_groups_of_equal_users_have_bounds_by_the_range_of_their_measure() -> None:
+    at, de = row(["AT"], 0.0, 0.0, 40), row(["DE"], 1 / 2, 0.02, 80)
+    groups = np.array([0.0, 1 / 2]), np.array([0.0, 0.02]), np.array([39.0, 79.0]), 0.9
+    worst = said_of(at, de)["country", "WorstGroup(RR)"]
+    assert estimate(worst) == pytest.approx((0.0, *worst_interval(GroupMeans(*groups, bounds=(0, 1)))), abs=1e-12)
+    assert worst["ci_high"] > 0
+    of_gains = said_of(*({**each, C.MEASURE: "DCG"} for each in (at, de)))["country", "WorstGroup(DCG)"]
+    assert [of_gains[name] for name in (C.VALUE, "ci_low", "ci_high", "ci_method")] == [0.0, None, None, "none"]
+    together = {C.MEASURE: "CatalogCoverage", "ci_method": "jackknife"}
+    coverage = said_of(*({**each, **together} for each in (at, de)))["country", "WorstGroup(CatalogCoverage)"]
+    assert estimate(coverage) == (0.0, 0.0, 0.0)

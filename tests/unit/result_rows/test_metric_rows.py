@@ -42,6 +42,17 @@ def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() ->
     assert found["ci_method"].to_pylist() == ["wilson", "t", "none", "none"]
 
 
+def test_squares_beyond_the_range_of_a_double_leave_no_interval() -> None:
+    """The deviations of weights of 1e300 have no squares, and a ratio of infinite ones is NULL."""
+    rows = merged((40, 0.8, None), (40, 1e300, np.inf), (40, 0.8, 1.0))
+    found = metric_rows.metric_spread(
+        rows, is_proportion=np.zeros(3, dtype=bool), is_ratio=np.array([True, False, True]), confidence=0.9
+    )
+    assert found["ci_method"].to_pylist() == ["none", "none", "delta"]
+    for name in ("std_dev", "std_error", "ci_low", "ci_high"):
+        assert [value is None for value in found[name].to_pylist()] == [True, True, False], name
+
+
 def test_spread_of_a_bootstrap_takes_the_place_of_that_of_the_moments() -> None:
     columns = {"drawn_error": [0.1, None], "drawn_low": [0.3, None], "drawn_high": [0.7, None]}
     rows = pa.RecordBatch.from_pydict({name: pa.array(values, pa.float64()) for name, values in columns.items()})

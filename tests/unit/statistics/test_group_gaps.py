@@ -122,6 +122,12 @@ def test_a_gap_that_lot_does_not_make_has_the_least_p_and_none_has_1() -> None:
     assert p_of(np.ones(1200)) == 1.0
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -1 / 7])
+def test_a_gap_of_mere_rounding_has_a_p_of_1(value: float) -> None:
+    found = gap_permutation.relabel(np.full((1200, 1), value), USERS, Draws(400, 1), SHARES)
+    assert gap_permutation.gap_p(np.array([4 * np.spacing(abs(value))]), found)[0] == 1.0
+
+
 def test_users_without_a_value_have_no_part_in_the_gap() -> None:
     values = np.where(np.arange(1200) % 2 == 0, 1.0, np.nan)[:, None]
     found = gap_permutation.relabel(values, USERS, Draws(5, 1), SHARES)
@@ -199,3 +205,44 @@ def test_a_share_of_zero_has_the_bounds_of_wilson_at_the_level_of_all_groups() -
     )
     assert low == 0
     assert high == pytest.approx(float(wilson_interval(30, 0.0, 0.0, 0.975)[1]), rel=1e-12)
+
+
+def test_a_group_of_equal_users_has_the_bounds_of_the_range_of_the_measure() -> None:
+    """Without an error, a group between 0 and 1 is a share; without a greatest value it has no bounds."""
+    estimates = np.array([0.0, 0.5]), np.array([0.0, 0.09]), np.full(2, 29.0), 0.95
+    _, high = worst_interval(GroupMeans(*estimates, bounds=(0.0, 1.0)))
+    assert high == pytest.approx(float(wilson_interval(30, 0.0, 0.0, 0.975)[1]), rel=1e-12)
+    assert gap_of(GroupMeans(*estimates, bounds=(0.0, 1.0))) == gap_of(GroupMeans(*estimates, is_share=True))
+    wide = GroupMeans(-4 + 10 * estimates[0], 10 * estimates[1], estimates[2], 0.95, bounds=(-4.0, 6.0))
+    assert gap_of(wide)[:3] == pytest.approx([10 * each for each in gap_of(GroupMeans(*estimates, is_share=True))[:3]])
+    for bounds in ((0.0, np.inf), (-np.inf, np.inf)):
+        unknown = GroupMeans(*estimates, bounds=bounds)
+        assert np.isnan([*worst_interval(unknown), *ratio_interval(unknown), *gap_of(unknown)[1:3]]).all()
+        assert gap_of(unknown).gap == 0.5
+
+
+def test_a_value_of_all_lists_together_without_an_error_is_certain() -> None:
+    """Its error is not that of a mean over users: it is 0 where leaving any of them out changes nothing."""
+    low, high = worst_interval(GroupMeans(np.array([0.0, 0.5]), np.array([0.0, 0.09]), np.full(2, 19.0), 0.95))
+    assert (float(low), float(high)) == (0, 0)
+
+
+def test_error_of_equal_users_in_a_gap_is_that_after_four_more_with_the_ends_of_the_range() -> None:
+    more = np.append(np.full(30, 0.25), [0.0, 0.0, 1.0, 1.0])
+    values, freedom = np.array([0.25, 0.5]), np.full(2, 29.0)
+    found = gap_of(GroupMeans(values, np.array([0.0, 0.09]), freedom, 0.95, bounds=(0.0, 1.0)))
+    expected = gap_of(GroupMeans(values, np.array([more.std() / np.sqrt(34), 0.09]), freedom, 0.95))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-16])
+def test_groups_that_are_all_equal_may_lie_apart_and_are_not_told_apart(rounding: float) -> None:
+    values = np.array([0.5, 0.5 + rounding, 0.5])
+    groups = GroupMeans(values, np.zeros(3), np.array([39.0, 99.0, 59.0]), 0.95, bounds=(0.0, 1.0))
+    found = gap_of(groups)
+    assert found.gap == pytest.approx(0, abs=1e-15)
+    assert found.low == 0
+    assert 0 < found.high < 0.1
+    low, high = ratio_interval(groups)
+    assert 0.7 < low < 1
+    assert high == 1

@@ -75,3 +75,42 @@ def test_intervals_keep_the_shape_of_their_input() -> None:
     for interval in (intervals.t_interval, intervals.wilson_interval):
         low, high = interval(n, np.full((2, 2), 0.5), np.full((2, 2), 0.4), 0.95)
         assert low.shape == high.shape == (2, 2)
+
+
+def test_equal_values_are_bounded_by_the_share_of_users_who_may_have_the_least_or_the_greatest() -> None:
+    z = stats.norm.ppf(0.95)
+    most = z**2 / (40 + z**2)
+    for least, greatest in ((0.0, 1.0), (-1.0, 1.0), (2.0, 10.0)):
+        for value in (least, least + (greatest - least) / 4, greatest):
+            found = intervals.equal_values_interval(40, value, (least, greatest), 0.9)
+            ends = (1 - most) * value + most * least, (1 - most) * value + most * greatest
+            np.testing.assert_allclose(found, ends, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "bounds"), [(1, (0, 1)), (40, (0, np.inf)), (40, (-np.inf, np.inf)), (40, (np.nan,) * 2), (40, (0, 0.4))]
+)
+def test_equal_values_have_no_interval_without_users_or_a_range(n: int, bounds: tuple[float, float]) -> None:
+    assert np.isnan(intervals.equal_values_interval(n, 0.5, bounds, 0.95)).all()
+
+
+def test_values_are_equal_but_for_the_rounding_of_their_mean() -> None:
+    rows = [
+        (0, np.nan, 0.0),
+        (1, 0.5, 0.0),
+        (2, 0.5, 0.0),
+        (3000, 0.1, 3000 * 1e-30),
+        (3000, 0.1, 1e-8),
+        (9, 0.0, 1e-9),
+    ]
+    assert intervals.are_equal(*zip(*rows, strict=True)).tolist() == [False, False, True, True, False, False]
+
+
+def test_users_who_are_equal_by_chance_do_not_exclude_the_mean() -> None:
+    """One user in 50 has a hit, with an nDCG of 1/2: of 2,000 samples of 30 users, more than half are all 0."""
+    draw = np.random.default_rng(5)
+    values = 0.5 * (draw.random((30, 2000)) < 0.02)
+    is_equal = intervals.are_equal(30, values.mean(axis=0), 30 * values.var(axis=0))
+    low, high = intervals.equal_values_interval(30, values.mean(axis=0)[is_equal], (0, 1), 0.95)
+    assert is_equal.mean() > 0.5
+    assert ((low <= 0.01) & (high >= 0.01)).all()

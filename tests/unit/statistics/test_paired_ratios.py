@@ -42,6 +42,7 @@ def test_merging_any_split_gives_the_moments_of_the_whole(found: np.ndarray, gro
     whole = of(found, group, 3)
     for merged in (halves[0].merge(halves[1]), halves[1].merge(halves[0])):
         np.testing.assert_array_equal(merged.n, whole.n)
+        np.testing.assert_array_equal(merged.n_different, whole.n_different)
         np.testing.assert_allclose(merged.means, whole.means, rtol=0, atol=1e-12)
         np.testing.assert_allclose(merged.cross, whole.cross, rtol=0, atol=1e-11)
 
@@ -118,6 +119,39 @@ def test_ratio_without_a_denominator_is_undefined() -> None:
     values = drawn(40, 9)
     values[2] = 0
     assert np.isnan(compared(values).change.value[0, 0])
+
+
+def test_users_differ_by_numerator_or_denominator() -> None:
+    model, baseline = ([[1.0], [2.0], [1.0], [1.0], [np.nan]], [[2.0], [4.0], [2.0], [4.0], [1.0]]), np.ones((5, 1))
+    above, below = map(np.array, model)
+    pairs = paired_ratios.ratio_pairs_by_group((above, below), (baseline, 2 * baseline), np.zeros(5, dtype=np.int64), 1)
+    assert (pairs.n.tolist(), pairs.n_different.tolist()) == ([[4]], [[2]])
+    assert paired_ratios.RatioPairs.from_bytes(pairs.to_bytes()[0]).n_different.tolist() == [[2]]
+
+
+def test_denominators_that_are_no_whole_numbers_are_one_too() -> None:
+    above, below = np.ones((1000, 1)), np.full((1000, 1), 0.1)
+    group = np.zeros(1000, dtype=np.int64)
+    pairs = paired_ratios.ratio_pairs_by_group((above, below), (above, below), group, 1)
+    assert pairs.cross[0, 0, 3, 3] > 0, "their mean is rounded"
+    assert pairs.has_one_denominator.tolist() == [[True]]
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_denominators_whose_squares_are_no_doubles_are_not_one(scale: float) -> None:
+    below = scale * np.array([[1.0], [2.0]])
+    with np.errstate(over="ignore", under="ignore"):
+        pairs = paired_ratios.ratio_pairs_by_group((below, below), (below, below), np.zeros(2, dtype=np.int64), 1)
+    assert pairs.has_one_denominator.tolist() == [[False]]
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_squares_that_are_no_doubles_leave_no_interval_and_no_p(scale: float) -> None:
+    values = drawn(80, 6)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        found = compared(scale * values)
+    assert found.delta[0, 0] == pytest.approx(compared(values).delta[0, 0], rel=1e-9)
+    assert np.isnan([each[0, 0] for each in (found.std_error, found.low, found.high, found.p)]).all()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +30,53 @@ def test_sign_test_is_that_of_statsmodels() -> None:
     assert rank_tests.sign_test(np.array([(D > 0).sum()]), np.array([(D < 0).sum()]))[0] == pytest.approx(0.1796875)
 
 
+def signed_ranks(d: np.ndarray, zeros: Zeros) -> rank_tests.SignedRanks:
+    return rank_tests.wilcoxon(rank_tests.magnitudes(d, float(np.abs(d).mean())), zeros=zeros)
+
+
+def exact_p(d: np.ndarray, zeros: Zeros) -> float:
+    """Add the ranks up one by one, and count the ways to each sum."""
+    kept = d if zeros == "pratt" else d[d != 0]
+    ranks = stats.rankdata(np.abs(kept))[kept != 0]
+    ways = Counter({0.0: 1})
+    for rank in ranks.tolist():
+        ways += Counter({total + rank: n for total, n in ways.items()})
+    observed = ranks[kept[kept != 0] > 0].sum()
+    sides = [sum(n for total, n in ways.items() if sign * total >= sign * observed) for sign in (1, -1)]
+    return float(min(2 * min(sides) / 2 ** len(ranks), 1.0))
+
+
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
-@given(tenths=st.lists(st.integers(-9, 9), min_size=12, max_size=60).filter(any))
-def test_signed_ranks_are_those_of_scipy(zeros: Zeros, tenths: list[int]) -> None:
+@given(tenths=st.lists(st.integers(-9, 9), min_size=1, max_size=70).filter(any))
+def test_signed_ranks_are_exact_where_they_are_few_and_else_those_of_scipy(zeros: Zeros, tenths: list[int]) -> None:
     d = np.array(tenths, dtype=np.float64)
-    found = rank_tests.wilcoxon(rank_tests.magnitudes(d, float(np.abs(d).mean())), zeros=zeros)
+    found = signed_ranks(d, zeros)
     oracle = stats.wilcoxon(d, zero_method=zeros, method="asymptotic")
-    assert found.p == pytest.approx(oracle.pvalue, rel=1e-9, abs=1e-15)
+    p = exact_p(d, zeros) if (d != 0).sum() <= rank_tests.EXACT else oracle.pvalue
+    assert found.p == pytest.approx(p, rel=1e-9, abs=1e-15)
     assert abs(found.z) == pytest.approx(abs(oracle.zstatistic), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 20, 50])
+def test_distinct_differences_have_the_exact_p_of_scipy(n: int) -> None:
+    d = np.random.default_rng(n).permutation(np.arange(1.0, n + 1)) * np.random.default_rng(n).choice([-1, 1], n)
+    assert signed_ranks(d, "wilcox").p == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
+@pytest.mark.parametrize("n", range(1, 60))
+def test_no_p_is_less_than_the_least_possible_one(n: int, zeros: Zeros) -> None:
+    for d in (np.ones(n), np.arange(1.0, n + 1), np.append(np.ones(n), np.zeros(40))):
+        assert signed_ranks(d, zeros).p >= 2.0 ** (1 - n) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("n_zero", [1000, 10**9])
+def test_many_zeros_change_no_order_of_sums(n_zero: int) -> None:
+    """Each sum of ranks after so many zeros is first of all a number of positive differences."""
+    d = np.array([3.0, -1, 2, 2, -2, 4, 5, 1, -6, 1, 1])
+    few = rank_tests.magnitudes(d, 2.0)._replace(n_zero=len(d) ** 2)
+    found = rank_tests.wilcoxon(few._replace(n_zero=n_zero), zeros="pratt")
+    assert found.p == rank_tests.wilcoxon(few, zeros="pratt").p == exact_p(np.append(d, np.zeros(121)), "pratt")
 
 
 def test_values_equal_but_for_rounding_are_tied() -> None:

@@ -99,13 +99,21 @@ def test_complete_users_only() -> None:
         np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
 
 
-def test_models_that_are_the_same_have_no_test() -> None:
+def test_models_that_are_the_same_have_a_p_of_1() -> None:
     found = compared(np.tile(np.arange(30.0)[:, None], 3))
     np.testing.assert_array_equal(found.delta, np.zeros((1, 3)))
-    assert np.isnan(found.p).all()
+    np.testing.assert_array_equal(found.p, np.ones((1, 3)))
+    assert (found.p_any.tolist(), found.residual_variance.tolist()) == ([1.0], [0.0])
+    assert np.isnan(compared(np.ones((1, 3))).p).all()
 
 
-def test_models_that_differ_by_a_constant_have_no_test_either() -> None:
+def test_models_that_are_the_same_have_a_p_of_1_where_a_third_differs_by_a_constant() -> None:
+    found = compared(np.arange(30.0)[:, None] + np.array([0.0, 0.0, 0.5]))
+    np.testing.assert_array_equal(found.p, [[1.0, np.nan, np.nan]])
+    assert np.isnan(found.p_any).all()
+
+
+def test_models_that_differ_by_a_constant_have_no_test() -> None:
     """What is left of the variance is rounding, and 1e15 of its roots would fit into the difference."""
     found = compared(np.random.default_rng(1).random(30)[:, None] + np.array([0.0, 0.1, 0.2]))
     assert np.isnan(found.p).all()

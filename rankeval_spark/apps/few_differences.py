@@ -32,7 +32,7 @@ def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verd
     if verdict.outcome not in _JUDGED or math.isnan(value) or value == 0:
         return verdict
     p = 2 * min(evidence.p_less, evidence.p_greater)
-    is_of_t = not math.isnan(p) and row.get("method") != "exact" and evidence.std_error != 0
+    is_of_t = not math.isnan(p) and evidence.is_of_t and evidence.std_error != 0
     is_gain = value > 0 and p <= 1 - row["ci_level"]
     if is_of_t or not _contradicts(gate, verdict, p, is_gain=is_gain):
         return verdict

@@ -286,6 +286,7 @@ class _Judge:
             p_less,
             p_greater,
             self._good_side,
+            is_of_t=row.get("method") != "exact",
         )
 
     def _of_night(self, row: Row) -> Evidence:

@@ -76,6 +76,8 @@ class Evidence:
         Which values are good.
     is_paired : bool
         Whether both models have the same users.
+    is_of_t : bool
+        Whether p is that of t, whose power is known; that of an exact test is not.
     lacking : str
         What is missing where ``versus`` is empty, such as ``baseline``.
     has_too_few_groups : bool
@@ -94,6 +96,7 @@ class Evidence:
     p_greater: float = math.nan
     better: Literal["higher", "lower"] = "higher"
     is_paired: bool = True
+    is_of_t: bool = True
     lacking: str = "baseline"
     has_too_few_groups: bool = False
 
@@ -174,8 +177,9 @@ def no_significant_regression(
 ) -> list[GateVerdict]:
     """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
-    Few users pass easily, so the sentence names the loss that the test finds with a probability of 80 % at the
-    strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested.
+    Few users pass easily, so the sentence names the loss that the t test finds with a probability of 80 % at the
+    strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested. It names none where
+    the test is exact, or where there is no spread.
 
     Examples
     --------
@@ -246,9 +250,11 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
         return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
     if math.isnan(p):
         return _judged(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
-    loss = _detectable(row, alpha / family_size)
-    power = f"the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
-    return _judged(row, True, p, alpha, f"{known}; no proof of a loss (p = {p:.2g}); {power}")
+    text = f"{known}; no proof of a loss (p = {p:.2g})"
+    if row.is_of_t and row.std_error > 0:
+        loss = _detectable(row, alpha / family_size)
+        text += f"; the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
+    return _judged(row, True, p, alpha, text)
 
 
 def _detectable(row: Evidence, alpha: float) -> float:

@@ -219,6 +219,19 @@ def test_what_an_exact_test_of_few_differences_does_not_bear_out_is_not_judged(
     assert row["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("delta", "changes"), [(-0.005, {"method": "exact"}), (0.0, {"method": "equal", "ci_low": 0.0, "ci_high": 0.0})]
+)
+def test_power_is_claimed_of_t_alone(delta: float, changes: dict[str, Any]) -> None:
+    rule = {"measure": "nDCG@10", "alpha": 0.05}
+    (row,) = judged(rule, comparisons=[comparison("als", delta, 0.5, **changes)])
+    assert row["verdict"] == "passed"
+    assert "no proof of a loss (p = " in row["explanation"]
+    assert "the test finds" not in row["explanation"]
+    (row,) = judged(rule, comparisons=[comparison("als", -0.005, 0.5, method="t")])
+    assert "the test finds a loss of 0.0" in row["explanation"]
+
+
 def test_a_rule_that_too_few_differences_cannot_decide_says_so() -> None:
     few = comparison("als", -0.05, None, method="exact", n_users=5)
     (row,) = judged({"measure": "nDCG@10", "alpha": 0.05}, comparisons=[few], min_slice_size=5)

@@ -289,16 +289,18 @@ def no_comparisons() -> ConfigError:
     return ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
 
 
-def refuse_unknown_baseline(request: Request, models: Sequence[str]) -> None:
-    """Refuse a baseline that the log does not name; one that ``models=`` names may have no list.
+def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:
+    """Refuse a baseline that the log does not name; one that is among the expected models may have no list.
 
     Parameters
     ----------
     models : sequence of str
         Names of the models; an empty log names none, and refuses none.
+    where : str
+        Argument or key that names the baseline.
     """
     baseline = None if request.comparisons is None else request.comparisons.baseline
-    faults = _model_faults({"evaluate(baseline=)": baseline}, models) if request.models is None and baseline else []
+    faults = _model_faults({where: baseline}, models) if request.models is None and baseline else []
     if faults:
         raise ConfigError(*faults)
 

@@ -64,8 +64,8 @@ def recommendations() -> Rows:
     """Return the log of all nights, whose baseline is called as in the demo."""
     names = {"als": "als", "pop": "popular"}
     rows = [{**row, "model_id": names[row["model_id"]]} for row in _with_third(nights.recommendations())]
-    failed = {"day": FAILED.isoformat(), "model_id": "als", "user_id": "ann", "item_id": "a", "score": 1.0}
-    return [*rows, failed]
+    failed = {"day": FAILED.isoformat(), "user_id": "ann", "item_id": "a", "score": 1.0}
+    return [*rows, *({**failed, "model_id": name} for name in names.values())]
 
 
 def held_out() -> Rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night_size import cost_of
 from rankeval_spark.inputs.spark import read_all
+from rankeval_spark.spark.plans import model_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,12 +40,14 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[PlannedIn
     Raises
     ------
     ConfigError
-        The night has more rows than it may.
+        The night has more rows than it may, or the baseline is no model of the log.
     """
     sources = read_all(spark, plan.config, plan.evaluation_date)
     inputs = inputs_of(sources, plan.request, sample_share=plan.sample_share)
-    cost = cost_of(plan.config, with_model_names(inputs, plan.request))
+    named = with_model_names(inputs, plan.request)
+    cost = cost_of(plan.config, named)
     cost.require_at_most(plan.config.results.most_rows)
+    plan.require_baseline(model_names(named, plan.request))
     return [_planned(source, plan.sample_share) for source in sources.all()], cost
 
 

@@ -133,6 +133,11 @@ class ProcessHost(NightHost):
     def has_no_row(self, name: str) -> bool:
         return next(one for one in self._opened if one.name == name).table.n_rows == 0
 
+    @property
+    @override
+    def model_names(self) -> Sequence[str]:
+        return self._usable.models
+
     @override
     def models(self, *, at_most: int) -> list[str | None]:
         log = self._tables.recommendations.table

@@ -32,6 +32,8 @@ from rankeval_spark.spark.session.warm_workers import warm_workers
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.apps.check_facts import SeenInputs
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
@@ -114,6 +116,11 @@ class SparkHost(NightHost):
     @override
     def has_no_row(self, name: str) -> bool:
         return is_wholly_empty(self._source(name))
+
+    @property
+    @override
+    def model_names(self) -> Sequence[str]:
+        return plans.model_names(self._usable, self._plan.request)
 
     @override
     def models(self, *, at_most: int) -> list[str | None]:

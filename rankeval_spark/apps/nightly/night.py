@@ -267,6 +267,7 @@ class _Night(RunLife):
             cost = self.host.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.plan.config.results.most_rows)
+            self.plan.require_baseline(self.host.model_names)
         try:
             self.host.stage_users(self.recorded, self.steps)
         except Exception as error:

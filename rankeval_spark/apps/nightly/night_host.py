@@ -94,6 +94,11 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     def has_no_row(self, name: str) -> bool:
         """Whether the table of an input has no row at all, of any date."""
 
+    @property
+    @abstractmethod
+    def model_names(self) -> Sequence[str]:
+        """Names of the models that are expected or, where none are, that the log has; after :meth:`read`."""
+
     @abstractmethod
     def models(self, *, at_most: int) -> list[str | None]:
         """Name the first models of the log."""

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from rankeval_spark import __version__
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
+from rankeval_spark.evaluation import refuse_unknown_baseline
 from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
 
@@ -63,6 +66,16 @@ class NightPlan:
     def evaluation(self) -> str:
         """Name under which it is published."""
         return evaluation_name(self.config, self.sample_share)
+
+    def require_baseline(self, models: Sequence[str]) -> None:
+        """Refuse a baseline that is none of the models of the log.
+
+        Raises
+        ------
+        ConfigError
+            It may be misspelt; one that ``models`` of the config names may have no list.
+        """
+        refuse_unknown_baseline(self.request, models, where="comparisons.baseline")
 
     def run(self, run_id: str) -> RunRecord:
         """Describe a run of it."""

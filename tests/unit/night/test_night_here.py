@@ -14,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError, InputError
+from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
 from rankeval_spark.inputs.arrow.files import FileTable
 from rankeval_spark.results.publishing import failpoints
 from rankeval_spark.spark.session.on_demand import on_demand
@@ -142,6 +142,20 @@ def test_date_without_traffic_is_empty_where_the_config_names_models_too(workspa
     assert run(workspace, FIRST, "models=[als, pop]").reason is not None
     allowed = run(workspace, WITHOUT_ROWS, "models=[als, pop]", "checks.missing_users={}")
     assert allowed.n_rows.keys() == {"checks"}
+
+
+def test_a_baseline_that_the_log_does_not_have_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(
+        ConfigError, match="'popp'; expected a model of the log: als, pop; did you mean 'pop'"
+    ) as caught:
+        run(workspace, FIRST, "comparisons={baseline: popp}")
+
+    assert caught.value.faults[0].where == "comparisons.baseline"
+    assert [status for _, _, status in runs(workspace)] == ["RUNNING", "FAILED"]
+    # A log without rows has no models to choose from, and an expected model may have no list.
+    assert run(workspace, WITHOUT_ROWS, "comparisons={baseline: popp}").reason
+    of_models = ("comparisons={baseline: popp}", "models=[als, popp]", "checks.missing_users={}")
+    assert run(workspace, FIRST, *of_models).n_rows["comparisons"]
 
 
 def test_each_input_is_read_once_and_only_what_its_date_has(

@@ -13,6 +13,7 @@ import typer
 
 from rankeval_spark import __version__
 from rankeval_spark.cli.display.terminal import console
+from rankeval_spark.cli.repeated_options import OneValueCommand
 from rankeval_spark.cli.shared_options import (
     MEASURE_OPTION,
     Config,
@@ -44,7 +45,7 @@ app = typer.Typer(
 def _command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a command; its help ends with examples, a line each."""
     heading = "Examples:" if len(examples) > 1 else "Example:"
-    return app.command(epilog="\n\n".join((heading, *examples)))
+    return app.command(cls=OneValueCommand, epilog="\n\n".join((heading, *examples)))
 
 
 def _print_version(is_wanted: bool) -> None:

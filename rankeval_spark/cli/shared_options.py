@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,12 +14,45 @@ from rankeval_spark.errors import ConfigError, Fault
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
 
+LEAST_SHARE: Final = 1e-6
+"""Users are drawn in millionths."""
+
 
 def measures_that_begin(incomplete: str) -> list[str]:
     """Name the measures that begin with what was typed, for the completion of the shell."""
     from rankeval_spark.measures import registry  # noqa: PLC0415 - numpy takes a moment
 
     return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+
+
+def share_of_users(text: str | float) -> float:
+    """Read ``--sample-users``.
+
+    Raises
+    ------
+    ConfigError
+        It is no share.
+    """
+    with suppress(ValueError):
+        share = float(text)
+        if LEAST_SHARE <= share <= 1:
+            return share
+    expected, fix = "a share of the users above 0 and up to 1, not their number", "5 % of them are 0.05"
+    raise ConfigError(Fault("--sample-users", str(text), expected, fix))
+
+
+def cutoff(text: str) -> int:
+    """Read one ``--k``.
+
+    Raises
+    ------
+    ConfigError
+        It is no cutoff.
+    """
+    if re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        return int(text)
+    fix = "repeat --k for several" if "," in text or " " in text else ""
+    raise ConfigError(Fault("--k", text, "a whole number such as 10, or 0 for the whole list", fix))
 
 
 Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
@@ -27,7 +62,13 @@ Overrides = Annotated[
     typer.Option("--set", help="Override a key of the config: a.b=c; may be repeated", metavar="KEY=VALUE"),
 ]
 Share = Annotated[
-    float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
+    float,
+    typer.Option(
+        "--sample-users",
+        help="Evaluate this share of the users, such as 0.05, chosen by a hash",
+        parser=share_of_users,
+        metavar="SHARE",
+    ),
 ]
 Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; by default the newest with means")]
 Nights = Annotated[
@@ -40,7 +81,12 @@ OnlyMeasures = Annotated[
     typer.Option(*MEASURE_OPTION, help="Only this measure; may be repeated", autocompletion=measures_that_begin),
 ]
 Slices = Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")]
-Cutoffs = Annotated[list[int] | None, typer.Option("--k", help="Only this cutoff; 0 is the whole list")]
+Cutoffs = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--k", help="Only this cutoff; 0 is the whole list; may be repeated", parser=cutoff, metavar="INTEGER"
+    ),
+]
 Format = Annotated[str, typer.Option("--format", help="table, csv or json")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs")]
 

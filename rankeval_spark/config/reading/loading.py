@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})", re.ASCII)
 
 FIRST_DATE: Final = dt.date(1900, 1, 1)
 LAST_DATE: Final = dt.date(2199, 12, 31)
@@ -79,7 +80,7 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
         If it is written in another way, no such day exists, or it is not from 1900 to 2199.
     """
     if not _ISO_DATE.fullmatch(text):
-        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", "such as 2026-01-31"))
+        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", _as_iso(text) or "such as 2026-01-31"))
     try:
         day = dt.date.fromisoformat(text)
     except ValueError:
@@ -87,6 +88,12 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
     if not FIRST_DATE <= day <= LAST_DATE:
         raise ConfigError(Fault(where, repr(text), f"a date from {FIRST_DATE} to {LAST_DATE}"))
     return day
+
+
+def _as_iso(text: str) -> str:
+    """Write a date whose year comes first as it should be; empty for other text, whose order of parts is a guess."""
+    parts = _YEAR_FIRST.fullmatch(text)
+    return "" if parts is None else f"did you mean {parts[1]}-{parts[2]:0>2}-{parts[3]:0>2}?"
 
 
 def _read(path: Path) -> str:

@@ -163,6 +163,45 @@ def test_wrong_usage_has_exit_code_2(arguments: tuple[str, ...], found: str) -> 
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["run c.yaml", "validate c.yaml", "maintain r", "show r", "report r --out f", "gate r", "compare r --against als"],
+)
+def test_a_command_of_one_date_takes_it_once(command: str) -> None:
+    name, *arguments = command.split()
+    instead = "use rankeval backfill for several dates" if name == "run" else "it takes one value"
+
+    done = rankeval(name, *arguments, "--date", "2026-01-01", "--date=2026-01-02")
+
+    assert (done.code, done.out) == (2, "")
+    assert f"--date was given twice; {instead}" in " ".join(done.err.split())
+
+
+def test_other_options_of_one_value_are_not_overwritten_either() -> None:
+    done = rankeval("show", "r", *("--evaluation", "a") * 3, *("--model", "b") * 2, "--json", "--json")
+
+    assert done.code == 2
+    assert "--evaluation was given 3 times; it takes one value" in done.err
+
+
+@pytest.mark.parametrize("share", ["5", "5%", "0", "nan", "all"])
+def test_a_sample_is_a_share(share: str) -> None:
+    done = rankeval("run", "conf.yaml", "--date", "2026-01-01", "--sample-users", share)
+
+    assert done.code == 2
+    expected = "a share of the users above 0 and up to 1, not their number; 5 % of them are 0.05"
+    assert done.message.endswith(f"--sample-users: found {share}; expected {expected}")
+
+
+@pytest.mark.parametrize(("given", "fix"), [("5,10", "; repeat --k for several"), ("ten", ""), ("-1", "")])
+def test_a_cutoff_is_a_whole_number(given: str, fix: str) -> None:
+    done = rankeval("show", "results", f"--k={given}")
+
+    assert done.code == 2
+    expected = f"a whole number such as 10, or 0 for the whole list{fix}"
+    assert done.message.endswith(f"--k: found {given}; expected {expected}")
+
+
 @pytest.mark.parametrize("arguments", [["validate", "nightly.yaml"], ["measures", "nDCG"], ["run", "x.yaml"]])
 def test_what_needs_no_spark_does_not_import_it(workspace: Workspace, arguments: list[str]) -> None:
     """It answers at once: importing pyspark alone takes longer than all the rest."""

@@ -268,6 +268,14 @@ def test_dates_are_read_strictly() -> None:
             parse_date(text)
 
 
+@pytest.mark.parametrize("text", ["20260102", "2026-1-2", "2026/01/02"])
+def test_a_date_whose_year_comes_first_is_written_as_it_should_be(text: str) -> None:
+    with pytest.raises(ConfigError, match="did you mean 2026-01-02"):
+        parse_date(text)
+    with pytest.raises(ConfigError, match="such as 2026-01-31"):  # of January or February
+        parse_date("01.02.2026")
+
+
 @pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2200-01-01", "9999-12-31"])
 def test_date_far_from_all_others_is_refused(text: str) -> None:
     """The nights before it, and the day after it, would be no dates."""

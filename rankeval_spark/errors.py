@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import signal
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final
@@ -73,6 +74,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     candidates = {known_name.casefold(): known_name for known_name in known}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
+
+
+def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:
+    """Name the days before and after ``day`` that are nearest to it; empty if there is none.
+
+    Examples
+    --------
+    >>> days = [dt.date(2026, 1, n) for n in (1, 2, 5)]
+    >>> nearest_days(dt.date(2026, 1, 3), days), nearest_days(dt.date(2026, 2, 1), days)
+    ('the nearest are 2026-01-02 and 2026-01-05', 'the nearest is 2026-01-05')
+    """
+    before, after = [one for one in known if one < day], [one for one in known if one > day]
+    days = [*([max(before)] if before else []), *([min(after)] if after else [])]
+    return f"the nearest {'is' if len(days) == 1 else 'are'} {' and '.join(map(str, days))}" if days else ""
 
 
 def visible(text: str, *, keep: str = "") -> str:

@@ -78,7 +78,11 @@ EvaluationName = Annotated[str | None, typer.Option("--evaluation", help="Name o
 Models = Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated")]
 OnlyMeasures = Annotated[
     list[str] | None,
-    typer.Option(*MEASURE_OPTION, help="Only this measure; may be repeated", autocompletion=measures_that_begin),
+    typer.Option(
+        *MEASURE_OPTION,
+        help="Only this measure, such as nDCG or nDCG@10; may be repeated",
+        autocompletion=measures_that_begin,
+    ),
 ]
 Slices = Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")]
 Cutoffs = Annotated[

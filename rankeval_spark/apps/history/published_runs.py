@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
-from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.errors import Fault, FaultsError, InputError, nearest, nearest_days
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
@@ -129,11 +129,7 @@ def published_nights(
         If none was published, or one of the dates was not.
     """
     rows = _newest_runs(spark, root, evaluation)
-    missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
-    if missing:
-        published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
-        found = f"no published run of {', '.join(map(str, missing))}"
-        raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
+    require_dates(root, "published run", dates, {row[C.EVALUATION_DATE] for row in rows})
     return _with_all_columns(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
 
 
@@ -170,11 +166,33 @@ def _newest_runs(spark: SparkSession | None, root: str, evaluation: str | None) 
     events = event_frame(spark, root, columns=(*C.RUN_KEY, "n_rows"), where=[_PUBLISHED, *of_one])
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     if not newest:
-        of_it = f" of {evaluation}" if evaluation else ""
-        raise InputError(
-            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
-        )
+        others = event_frame(spark, root, columns=(C.EVALUATION,), where=[_PUBLISHED]) if of_one else []
+        raise InputError(unknown_evaluation(root, "published run", evaluation, [one[C.EVALUATION] for one in others]))
     return [newest[night] for night in sorted(newest)]
+
+
+def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Collection[str]) -> Fault:
+    """Build the fault of an evaluation of which the results have nothing; ``what`` is what they lack."""
+    if evaluation is None or not known:
+        return Fault(f"results {root}", f"no {what}", "at least one", "run an evaluation first")
+    names = sorted(set(known))
+    expected = f"one of the evaluations: {', '.join(names)}"
+    return Fault(f"results {root}", f"no {what} of {evaluation}", expected, nearest(evaluation, names))
+
+
+def require_dates(root: str, what: str, dates: Collection[date], known: Collection[date]) -> None:
+    """Refuse dates of which the results have nothing.
+
+    Raises
+    ------
+    InputError
+        All of them, with the days that are nearest to the first.
+    """
+    missing = sorted(set(dates) - set(known))
+    if missing:
+        found, there = (", ".join(map(str, days)) for days in (missing, sorted(known)))
+        expected, hint = f"one of the dates: {there}", nearest_days(missing[0], known)
+        raise InputError(Fault(f"results {root}", f"no {what} of {found}", expected, hint))
 
 
 def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
@@ -251,8 +269,3 @@ def means_of(
     results = results_of(spark, root)
     means = results.arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
     return to_rows(means)
-
-
-def _nearest(missing: Sequence[date], rows: Sequence[Event]) -> str:
-    days = sorted({row[C.EVALUATION_DATE] for row in rows}, key=lambda day: (abs(day - missing[0]), day))
-    return f"the nearest is {days[0]}"

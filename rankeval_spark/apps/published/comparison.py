@@ -39,7 +39,7 @@ class ComparisonSelection:
     Attributes
     ----------
     measures : sequence of str
-        Canonical names without cutoff.
+        Canonical names, with a cutoff or without.
     slices : sequence of str or None
         Names of slices; None: all there are.
     """
@@ -54,7 +54,8 @@ class ComparisonSelection:
         return [
             one
             for one in night.measures.measures
-            if (not self.measures or one.label in self.measures) and (not self.ks or one.k in self.ks)
+            if (not self.measures or one.label in self.measures or str(one) in self.measures)
+            and (not self.ks or one.k in self.ks)
         ]
 
     def slices_of(self, config: EvaluationConfig) -> list[str]:

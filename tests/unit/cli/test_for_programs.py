@@ -184,7 +184,8 @@ def test_runs_are_a_table_for_people(published: Workspace) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.count("PUBLISHED") == 3
     none = rankeval("runs", published.root, "--evaluation", "other")
-    assert (none.code, none.out, none.err) == (0, "", "note: no run matches\n")
+    assert (none.code, none.out) == (4, "")
+    assert "found no run of other; expected one of the evaluations: nightly" in none.message
 
 
 def test_validate_prints_one_object(published: Workspace) -> None:

@@ -79,8 +79,7 @@ def test_slices_are_shown_where_asked_for(published: Workspace) -> None:
         (("--model", "popp"), "--model: found popp; expected one of: als, pop; did you mean 'pop'?"),
         (("--measure", "RR", "--k", 3), "--k: found 3; expected one of: 1, 2"),
         (("--measure", "AP"), "--measure: found AP; expected one of: "),
-        (("--date", "2026-01-09"), "--date: found 2026-01-09; expected one of: 2026-01-01, 2026-01-02"),
-        (("--evaluation", "nighly"), "did you mean 'nightly'?"),
+        (("--measure", "RR@3"), "--measure: found RR@3; expected RR at one of: 1, 2"),
         (("--comparisons", "--model", "pop"), "--model: found pop; expected one of: als"),
     ],
     ids=str,
@@ -88,14 +87,84 @@ def test_slices_are_shown_where_asked_for(published: Workspace) -> None:
 def test_what_is_not_published_is_named_with_the_nearest_that_is(
     published: Workspace, options: tuple[object, ...], said: str
 ) -> None:
-    of_one = [] if "--evaluation" in options else ["--evaluation", "nightly"]
-    done = rankeval("show", published.root, *of_one, *options)
+    done = rankeval("show", published.root, "--evaluation", "nightly", *options)
 
     assert (done.code, done.out) == (0, "")
     whole, named = done.err.splitlines()
     assert whole.startswith("note: no row matches; without filters: rankeval show ")
     assert named.startswith("note: --")
     assert said in named
+
+
+@pytest.mark.parametrize("command", ["show", "runs"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--date", "2025-12-31"),
+            "of 2025-12-31; expected one of the dates: 2026-01-01, 2026-01-02, 2026-01-03; the nearest is 2026-01-01",
+        ),
+        (("--evaluation", "nighly"), "one of the evaluations: nightly, other; did you mean 'nightly'?"),
+        (("--evaluation", "other", "--date", SECOND), "of 2026-01-02; expected one of the dates: 2026-01-01; the"),
+    ],
+    ids=str,
+)
+def test_a_night_that_is_not_published_is_missing(
+    published: Workspace, command: str, options: tuple[object, ...], said: str
+) -> None:
+    """As for the commands that read one night, it is code 4."""
+    done = rankeval(command, published.root, *options, "--json")
+
+    assert (done.code, done.out) == (4, "")
+    assert said in done.message
+
+
+def test_an_empty_night_says_why_it_has_no_rows(published: Workspace) -> None:
+    done = rankeval("show", published.root, "--date", WITHOUT_ROWS)
+
+    assert (done.code, done.out, done.err) == (0, "", "note: nightly, 2026-01-03: nothing was measured, no rows\n")
+
+
+def test_a_date_without_comparisons_names_the_nearest_that_has_some(published: Workspace, tmp_path: Path) -> None:
+    own = published.copy(tmp_path)
+    own.change(comparisons=None, gates=[])
+    later = WITHOUT_ROWS.replace(day=5)
+    Root(own.root, load_config(own.config)).publish(later, frames_of(FIRST), run_id="without")
+
+    done = rankeval("show", own.root, "--comparisons", "--date", later)
+
+    assert done.err.endswith(
+        "note: --date: found 2026-01-05; expected one of: 2026-01-01, 2026-01-02; the nearest is 2026-01-02\n"
+    )
+
+
+def test_the_cutoff_of_a_measure_chooses_rows(published: Workspace) -> None:
+    night = ("--date", FIRST, "--evaluation", "nightly", "--model", "pop")
+
+    def of(*options: object) -> set[tuple[str, int]]:
+        return {(row["measure"], row["k"]) for row in shown(published, *night, *options)}
+
+    assert of("--measure", "nDCG@2", "--measure", "RR") == {("nDCG", 2), ("RR", 1), ("RR", 2)}
+    assert of("--measure", "nDCG@1", "--measure", "nDCG") == {("nDCG", 1), ("nDCG", 2)}
+    assert of("--measure", "nDCG@1", "--measure", "nDCG@2", "--k", 2) == {("nDCG", 2)}
+    for name in ("GroupGap(nDCG@2)", "groupgap(nDCG)@2"):
+        assert of("--measure", name, "--slice", "country") == {("GroupGap(nDCG)", 2)}
+        assert {row["k"] for row in shown(published, *night, "--gaps", "--measure", name)} == {2}
+    assert {row["k"] for row in shown(published, "--comparisons", "--measure", "RR@2")} == {2}
+    against = json.loads(
+        rankeval("compare", published.root, "--against", "pop", *night[:4], "--measure", "RR@2", "--json").out
+    )
+    assert {(row["measure"], row["k"]) for row in against} == {("RR", 2)}
+
+
+def test_a_value_that_no_row_has_is_named_next_to_those_that_are_shown(published: Workspace) -> None:
+    night = ("--date", FIRST, "--evaluation", "nightly", "--k", 1)
+    done = rankeval("show", published.root, *night, "--model", "als", "--model", "alx", "--measure", "RR", "-m", "RR@7")
+
+    assert done.err == "note: --model: found alx; expected one of: als, pop; did you mean 'als'?\n"
+    done = rankeval("show", published.root, *night, "--measure", "RR@1", "--measure", "nDCG@7")
+    assert done.err == "note: --measure: found nDCG@7; expected nDCG at one of: 1, 2\n"
+    assert "RR@1" in done.out
 
 
 def test_names_that_are_published_and_never_in_one_row_are_no_fault(published: Workspace) -> None:

@@ -42,7 +42,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     asked = ComparisonSelection(
         selection.models,
-        selection.labels,
+        selection.names,
         selection.ks,
         None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS],
     )

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.markup import escape
 
 from rankeval_spark import columns as C
+from rankeval_spark.apps.history.published_runs import require_dates, unknown_evaluation
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
+from rankeval_spark.errors import InputError
 from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rich.table import Table
 
 COLUMNS: Final = (
@@ -37,13 +41,26 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
     dates = [parse_date(day, where="--date") for day in days]
     wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
-    rows = _rows(journal.event_frame(session_for(root, "runs"), root, columns=_READ, where=wanted))
-    if not rows:
+    session = session_for(root, "runs")
+    rows = _rows(journal.event_frame(session, root, columns=_READ, where=wanted))
+    if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
+        _refuse_unknown(journal.event_frame(session, root, columns=C.RUN_KEY), root, dates, evaluation)
         say_note("no run matches")
     if is_json:
         write_out(tables.to_json(rows, COLUMNS))
     elif rows:
         console().print(_table(rows))
+
+
+def _refuse_unknown(
+    events: Sequence[Mapping[str, Any]], root: str, dates: Sequence[date], evaluation: str | None
+) -> None:
+    """Refuse an evaluation or a date without a run, as commands do that read the results of one."""
+    own = [event for event in events if evaluation in (None, event[C.EVALUATION])]
+    if evaluation is not None and not own:
+        raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in events]))
+    if dates:
+        require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in own})
 
 
 def _rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

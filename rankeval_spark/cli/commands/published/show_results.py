@@ -5,17 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.history.published_runs import PastNight, nights_of_all
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.tables import OTHER_TESTS
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, nearest, nearest_days
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows.groups import gap_rows
@@ -23,6 +25,8 @@ from rankeval_spark.results import results_of
 from rankeval_spark.results.published_results import DELETED
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.results import Results
 
 Row: TypeAlias = dict[str, Any]
@@ -104,7 +108,23 @@ class RowSelection:
     @property
     def labels(self) -> list[str]:
         """Canonical names of the measures, without cutoff."""
-        return [_label_of(text) for text in self.measures]
+        return [*self.cutoffs]
+
+    @property
+    def names(self) -> list[str]:
+        """Canonical names of the measures, with the cutoffs that were written."""
+        return [name for label, ks in self.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
+
+    @property
+    def cutoffs(self) -> dict[str, list[int]]:
+        """Cutoffs that were written, by measure; none where it is named without one, which means all."""
+        found: dict[str, list[int]] = {}
+        named = [_named(text) for text in self.measures]
+        for label, k in named:
+            found.setdefault(label, [])
+            if k is not None and (label, None) not in named:
+                found[label].append(k)
+        return found
 
     @property
     def equal(self) -> dict[str, Any]:
@@ -119,18 +139,20 @@ class RowSelection:
         return {column: list(values) for column, values in conditions.items() if values}
 
 
-def _label_of(text: str) -> str:
-    """Read a measure with its cutoff or without, also where it cannot be computed without one, or ``GroupGap(...)``."""
-    parts = group_statistics.parts_of(text)
+def _named(text: str) -> tuple[str, int | None]:
+    """Read the name and the cutoff of a measure, also where it cannot be computed without one, or ``GroupGap(...)``."""
+    parts = group_statistics.at_cutoff(text)
     if parts is not None:
-        return group_statistics.name_of(parts[0], _label_of(parts[1]))
+        label, k = _named(parts[1])
+        return group_statistics.name_of(parts[0], label), k
     try:
-        return Measure.parse(text, where="--measure").label
+        measure = Measure.parse(text, where="--measure")
     except ConfigError as error:
         try:
-            return Measure.parse(f"{text}@1").label
+            return Measure.parse(f"{text}@1").label, None
         except ConfigError:
             raise error from None
+    return measure.label, measure.k or None
 
 
 def view_of(*, gaps: bool, comparisons: bool) -> View:
@@ -144,12 +166,17 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     columns, read, lay_out = _VIEWS[view]
-    results = results_of(session_for(root, "show"), root)
+    session = session_for(root, "show")
+    results = results_of(session, root)
     rows = read(results, selection)
     for text in _notes(results, rows):
         say_note(text)
-    if not rows:
+    empty = [] if rows else _empty_nights(session, root, selection)
+    for night in empty:
+        say_note(f"{night}: nothing was measured, {night.row['reason']}")
+    if not rows and not empty:
         say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
+    if not empty and _has_unmatched(selection, rows):
         for text in unknown_filters(results, selection, view):
             say_note(text)
     if format_ in writers:
@@ -169,18 +196,45 @@ def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def _empty_nights(session: SparkSession | None, root: str, selection: RowSelection) -> list[PastNight]:
+    """List the published nights of the selected date on which nothing was measured.
+
+    Raises
+    ------
+    InputError
+        Nothing is published of the date or of the evaluation.
+    """
+    day = parse_date(selection.date, where="--date") if selection.date else None
+    nights = nights_of_all(session, root, evaluation=selection.evaluation, day=day)
+    return [night for night in nights if night.is_empty and day is not None]
+
+
+def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
+    """Whether a value of a filter is in no row, although other values of it may be."""
+    found = {f"{row[C.MEASURE]}@{row[C.K]}" for row in rows}
+    written = {f"{label}@{k}" for label, ks in selection.cutoffs.items() for k in ks}
+    others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
+    return not rows or any((written - found, *others))
+
+
 def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:
     """Name what no row of the selected night has, with the nearest name that it has."""
     tables_read = _TABLES[view]
     nights = {night for table in tables_read for night in results.nights(table)}
     faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
-    of_evaluation = {day.isoformat() for name, day in nights if selection.evaluation in (None, name)}
-    faults.append(_fault_of("--date", selection.date, of_evaluation))
+    of_evaluation = {day for name, day in nights if selection.evaluation in (None, name)}
+    day = parse_date(selection.date, where="--date") if selection.date else None
+    faults.append(_fault_of("--date", day, of_evaluation))
     night = RowSelection(selection.date, selection.evaluation, (), (), (ANY_SLICE,), ())
     rows = [_read_selected(results, night, table) for table in tables_read] if not any(faults) else []
     for column, values in selection.equal.items() if rows else ():
         known = {value for table in rows for value in table[column].unique().to_pylist()}
         faults += [_fault_of(_OPTIONS[column], value, known) for value in values]
+    pairs = {pair for table in rows for pair in zip(table[C.MEASURE].to_pylist(), table[C.K].to_pylist(), strict=True)}
+    for label, ks in selection.cutoffs.items():
+        of_measure = sorted({k for own, k in pairs if own == label})
+        expected = f"{label} at one of: {', '.join(map(str, of_measure))}"
+        faults += [Fault("--measure", f"{label}@{k}", expected) for k in ks if of_measure and k not in of_measure]
     return [str(fault) for fault in faults if fault is not None]
 
 
@@ -192,7 +246,8 @@ def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None: 
         return None
     names = [str(one) for one in sorted(known)]
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
-    return Fault(option, str(value), f"one of: {shown or 'nothing is published'}", nearest(str(value), names))
+    fix = nearest_days(value, known) if isinstance(value, date) else nearest(str(value), names)
+    return Fault(option, str(value), f"one of: {shown or 'nothing is published'}", fix)
 
 
 def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
@@ -213,7 +268,7 @@ def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
 
 def _with_kinds(measures: Sequence[str]) -> list[str]:
     """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
-    wholes = [parts[1] if (parts := group_statistics.parts_of(text)) else text for text in measures]
+    wholes = [parts[1] if (parts := group_statistics.at_cutoff(text)) else text for text in measures]
     return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
 
 
@@ -248,7 +303,16 @@ def _read_selected(results: Results[Any], selection: RowSelection, table: str) -
     newest = newest_nights(dict.fromkeys(nights, True), selection.evaluation)
     rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
-    return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
+    of_newest = rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
+    return _at_cutoffs(of_newest, selection.cutoffs)
+
+
+def _at_cutoffs(rows: pa.Table, cutoffs: Mapping[str, Sequence[int]]) -> pa.Table:
+    """Keep of each measure the cutoffs that are written in its name."""
+    if not any(cutoffs.values()):
+        return rows
+    cells = zip(*(rows[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True)
+    return rows.filter(pa.array([not cutoffs[label] or k in cutoffs[label] for label, k in cells], pa.bool_()))
 
 
 def _print_metrics(rows: Sequence[Row]) -> None:

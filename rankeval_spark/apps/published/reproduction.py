@@ -55,7 +55,7 @@ class Reproduction:
         return all(table.is_equal for table in self.tables)
 
 
-def find_run(spark: SparkSession, root: str, run_id: str) -> RecordedRun:
+def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
     """Look a published run up.
 
     Raises

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def past_nights(
-    spark: SparkSession,
+    spark: SparkSession | None,
     root: str,
     *,
     evaluation: str | None = None,
@@ -98,7 +98,6 @@ def score_night(
         As :func:`past_nights`: what is scored is what is published once the night is ours, and another run may have
         replaced what ``night`` was read from.
     """
-    _refuse_exposures(measures)
     steps = Steps(progress or Silent())
     run_id = new_run_id()
     one_run_per_root = night.config.results.one_run_per_root
@@ -106,8 +105,7 @@ def score_night(
     with store.run_lock(night.evaluation, night.evaluation_date, run_id):
         store.finish_pending(run_id)
         now = _as_it_is_now(spark, root, night, measures)
-        plan = _plan(now, measures)
-        _refuse_inputs(now, plan.request.measures)
+        plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
         scoring = _Rescoring(run, steps, now, plan.request, Results(spark, root))
         scoring.compute()
@@ -123,14 +121,17 @@ def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: Me
     return now
 
 
-def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
+def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     """Plan a night with its own measures and some more.
 
     Raises
     ------
     ConfigError
-        Measures that do not go with the policies of the night.
+        Measures that do not go with the policies of the night, or of all lists together.
+    InputError
+        Measures that need more than the published lists.
     """
+    _refuse_exposures(measures)
     config = night.config
     plan = plan_again(night, config, MeasureSet.of((*_recorded_measures(night), *measures.measures)))
     policies = plan.request.policies
@@ -138,6 +139,7 @@ def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
         raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
+    _refuse_inputs(night, plan.request.measures)
     return plan
 
 

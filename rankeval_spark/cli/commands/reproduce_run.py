@@ -17,6 +17,7 @@ from rankeval_spark.cli.sessions import start
 from rankeval_spark.config import load_config
 from rankeval_spark.config.redaction import is_reference
 from rankeval_spark.errors import REDACTED
+from rankeval_spark.results.reading.table_readers import is_native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +36,10 @@ MOST_COLUMNS: Final = 5
 def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None) -> None:
     """Run a published run again, show how the two compare, and end with 7 where they differ."""
     given = load_config(path).spark if path else None
-    spark = start(
-        "rankeval reproduce",
-        master=given.master if given else None,
-        settings=given.resolved_settings() if given else None,
-    )
-    run = again.find_run(spark, root, run_id)
+    options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
+    reading = None if is_native(root) else start("rankeval reproduce", **options)
+    run = again.find_run(reading, root, run_id)  # before Spark starts, where this process can
+    spark = reading or start("rankeval reproduce", **options)
     if given is None:
         _take_settings(spark, run)
     with progress(f"{run.night.evaluation} {run.night.evaluation_date} again") as listener:

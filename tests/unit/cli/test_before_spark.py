@@ -1,0 +1,56 @@
+"""What is wrong with a command is said before Spark starts, which takes ten seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from rankeval_spark.cli.commands import reproduce_run
+from rankeval_spark.cli.commands.published import score_night
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    made = nights.workspace(tmp_path_factory.mktemp("before") / "workspace", format_=nights.PARQUET)
+    assert rankeval("run", made.config, "--date", FIRST).code == 0
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(name: str, **_: Any) -> NoReturn:  # noqa: ANN401 - options of a session
+        message = f"{name} started Spark"
+        raise AssertionError(message)
+
+    for module in (reproduce_run, score_night):
+        monkeypatch.setattr(module, "start", start)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "found"),
+    [
+        (("--measure", "RR@5", "--date", "2026-01-09"), 4, "no published run of 2026-01-09"),
+        (("--measure", "RR@5", "--evaluation", "nighly"), 4, "no published run of nighly"),
+        (("--measure", "Gini@5"), 2, "--measure: found Gini@5"),
+        (("--measure", "ILD@5"), 4, "ILD, which need items"),
+    ],
+)
+def test_score(published: Workspace, options: tuple[str, ...], code: int, found: str) -> None:
+    done = rankeval("score", published.root, *options)
+
+    assert done.code == code
+    assert found in done.message
+
+
+def test_reproduce(published: Workspace) -> None:
+    done = rankeval("reproduce", published.root, "--run-id", "first")
+
+    assert done.code == 4
+    assert "found no run 'first'; expected the run_id of a published run; the newest is" in done.message

@@ -8,7 +8,7 @@ import signal
 import sys
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final
@@ -301,6 +301,24 @@ class ResultsError(FaultsError):
 
     exit_code = 1
     title = "the results could not be published"
+
+
+def errors_of(*checks: Callable[[], object]) -> list[FaultsError]:
+    """Run checks, and return what they raise: so several of them are reported at once."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except FaultsError as error:
+            found.append(error)
+    return found
+
+
+def raise_together(errors: Sequence[FaultsError]) -> None:
+    """Raise the faults of several errors, each once, as the one with the lowest exit code; nothing if there is none."""
+    if errors:
+        first = min(errors, key=lambda error: error.exit_code)
+        raise type(first)(*dict.fromkeys(fault for error in errors for fault in error.faults)) from first
 
 
 class EnvironmentFaultError(FaultsError):

@@ -221,7 +221,7 @@ def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
 
 
 def _id_faults(name: str, sources: Sequence[HasIds], *, is_call: bool) -> list[Fault]:
-    first, *others = [source for source in sources if name in source.id_types]
+    having = [source for source in sources if name in source.id_types]
     return [
         Fault(
             _place(other, is_call=is_call),
@@ -229,7 +229,7 @@ def _id_faults(name: str, sources: Sequence[HasIds], *, is_call: bool) -> list[F
             "one type for an id",
             _id_fix(name, first, other, is_call=is_call),
         )
-        for other in others
+        for first, other in zip(having[:1] * len(having), having, strict=True)
         if other.id_types[name] != first.id_types[name]
     ]
 

@@ -16,7 +16,14 @@ from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import local_tables, roots, tables
 from rankeval_spark.results.storage.commits import Root
-from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of
+from rankeval_spark.results.storage.file_store import (
+    LocalStorage,
+    Storage,
+    normalise,
+    open_storage,
+    require_locks,
+    scheme_of,
+)
 from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 if TYPE_CHECKING:
@@ -33,6 +40,20 @@ def can_write_in_process(root: str) -> bool:
     """Whether this process writes the tables of a root; Spark writes the others."""
     location = normalise(root)
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
+
+
+def check_root(root: str, *, one_run_per_root: bool) -> None:
+    """Refuse a root that :meth:`ResultsStore.open` would refuse, as far as this is known without Spark; make nothing.
+
+    Raises
+    ------
+    ConfigError
+        It is not ours, or cannot be used.
+    """
+    require_locks(root, one_run_per_root=one_run_per_root)
+    location = normalise(root)
+    if not scheme_of(location):
+        roots.check_local(LocalStorage(location))
 
 
 class ResultsStore:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
+from rankeval_spark.apps.nightly.night_plan import require_baseline
 from rankeval_spark.apps.nightly.night_size import cost_of
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.spark.plans import model_names
@@ -47,7 +48,7 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[PlannedIn
     named = with_model_names(inputs, plan.request)
     cost = cost_of(plan.config, named)
     cost.require_at_most(plan.config.results.most_rows)
-    plan.require_baseline(model_names(named, plan.request))
+    require_baseline(plan.request, model_names(named, plan.request))
     return [_planned(source, plan.sample_share) for source in sources.all()], cost
 
 

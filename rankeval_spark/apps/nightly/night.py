@@ -18,7 +18,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.history.run_history import RunHistory
 from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
-from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
+from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_run_id, require_baseline
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
@@ -33,6 +33,7 @@ from rankeval_spark.errors import (
     nearest,
     visible,
 )
+from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
@@ -267,7 +268,7 @@ class _Night(RunLife):
             cost = self.host.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.plan.config.results.most_rows)
-            self.plan.require_baseline(self.host.model_names)
+            require_baseline(self.plan.request, self.host.model_names)
         try:
             self.host.stage_users(self.recorded, self.steps)
         except Exception as error:
@@ -400,12 +401,10 @@ class _Night(RunLife):
         others = [one for one in self.host.inputs if one.name not in needed and not self.counts.get(one.name)]
         wholly = [one for one in (*empty, *others) if self.host.has_no_row(one.name)]
         if wholly:
-            fix = "is the path right, and did the job that writes it run?"
-            raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))
+            raise InputError(*(no_row(one.name, one.location) for one in wholly))
         if not empty:
             return None
-        day = self.plan.evaluation_date.isoformat()
-        return f"no rows for {day} in {' and '.join(one.name for one in empty)}{self._narrowed()}"
+        return f"{empty_reason(self.plan.evaluation_date, [one.name for one in empty])}{self._narrowed()}"
 
     def _narrowed(self) -> str:
         """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""

@@ -67,16 +67,6 @@ class NightPlan:
         """Name under which it is published."""
         return evaluation_name(self.config, self.sample_share)
 
-    def require_baseline(self, models: Sequence[str]) -> None:
-        """Refuse a baseline that is none of the models of the log.
-
-        Raises
-        ------
-        ConfigError
-            It may be misspelt; one that ``models`` of the config names may have no list.
-        """
-        refuse_unknown_baseline(self.request, models, where="comparisons.baseline")
-
     def run(self, run_id: str) -> RunRecord:
         """Describe a run of it."""
         return RunRecord(
@@ -102,6 +92,22 @@ def _with_clock(request: Request, config: EvaluationConfig, evaluation_date: dat
 def new_run_id() -> str:
     """Make an id that sorts by time and that no other run has."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def require_baseline(request: Request, models: Sequence[str]) -> None:
+    """Refuse a baseline that is none of the models of the log.
+
+    Raises
+    ------
+    ConfigError
+        It may be misspelt; one that ``models`` of the config names may have no list.
+    """
+    refuse_unknown_baseline(request, models, where="comparisons.baseline")
+
+
+def empty_reason(day: date, names: Sequence[str]) -> str:
+    """Say why there is nothing to measure on a date."""
+    return f"no rows for {day.isoformat()} in {' and '.join(names)}"
 
 
 def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import published_dates
 from rankeval_spark.apps.nightly import backfill
-from rankeval_spark.apps.nightly.expected_host import wants_spark
+from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.cli.config_and_dates import config_and_dates
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
+    if is_dry:
+        LookAhead(config, evaluation_date).require()  # before Spark starts
     spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)

@@ -5,44 +5,56 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display.terminal import console, is_quiet, say_done, write_out
-from rankeval_spark.config import EvaluationConfig, least_cost
+from rankeval_spark.config import EvaluationConfig, check_roots, least_cost
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.errors import Fault, InputError, OpenWindowsError
+from rankeval_spark.errors import Fault, InputError, OpenWindowsError, errors_of, raise_together
 
 if TYPE_CHECKING:
-    from datetime import date
-
+    from rankeval_spark.apps.nightly.look_ahead import LookAhead
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
+
+
+ANY_DAY: Final = date(2000, 1, 1)
+"""Fills the paths of a config where no date is given: the folders above them are mostly the same on every day."""
 
 
 def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, is_json: bool) -> None:
     """Say that a config is valid, how many rows a night publishes at least and, for a date, what it reads and where."""
     config, days = config_and_dates(path, overrides, [("--date", day)] if day else [])
-    least_cost(config).require_at_most(config.results.most_rows)
     facts = _facts(path, config)
-    inputs: Sequence[InputSize] = ()
-    faults: Sequence[Fault] = ()
-    windows: dict[str, Any] | None = None
-    for date_ in days:  # one or none
-        inputs = _inputs(config, date_)
-        faults = _input_faults(config, date_, inputs)
-        facts |= _night(config, date_, inputs)
-        windows = None if faults else _windows(config, date_)
-        facts |= {"windows": windows}
+    if not days:
+        size = partial(least_cost(config).require_at_most, config.results.most_rows)
+        raise_together(errors_of(size, partial(check_roots, config, ANY_DAY)))
+        _print(facts, str(least_cost(config)), (), is_json=is_json)
+        return
+    from rankeval_spark.apps.nightly.look_ahead import LookAhead  # noqa: PLC0415 - pyarrow takes a moment
+
+    ahead = LookAhead(config, days[0])
+    errors, windows = [*ahead.errors], None
+    if not errors:
+        try:
+            windows = _windows(config, days[0])
+        except InputError as error:  # rows of a damaged file
+            errors.append(error)
+    facts |= _night(config, days[0], ahead, windows, has_faults=bool(errors))
+    _print(facts, str(least_cost(config)), ahead.sizes, is_json=is_json)
+    raise_together(errors)
+    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
+        raise OpenWindowsError(_open_fault(windows))
+
+
+def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, is_json: bool) -> None:
     if is_json:
         write_out(json.dumps(facts, indent=2) + "\n")
     elif not is_quiet():
-        _show(facts, str(least_cost(config)), inputs, has_faults=bool(faults))
-    if faults:
-        raise InputError(*faults)
-    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
-        raise OpenWindowsError(_open_fault(windows))
+        _show(facts, cost, inputs)
 
 
 def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
@@ -59,36 +71,20 @@ def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
     }
 
 
-def _inputs(config: EvaluationConfig, day: date) -> list[InputSize]:
-    from rankeval_spark.config import check_roots  # noqa: PLC0415 - only with a date
-    from rankeval_spark.inputs.arrow.input_sizes import sizes_of  # noqa: PLC0415 - pyarrow takes a moment
+def _night(
+    config: EvaluationConfig, day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, has_faults: bool
+) -> dict[str, Any]:
+    from rankeval_spark.apps.nightly.look_ahead import needs_spark  # noqa: PLC0415 - pyarrow takes a moment
 
-    check_roots(config, day)
-    return [size for name, one in config.inputs if one is not None for size in sizes_of(name, one, day)]
-
-
-def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> dict[str, Any]:
-    from rankeval_spark.apps.nightly.expected_host import needs_spark  # noqa: PLC0415 - pyarrow takes a moment
-
-    why = needs_spark(config, day)
+    why = None if has_faults else needs_spark(config, day)
     return {
         "evaluation_date": day.isoformat(),
-        "host": "process" if why is None else "spark",
+        "host": None if has_faults else "process" if why is None else "spark",
         "why_spark": why,
-        "inputs": [asdict(one) for one in inputs],
+        "reason": ahead.reason,
+        "inputs": [{name: value for name, value in asdict(one).items() if name != "fault"} for one in ahead.sizes],
+        "windows": windows,
     }
-
-
-def _input_faults(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> list[Fault]:
-    """Find inputs that are not there, and columns that the opened ones do not have."""
-    from rankeval_spark.inputs.arrow.file_inputs import column_faults  # noqa: PLC0415 - pyarrow takes a moment
-
-    missing = [
-        Fault(f"inputs.{one.name}", f"no such path at {one.location}", "a folder or file", "correct path, or the date")
-        for one in inputs
-        if one.is_missing
-    ]
-    return [*missing, *column_faults(config, day)]
 
 
 def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
@@ -120,8 +116,9 @@ def _open_fault(windows: Mapping[str, Any]) -> Fault:
     return Fault("inputs.recommendations", found, f"an end before {windows['events_until']}: {OVER}", OPEN_FIX)
 
 
-def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, has_faults: bool) -> None:
+def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
+    has_faults = facts.get("host", "") is None
     verdict = "" if has_faults else "valid; "
     say_done(f"{facts['config']}: {verdict}evaluation {facts['evaluation']}; {shown}")
     say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
@@ -130,11 +127,13 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, h
     _show_inputs(inputs, facts["evaluation_date"])
     for one in inputs:
         remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
-        if remark and not one.is_missing:
+        if remark and not one.fault:
             say_done(f"inputs.{one.name}: {remark}")
     if facts["windows"]:
         is_over = "is not over yet" if facts["windows"]["is_open"] else "is over"
         say_done(f"the window of the last list ends {facts['windows']['last_window_ends_at']} and {is_over}")
+    if facts["reason"]:
+        say_done(f"nothing would be measured: {facts['reason']}")
     if not has_faults:
         why = facts["why_spark"]
         say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")

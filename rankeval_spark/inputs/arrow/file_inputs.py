@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from rankeval_spark.config.sections.input_shapes import column_and_field
 from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
+from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
@@ -30,6 +30,7 @@ from rankeval_spark.inputs.arrow.texts import to_text
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
     NANOSECONDS_FIX,
+    HasIds,
     check_id_types,
     filter_faults,
     input_schemas,
@@ -54,6 +55,9 @@ BYTES_A_TEXT: Final = 60
 
 SAMPLE_BUCKETS: Final = 1_000_000
 """Users are drawn in millionths, as ``spark/rows/usable_rows.py`` draws them."""
+
+TEXT_FORMATS: Final = ("csv", "json", "trec")
+"""Formats whose ids are text."""
 
 _ALL: Final = "inputs"
 
@@ -117,12 +121,17 @@ class FileInput:
         InputError
             A file is damaged, or gone meanwhile.
         """
-        try:
+        with self._damage_reported():
             rows = self._flat(self.table.read(self._read_columns, self.condition))
+        return self._source(rows)
+
+    @contextmanager
+    def _damage_reported(self) -> Iterator[None]:
+        try:
+            yield
         except (OSError, pa.ArrowException) as error:
             found = f"a file that cannot be read ({first_line(str(error))}) at {self.location}"
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
-        return self._source(rows)
 
     def without_rows(self) -> Source:
         """Do the same with no row, which shows whether the columns can be read.
@@ -137,6 +146,37 @@ class FileInput:
         if missing_faults(self._empty.column_names, self._names, self.config.renames, self.name):
             raise ForSparkError(self.location, "columns are missing")
         return self._source(self._empty)
+
+    def count(self) -> int:
+        """Count the rows that the filters keep; of the columns, those of the filters are read.
+
+        Raises
+        ------
+        InputError
+            A file is damaged, or gone meanwhile.
+        ForSparkError
+            The files are too many.
+        """
+        n_rows = self.n_rows
+        if n_rows == 0 or self.condition is None:
+            return n_rows
+        with self._damage_reported():
+            return int(self.table.dataset.count_rows(filter=self.condition))
+
+    def models(self) -> tuple[str, ...]:
+        """Name the models of the rows that the filters keep.
+
+        Raises
+        ------
+        InputError
+            A file is damaged, or gone meanwhile.
+        """
+        own = self._present.get(C.MODEL_ID)
+        if own is None:
+            return (C.ONE_MODEL,)
+        with self._damage_reported():
+            names = pc.unique(self.table.read([own], self.condition)[own]).to_pylist()
+        return tuple(sorted(str(name) for name in names if name is not None))
 
     @property
     def n_rows(self) -> int:
@@ -221,22 +261,84 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     return found
 
 
-def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
-    """Find columns that the config names and its tables do not have, or that no host reads, in plain files."""
-    by_name = input_schemas(config.segment_names(), numbers=config.bands)
-    faults: list[Fault] = []
+@dataclass(frozen=True)
+class Look:
+    """What this process sees of the inputs of a night before it runs.
+
+    Attributes
+    ----------
+    opened : tuple of FileInput
+        Those that it opens and that have no fault.
+    errors : tuple of FaultsError
+        What is wrong with them, as a run would say it.
+    """
+
+    opened: tuple[FileInput, ...]
+    errors: tuple[FaultsError, ...]
+
+
+def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> Look:
+    """Open those inputs of a night that this process can, and find all that is wrong with them; no row is read.
+
+    What only Spark opens is left to a run; of CSV and JSON the types of the ids are known.
+    """
+    opened, errors, ids = list[FileInput](), list[FaultsError](), list[HasIds]()
+    sources: dict[str, Source] = {}
     for name, given in config.inputs:
-        if given is not None:
-            with suppress(ForSparkError):  # what only Spark opens, a run reports
-                try:
-                    one = FileInput(name, given, files.open_files(given, date), by_name[name], None)
-                    faults += one.column_faults()
-                except NanosecondsError as error:
-                    found = f"{NANOSECONDS}: {', '.join(error.names)} at {error.where}"
-                    faults.append(Fault(f"inputs.{name}", found, "microseconds or milliseconds", NANOSECONDS_FIX))
-                except InputError as error:
-                    faults += error.faults
-    return faults
+        if given is None:
+            continue
+        try:
+            one = _looked_at(config, name, date)
+            sources[name] = one.without_rows()
+            opened.append(one)
+            ids.append(sources[name])
+        except InputError as error:
+            errors.append(error)
+        except ForSparkError:
+            ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
+    errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
+    return Look(tuple(opened), tuple(errors))
+
+
+def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
+    """Open an input whose columns are those that the config names.
+
+    Raises
+    ------
+    InputError
+        It lacks some, or no host reads its times.
+    """
+    given: InputConfig = getattr(config.inputs, name)
+    try:
+        table = files.open_files(given, date)
+    except NanosecondsError as error:
+        found = f"{NANOSECONDS}: {', '.join(error.names)} at {error.where}"
+        fault = Fault(f"inputs.{name}", found, "microseconds or milliseconds", NANOSECONDS_FIX)
+        raise InputError(fault) from error
+    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
+    faults = FileInput(name, given, table, schema, None).column_faults()
+    if faults:
+        raise InputError(*faults)
+    return FileInput(name, given, table, schema, file_filters.condition(given.filters, table.schema, date))
+
+
+def _refuse_missing_of_all(config: EvaluationConfig, request: Request, sources: Mapping[str, Source]) -> None:
+    """Refuse what the request needs and the inputs lack, where all of them could be opened."""
+    if all(given is None or name in sources for name, given in config.inputs):
+        refuse_missing({name: source.given for name, source in sources.items()}, request)
+
+
+@dataclass(frozen=True)
+class _TextIds:
+    """An input of text, whose ids are text unless the config says otherwise."""
+
+    name: str
+    config: InputConfig
+
+    @property
+    def id_types(self) -> Mapping[str, str]:
+        forced = self.config.types
+        return {name: "bigint" if forced.get(name) == "integer" else "string" for name in self.config.id_columns}
 
 
 def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:

@@ -20,11 +20,13 @@ from rankeval_spark.allowed_folders import require_allowed, scheme_of
 from rankeval_spark.errors import first_line
 from rankeval_spark.inputs.arrow import file_filters
 from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
+from rankeval_spark.inputs.missing_inputs import EXPECTED, NO_DELTA, NO_FILES, NO_PATH, NO_VERSION, missing_input
 
 if TYPE_CHECKING:
     import datetime as dt
 
     from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.errors import Fault
 
 _HIDDEN: Final = ("_", ".")
 """First characters of the names of files and folders that hold no rows."""
@@ -48,6 +50,8 @@ class InputSize:
         What is not known, and why.
     is_missing : bool
         Whether there is nothing at the path.
+    fault : Fault or None
+        Why a run would end: nothing is there, or what is there cannot be opened.
     """
 
     name: str
@@ -60,6 +64,7 @@ class InputSize:
     n_bytes: int | None = None
     remark: str | None = None
     is_missing: bool = False
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +95,29 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
     if path is None:
         return InputSize(name, location, config.format, remark="on another file system, which only Spark opens")
     if not path.exists():
-        is_pattern = any(character in location for character in "*?{[")
-        remark = "a pattern, which only Spark opens" if is_pattern else "nothing at this path"
-        return InputSize(name, location, config.format, remark=remark, is_missing=not is_pattern)
+        if any(character in location for character in "*?{["):
+            return InputSize(name, location, config.format, remark="a pattern, which only Spark opens")
+        fault = missing_input(name, location, EXPECTED[config.format], NO_PATH)
+        return InputSize(name, location, config.format, remark="nothing at this path", is_missing=True, fault=fault)
     try:
         return _measured(name, config, path, date)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
-        return InputSize(name, location, config.format, remark=f"cannot be opened: {first_line(str(error))}")
+        remark = f"cannot be opened: {first_line(str(error))}"
+        fault = _unopened(name, config, path, location, error)
+        return InputSize(name, location, config.format, remark=remark, fault=fault)
+
+
+def _unopened(name: str, config: InputConfig, path: Path, location: str, error: Exception) -> Fault:
+    """Say why something cannot be opened, in the words of a run where it has some."""
+    expected = EXPECTED[config.format]
+    if config.format != "delta":
+        found = f"a file that cannot be read ({first_line(str(error))})" if _data_files(path) else NO_FILES
+        return missing_input(name, location, expected, found)
+    if not deltalake.DeltaTable.is_deltatable(str(path)):
+        return missing_input(name, location, expected, NO_DELTA)
+    if config.version is not None:
+        return missing_input(name, location, f"{expected} with version {config.version}", NO_VERSION)
+    return missing_input(name, location, expected, f"a table that cannot be read ({first_line(str(error))})")
 
 
 def _local(location: str) -> Path | None:
@@ -109,6 +130,8 @@ def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> Inpu
     version, remark = None, None
     if config.format != "delta":  # whose log names its files; they are not opened
         require_allowed(*((f"inputs.{name}.path", str(file)) for file in _data_files(path)))
+        if not _data_files(path):
+            raise FileNotFoundError(NO_FILES)
     match config.format:
         case "delta":
             version, files = _delta_files(config, path, date)
@@ -117,7 +140,7 @@ def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> Inpu
             remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
         case text:
             files = [_File(file.stat().st_size, None, ()) for file in _data_files(path)]
-            remark = f"rows of {text} are known only when they are read"
+            remark = f"columns and rows of {text} are known only when they are read"
     n_rows = [file.n_rows for file in files]
     partitions = {file.partition for file in files if file.partition}
     return InputSize(

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, functions as F, types as T
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs import trec_files
+from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
-from rankeval_spark.inputs.spark.read_failures import as_input_error, missing_input, refuse_special
+from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -27,7 +28,6 @@ CORRUPT: Final = "_corrupt_record"
 """Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
-_FILES: Final = {"parquet": "Parquet", "orc": "ORC"}
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) 
 
 def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
     location = config.location(date)
-    expected = "a Delta table" if config.version is None else f"a Delta table with version {config.version}"
+    expected = EXPECTED["delta"] if config.version is None else f"{EXPECTED['delta']} with version {config.version}"
     with as_input_error(name, location, expected):
         version = _delta_version(spark, name, config, date)
         reader = spark.read.format("delta").option("versionAsOf", version)
@@ -160,7 +160,7 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
 
 def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> Table:
     """Open files whose columns have types, or what a catalog has by this name: a table of any format, or a view."""
-    expected = "a table of the catalog" if config.table else f"{_FILES[config.format]} files"
+    expected = "a table of the catalog" if config.table else EXPECTED[config.format]
     with as_input_error(name, location, expected):
         # Of ORC, the columns of all files: those of one alone would hide what only others have.
         reader = spark.read.option("mergeSchema", True) if config.format == "orc" else spark.read
@@ -170,7 +170,7 @@ def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: s
 
 def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
     """Open csv files, whose first line names the columns."""
-    with as_input_error(name, location, "csv files with a header"):
+    with as_input_error(name, location, EXPECTED["csv"]):
         header = probes.csv_header(spark, location, options)
     columns = _checked_header(header, name, location)
     # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
@@ -180,7 +180,7 @@ def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[st
 
 def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
     """Open json lines: one object per line."""
-    with as_input_error(name, location, "json lines"):
+    with as_input_error(name, location, EXPECTED["json"]):
         keys = probes.json_keys(spark, location, options)
     if not keys:
         raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
@@ -190,7 +190,7 @@ def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[s
 
 def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> Table:
     """Open files of TREC; a line of another form is kept in :data:`CORRUPT`, with no column."""
-    with as_input_error(name, location, "files of TREC"):
+    with as_input_error(name, location, EXPECTED["trec"]):
         text = spark.read.text(location)
         line = F.regexp_replace("value", r"^\s+|\s+$", "")
         fields = F.split(line, r"\s+")
@@ -233,7 +233,7 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 
 def _checked_header(header: Sequence[str | None], name: str, location: str) -> tuple[str, ...]:
     if not header:
-        raise InputError(missing_input(name, location, "csv files with a header", "no line"))
+        raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
     names = [column or "" for column in header]
     folded = [column.casefold() for column in names]
     twice = sorted({column for column in names if folded.count(column.casefold()) > 1})

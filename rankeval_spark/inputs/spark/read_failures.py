@@ -6,28 +6,30 @@ import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest
-from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX
+from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
+from rankeval_spark.inputs import missing_inputs
+from rankeval_spark.inputs.input_columns import NANOSECONDS
+from rankeval_spark.inputs.missing_inputs import local_path, missing_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FOUND: Final = {
-    "PATH_NOT_FOUND": "no such path",
-    "DELTA_PATH_DOES_NOT_EXIST": "no such path",
+    "PATH_NOT_FOUND": missing_inputs.NO_PATH,
+    "DELTA_PATH_DOES_NOT_EXIST": missing_inputs.NO_PATH,
     "TABLE_OR_VIEW_NOT_FOUND": "no such table",
     "SCHEMA_NOT_FOUND": "no such schema",
-    "UNABLE_TO_INFER_SCHEMA": "no data files",
-    "DELTA_MISSING_DELTA_TABLE": "no Delta table",
-    "DELTA_TABLE_NOT_FOUND": "no Delta table",
-    "DELTA_TABLE_ONLY_OPERATION": "no Delta table",
-    "DELTA_SCHEMA_NOT_SET": "no Delta table",
-    "DELTA_VERSION_NOT_FOUND": "no such version",
+    "UNABLE_TO_INFER_SCHEMA": missing_inputs.NO_FILES,
+    "DELTA_MISSING_DELTA_TABLE": missing_inputs.NO_DELTA,
+    "DELTA_TABLE_NOT_FOUND": missing_inputs.NO_DELTA,
+    "DELTA_TABLE_ONLY_OPERATION": missing_inputs.NO_DELTA,
+    "DELTA_SCHEMA_NOT_SET": missing_inputs.NO_DELTA,
+    "DELTA_VERSION_NOT_FOUND": missing_inputs.NO_VERSION,
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",
     "DELTA_LOG_FILE_NOT_FOUND": "a version older than the table keeps",
     "DELTA_VERSIONS_NOT_CONTIGUOUS": "a version older than the table keeps",
@@ -52,12 +54,6 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
         raise InputError(missing_input(name, location, expected, _describe(error))) from error
 
 
-def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
-    """Build the fault of an input that is missing or of another kind."""
-    fix = NANOSECONDS_FIX if found == NANOSECONDS else _nearest_location(location) or _other_format(location, found)
-    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
-
-
 def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
     """Return the InputError behind the failure of a running job, if the cause is an unreadable input.
 
@@ -68,7 +64,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     # any condition in the text, because the cause follows the condition of the failed job
     if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
         return None
-    concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
+    concerned = [name for name, location in locations.items() if local_path(location) and local_path(location) in text]
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
     if _HEADER_DIFFERS in text:
         file = _CSV_FILE.search(text)
@@ -101,9 +97,9 @@ def _conditions(error: BaseException) -> list[str]:
 
 def refuse_special(name: str, location: str) -> None:
     """Refuse a location on this machine that is or contains a pipe or device, which Spark might read for ever."""
-    if not _local(location):
+    if not local_path(location):
         return
-    path = Path(_local(location))
+    path = Path(local_path(location))
     special = [one for one in (path, *(path.iterdir() if path.is_dir() else ())) if _is_special(one)]
     if special:
         fix = "write its content to a file first"
@@ -112,30 +108,3 @@ def refuse_special(name: str, location: str) -> None:
 
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _local(location: str) -> str:
-    """Return the path of a location on this machine; empty for any other location."""
-    parts = urlsplit(location)
-    if parts.scheme == "file":
-        return unquote(parts.path)
-    return location if location.startswith("/") else ""
-
-
-def _nearest_location(location: str) -> str:
-    path = Path(_local(location)) if _local(location) else None
-    if path is None or path.exists():
-        return ""
-    folder = next(parent for parent in path.parents if parent.is_dir())
-    below = path.relative_to(folder).parts[0]
-    hint = nearest(below, sorted(entry.name for entry in folder.iterdir()))
-    return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
-
-
-def _other_format(location: str, found: str) -> str:
-    """Suggest the format of the files of a local folder that is not a Delta table."""
-    if found != _FOUND["DELTA_TABLE_NOT_FOUND"] or not _local(location):
-        return ""
-    suffixes = {file.suffix.removeprefix(".") for file in Path(_local(location)).glob("*.*")}
-    seen = [known for known in ("parquet", "orc", "csv", "json") if known in suffixes]
-    return f"did you mean format: {seen[0]}?" if seen else ""

@@ -121,6 +121,13 @@ class LocalStorage:
         """Seconds since a file was last written."""
         return max(0.0, time.time() - self._path(path).stat().st_mtime)
 
+    def require_writable(self) -> None:
+        """Raise ``PermissionError`` where no file can be made in the folder, or in the one that it would be made in."""
+        folder = self._path("")
+        there = next(one for one in (folder, *folder.parents) if one.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds."""
         target = self._path(path)
@@ -220,15 +227,7 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
     scheme = scheme_of(location)
     if not scheme:
         return LocalStorage(location)
-    if scheme in UNLOCKED_SCHEMES and not one_run_per_root:
-        raise ConfigError(
-            Fault(
-                "results root",
-                f"{root!r}, a store on which a lock cannot be taken",
-                f"a local path or one of {', '.join(LOCKING_SCHEMES)}",
-                "or let the scheduler allow one run per root and say so: results.one_run_per_root",
-            )
-        )
+    require_locks(root, one_run_per_root=one_run_per_root)
     if getattr(spark, "_jvm", None) is None:
         raise ConfigError(
             Fault(
@@ -239,6 +238,19 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
             )
         )
     return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
+
+
+def require_locks(root: str, *, one_run_per_root: bool) -> None:
+    """Refuse a root in a store on which two runs could not be separated."""
+    if scheme_of(normalise(root)) in UNLOCKED_SCHEMES and not one_run_per_root:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{root!r}, a store on which a lock cannot be taken",
+                f"a local path or one of {', '.join(LOCKING_SCHEMES)}",
+                "or let the scheduler allow one run per root and say so: results.one_run_per_root",
+            )
+        )
 
 
 def normalise(root: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.storage.file_store import LocalStorage, Storage
 
 MARKER: Final = "_rankeval.json"
 LAYOUT: Final = 1
@@ -22,13 +22,32 @@ def claim(storage: Storage, *, create: bool) -> None:
     over other data.
     """
     try:
-        names = storage.names("")
-        if MARKER not in names and not names and create:
+        if create and is_free(storage):
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
-            names = [MARKER]
-        _require_ours(storage, names)
+        _require_ours(storage, storage.names(""))
     except OSError as error:
         raise unusable(storage, error) from error
+
+
+def check_local(storage: LocalStorage) -> None:
+    """Refuse a folder that :func:`claim` would refuse, or cannot be written to; nothing is made.
+
+    Raises
+    ------
+    ConfigError
+        It is not ours, or cannot be used.
+    """
+    try:
+        if not is_free(storage):
+            _require_ours(storage, storage.names(""))
+        storage.require_writable()
+    except OSError as error:
+        raise unusable(storage, error) from error
+
+
+def is_free(storage: Storage) -> bool:
+    """Whether a root is an empty or missing folder."""
+    return not storage.names("")
 
 
 def unusable(storage: Storage, error: OSError) -> ConfigError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from rankeval_spark.cli.commands import reproduce_run
+from rankeval_spark.cli.commands import reproduce_run, run_dates
 from rankeval_spark.cli.commands.published import score_night
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -29,8 +29,9 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         message = f"{name} started Spark"
         raise AssertionError(message)
 
-    for module in (reproduce_run, score_night):
+    for module in (reproduce_run, score_night, run_dates):
         monkeypatch.setattr(module, "start", start)
+    monkeypatch.setattr(run_dates, "new_session", start)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,13 @@ def test_reproduce(published: Workspace) -> None:
 
     assert done.code == 4
     assert "found no run 'first'; expected the run_id of a published run; the newest is" in done.message
+
+
+@pytest.mark.parametrize("override", ["spark.always=true", "spark.always=false"])
+def test_dry_run(published: Workspace, override: str) -> None:
+    missing = ("--set", "inputs.held_out.path=inputs/{date}", "--set", "inputs.segments.columns={country: land}")
+    done = rankeval("run", published.config, "--date", FIRST, "--dry-run", "--set", override, *missing)
+
+    assert done.code == 4
+    assert f"inputs.held_out: found no such path at {published.folder}/inputs/2026-01-01" in done.message
+    assert "inputs.segments.columns.country: found no column 'land'" in done.message

@@ -1,0 +1,131 @@
+"""What can be seen of a night before it runs: what it would read, where, and all that it would be refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import FaultsError, InputError, errors_of, raise_together
+from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, open_inputs
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
+from rankeval_spark.inputs.missing_inputs import no_row
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.results import can_write_in_process, check_root
+from rankeval_spark.spark.session.chosen_spark import is_chosen
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
+
+
+class LookAhead:
+    """A night before it runs; nothing of it is computed, and inputs that only Spark opens are left to the run.
+
+    Attributes
+    ----------
+    sizes : list of InputSize
+        What it would read.
+    reason : str or None
+        Why there would be nothing to measure.
+    errors : list of FaultsError
+        All that it would be refused for.
+    """
+
+    def __init__(self, config: EvaluationConfig, day: date) -> None:
+        self.errors = config_errors(config, day)
+        self.sizes: list[InputSize] = []
+        self.reason: str | None = None
+        for name, one in _allowed_inputs(config, self.errors):
+            self._attempt(partial(self._measure, name, one, day))
+        faults = [size.fault for size in self.sizes if size.fault is not None]
+        self.errors += [InputError(*faults)] if faults else []
+        request = request_of(config, day)
+        look = look_at_inputs(config, request, day)
+        self.errors += look.errors
+        self._attempt(partial(self._count, look.opened, day))
+        self._attempt(partial(_require_known_baseline, look.opened, request))
+
+    def require(self) -> None:
+        """Refuse the night for all of its faults at once."""
+        raise_together(self.errors)
+
+    def _attempt(self, check: Callable[[], None]) -> None:
+        self.errors += errors_of(check)
+
+    def _measure(self, name: str, config: InputConfig, day: date) -> None:
+        self.sizes += sizes_of(name, config, day)
+
+    def _count(self, inputs: Sequence[FileInput], day: date) -> None:
+        """Find the inputs without a row, of the date or at all."""
+        empty = [one for one in inputs if _has_no_row(one)]
+        wholly = [one for one in empty if one.table.n_rows == 0]
+        if wholly:
+            raise InputError(*(no_row(one.name, one.location) for one in wholly))
+        names = [one.name for one in empty if one.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
+        self.reason = empty_reason(day, names) if names else None
+
+
+def wants_spark(config: EvaluationConfig) -> str | None:
+    """Say why Spark computes every night of a config; None where that depends on the inputs."""
+    if config.spark.always:
+        return "spark.always is true"
+    if is_chosen(config.spark.master):
+        return "a Spark was chosen, by spark.master, spark-submit, SPARK_REMOTE or an active session"
+    return None
+
+
+def needs_spark(config: EvaluationConfig, day: date) -> str | None:
+    """Say why Spark computes a night; None where this process does. No row is read."""
+    if reason := wants_spark(config):
+        return reason
+    if not can_write_in_process(config.results.location):
+        return f"only Spark writes to results.root {config.results.location}"
+    try:
+        open_inputs(config, request_of(config, day), day)
+    except ForSparkError as error:
+        return str(error)
+    return None
+
+
+def config_errors(config: EvaluationConfig, day: date) -> list[FaultsError]:
+    """Find what a config is refused for whatever its inputs hold: its size, and places that cannot be used."""
+    size = partial(least_cost(config).require_at_most, config.results.most_rows)
+    errors = errors_of(size, partial(check_roots, config, day))
+    if "results.root" not in _places(errors):
+        root = partial(check_root, config.results.location, one_run_per_root=config.results.one_run_per_root)
+        errors += errors_of(root)
+    return errors
+
+
+def _places(errors: Sequence[FaultsError]) -> list[str]:
+    return [fault.where for error in errors for fault in error.faults]
+
+
+def _allowed_inputs(config: EvaluationConfig, errors: Sequence[FaultsError]) -> Iterator[tuple[str, InputConfig]]:
+    """Give the inputs that no error is about: those outside the allowed folders are not looked at."""
+    for name, one in config.inputs:
+        if one is not None and not any(place.startswith(f"inputs.{name}.") for place in _places(errors)):
+            yield name, one
+
+
+def _has_no_row(one: FileInput) -> bool:
+    try:
+        return one.count() == 0
+    except ForSparkError:  # of very many files
+        return False
+
+
+def _require_known_baseline(inputs: Sequence[FileInput], request: Request) -> None:
+    if request.comparisons is not None and request.comparisons.baseline is not None and request.models is None:
+        for one in inputs:
+            if one.name == check_rows.RECOMMENDATIONS:
+                require_baseline(request, one.models())

@@ -1,0 +1,102 @@
+"""What to say of an input that is not there, or is of another kind; the same before a run and in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from rankeval_spark.errors import Fault, nearest, nearest_days
+from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX
+
+EXPECTED: Final[Mapping[str, str]] = {
+    "delta": "a Delta table",
+    "parquet": "Parquet files",
+    "orc": "ORC files",
+    "csv": "csv files with a header",
+    "json": "json lines",
+    "trec": "files of TREC",
+}
+"""What is at the path of an input, by its format."""
+
+NO_PATH: Final = "no such path"
+NO_FILES: Final = "no data files"
+NO_DELTA: Final = "no Delta table"
+NO_VERSION: Final = "no such version"
+
+_DAY: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+_KNOWN_SUFFIXES: Final = ("parquet", "orc", "csv", "json")
+
+
+def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
+    """Build the fault of an input that is missing or of another kind."""
+    fix = (
+        NANOSECONDS_FIX
+        if found == NANOSECONDS
+        else _newest_version(location)
+        if found == NO_VERSION
+        else _nearest_location(location) or _other_format(location, found)
+    )
+    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
+
+
+def no_row(name: str, location: str) -> Fault:
+    """Build the fault of an input without any row."""
+    fix = "is the path right, and did the job that writes it run?"
+    return Fault(f"inputs.{name}", f"no row in {location}", "rows", fix)
+
+
+def local_path(location: str) -> str:
+    """Return the path of a location on this machine; empty for any other location."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return location if location.startswith("/") else ""
+
+
+def _nearest_location(location: str) -> str:
+    """Name the days that there are, where a file or folder of a day is missing, else the name that is most similar."""
+    path = Path(local_path(location)) if local_path(location) else None
+    if path is None or path.exists():
+        return ""
+    folder = next(parent for parent in path.parents if parent.is_dir())
+    below = path.relative_to(folder).parts[0]
+    names = sorted(entry.name for entry in folder.iterdir())
+    day = _DAY.search(below)
+    if day is not None:
+        days = list(_days_of(below, day, names))
+        if days and (hint := nearest_days(dt.date.fromisoformat(day[0]), days)):
+            return f"{folder} has {len(days)} other day{'s' if len(days) > 1 else ''}: {hint}"
+        names = [name for name in names if day[0] in name]  # that of another day is no typing mistake
+    hint = nearest(below, names)
+    return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
+
+
+def _days_of(below: str, day: re.Match[str], names: list[str]) -> Iterator[dt.date]:
+    """Give the days of those names that differ from ``below`` by the day only."""
+    alike = re.compile(f"{re.escape(below[: day.start()])}({_DAY.pattern}){re.escape(below[day.end() :])}", re.ASCII)
+    for found in filter(None, map(alike.fullmatch, names)):
+        with suppress(ValueError):
+            yield dt.date.fromisoformat(found[1])
+
+
+def _newest_version(location: str) -> str:
+    """Name the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
+    path = Path(local_path(location), "_delta_log") if local_path(location) else None
+    names = [entry.name for entry in path.iterdir()] if path is not None and path.is_dir() else []
+    versions = [int(found[1]) for found in map(_COMMIT.fullmatch, names) if found]
+    return f"the newest is {max(versions)}" if versions else ""
+
+
+def _other_format(location: str, found: str) -> str:
+    """Suggest the format of the files of a local folder that is not a Delta table."""
+    if found != NO_DELTA or not local_path(location):
+        return ""
+    suffixes = {file.suffix.removeprefix(".") for file in Path(local_path(location)).glob("*.*")}
+    seen = [known for known in _KNOWN_SUFFIXES if known in suffixes]
+    return f"did you mean format: {seen[0]}?" if seen else ""

@@ -1,0 +1,161 @@
+"""``rankeval validate --date`` refuses what ``rankeval run`` refuses, and says all of it at once; without Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark import allowed_folders
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, WITHOUT_ROWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.cli import Finished
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Workspace:
+    return nights.workspace(tmp_path / "workspace", format_=nights.PARQUET)
+
+
+def validate(made: Workspace, day: object = FIRST, *options: object) -> Finished:
+    return rankeval("validate", made.config, "--date", day, *options)
+
+
+def refused_by_both(made: Workspace) -> str:
+    """Validate and run, and return the one message."""
+    validated, ran = validate(made), rankeval("run", made.config, "--date", FIRST)
+    assert "valid;" not in validated.out
+    assert (validated.code, validated.message) == (ran.code, ran.message)
+    return validated.message
+
+
+def test_a_baseline_that_the_log_does_not_have(made: Workspace) -> None:
+    made.change(comparisons={"baseline": "popp"})
+
+    assert "comparisons.baseline: found 'popp'; expected a model of the log: als, pop; did you" in refused_by_both(made)
+    assert rankeval("validate", made.config).code == 0
+
+
+@pytest.mark.parametrize(
+    ("root", "found"),
+    [
+        ("inputs", "a folder that holds other things (held_out, recommendations, segments)"),
+        ("nightly.yaml", "(Not a directory)"),
+        ("nightly.yaml/below", "(Not a directory)"),
+    ],
+)
+def test_a_results_root_that_cannot_be_one(made: Workspace, root: str, found: str) -> None:
+    made.change(results__root=root)
+
+    assert found in refused_by_both(made)
+
+
+def test_a_results_root_that_cannot_be_written(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.change(results__root="new/results")
+    monkeypatch.setattr("os.access", lambda path, _: str(path) != str(made.folder))
+
+    done = validate(made)
+
+    assert done.code == 2
+    assert f"results root: found '{made.folder}/new/results' (Permission denied); expected a folder" in done.message
+    monkeypatch.undo()
+    assert validate(made).code == 0
+    assert not (made.folder / "new").exists()
+
+
+def test_folders_that_the_environment_does_not_allow(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(allowed_folders.VARIABLE, str(made.folder / "inputs"))
+
+    assert "results.root: found" in refused_by_both(made)
+    assert rankeval("validate", made.config).code == 2
+    monkeypatch.setenv(allowed_folders.VARIABLE, "/nowhere")
+    assert refused_by_both(made).count("expected a path below /nowhere") == 4
+
+
+def test_an_input_without_a_row(made: Workspace) -> None:
+    file = made.folder / "inputs" / "held_out" / "part-0.parquet"
+    pq.write_table(pq.read_table(file)[:0], file)
+
+    assert f"inputs.held_out: found no row in {file.parent}; expected rows" in refused_by_both(made)
+
+
+def test_a_date_without_rows_is_no_fault_and_named(made: Workspace) -> None:
+    done = validate(made, WITHOUT_ROWS)
+
+    reason = "no rows for 2026-01-03 in recommendations and held_out"
+    assert done.code == 0
+    assert f"nothing would be measured: {reason}\n" in done.out
+    assert json.loads(validate(made, WITHOUT_ROWS, "--json").out)["reason"] == reason
+    assert reason in rankeval("run", made.config, "--date", WITHOUT_ROWS).out
+    # The footers of one file say nothing about the dates between the first and the last.
+    later = [{**row, "day": "2026-01-05"} for row in nights.held_out() if row["day"] == FIRST.isoformat()]
+    made.write("held_out", [*nights.held_out(), *later])
+    made.write("recommendations", [{**row, "day": WITHOUT_ROWS.isoformat()} for row in nights.recommendations()])
+    assert "nothing would be measured: no rows for 2026-01-03 in held_out\n" in validate(made, WITHOUT_ROWS).out
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv"])
+def test_ids_of_two_types(made: Workspace, format_: str) -> None:
+    made.write("recommendations", nights.with_number_ids(nights.recommendations()), "parquet")
+    shutil.rmtree(made.folder / "inputs" / "held_out")
+    made.change(inputs__held_out__format=format_)
+    made.write("held_out", nights.held_out())
+
+    done = validate(made)
+
+    assert (done.code, "valid;" in done.out) == (3, False)
+    for name in ("user_id", "item_id"):
+        assert f"inputs.held_out: found {name} of type string, while inputs.recommendations has bigint" in done.message
+
+
+def test_a_version_that_a_delta_table_does_not_have(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace", inputs__held_out__version=7)
+
+    done = validate(made)
+
+    assert (done.code, "valid;" in done.out) == (4, False)
+    found = f"no such version at {made.folder}/inputs/held_out; expected a Delta table with version 7; the newest is 0"
+    assert f"inputs.held_out: found {found}" in done.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"format": "delta"}, "no Delta table at {0}/held_out; expected a Delta table; did you mean format: parquet?"),
+        ({"path": "inputs/empty"}, "no data files at {0}/empty; expected Parquet files"),
+        ({"path": "nightly.yaml"}, "a file that cannot be read ("),
+        ({"path": "inputs/heldout"}, "no such path at {0}/heldout; expected Parquet files; {0} has no 'heldout', did"),
+    ],
+)
+def test_a_path_with_something_else(made: Workspace, changes: dict[str, Any], found: str) -> None:
+    (made.folder / "inputs" / "empty").mkdir()
+    made.change(**{f"inputs__held_out__{key}": value for key, value in changes.items()})
+
+    done = validate(made)
+
+    assert (done.code, "valid;" in done.out) == (4, False)
+    assert f"inputs.held_out: found {found.format(made.folder / 'inputs')}" in done.message
+
+
+def test_all_faults_are_reported_at_once(made: Workspace) -> None:
+    made.change(
+        comparisons={"baseline": "popp"},
+        results__root="inputs",
+        inputs__held_out__path="inputs/{date}.parquet",
+        inputs__segments__columns={"country": "land"},
+    )
+
+    done = validate(made)
+
+    assert done.code == 2  # that of the first with which a run ends
+    for where in ("results root", "inputs.held_out", "inputs.segments.columns.country", "comparisons.baseline"):
+        assert f"- {where}: found" in done.message

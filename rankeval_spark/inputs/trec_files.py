@@ -5,6 +5,8 @@ Files that end in .gz, .bz2 or .zst are unpacked as they are read. Empty lines a
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,6 +38,8 @@ LONGEST_LINE: Final = 1 << 20
 
 _OF_QRELS: Final = "topic iteration document grade"
 _OF_RUN: Final = "topic Q0 document rank score run"
+_FORMS: Final[Mapping[TrecForm, str]] = {"qrels": _OF_QRELS, "run": _OF_RUN}
+_KINDS: Final[Mapping[TrecForm, str]] = {"qrels": "judgements", "run": "a run"}
 FIELDS: Final = {"qrels": len(_OF_QRELS.split()), "run": len(_OF_RUN.split())}
 """Fields of a line; a run may have more."""
 WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
@@ -95,6 +99,31 @@ class TrecRun(NamedTuple):
         return str(self.names[-1].as_py())
 
 
+class SwappedError(InputError):
+    """A file holds a run where judgements are expected, or judgements in place of a run."""
+
+
+def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault | None:
+    """Build the fault of a file that is of the other form by its first line; None of any other file.
+
+    Examples
+    --------
+    >>> swapped_fault("inputs.held_out", "q1 Q0 d1 1 0.5 bm25", "qrels", "a.txt").found
+    'a run at a.txt'
+    >>> swapped_fault("inputs.held_out", "q1 0 d1 1", "qrels", "a.txt")
+    """
+    fields = line.split()
+    other: TrecForm = "run" if form == "qrels" else "qrels"
+    is_other = (
+        len(fields) >= FIELDS["run"] and re.search(NUMBER, fields[4])
+        if other == "run"
+        else len(fields) == FIELDS["qrels"] and re.search(WHOLE_NUMBER, fields[3])
+    )
+    expected = f"{_KINDS[form]}, lines of the form '{_FORMS[form]}'"
+    fix = "are the two files swapped?"
+    return Fault(where, f"{_KINDS[other]} at {location}", expected, fix) if is_other else None
+
+
 def read_qrels(path: Path) -> Qrels:
     """Read judgements: topic, iteration (ignored), document, grade.
 
@@ -103,7 +132,7 @@ def read_qrels(path: Path) -> Qrels:
     InputError
         There is no such file, it is empty, or a line is not of that form.
     """
-    return [_qrels(path, *part) for part in _parts(path, form=_OF_QRELS)][-1]
+    return [_qrels(path, *part) for part in _parts(path, form="qrels")][-1]
 
 
 def read_run(path: Path) -> TrecRun:
@@ -114,7 +143,7 @@ def read_run(path: Path) -> TrecRun:
     InputError
         There is no such file, it is empty, or a line is not of that form.
     """
-    return [_run(path, *part) for part in _parts(path, form=_OF_RUN)][-1]
+    return [_run(path, *part) for part in _parts(path, form="run")][-1]
 
 
 def read_table(path: Path, form: TrecForm) -> pa.Table:
@@ -150,7 +179,7 @@ def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
     return TrecRun(fields[0], fields[2], score, lines, fields[3], fields[5])
 
 
-def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:
+def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:
     """Give the lines that hold something, with their numbers: the first ones of a large file, then all.
 
     A large file of another kind is refused for its first lines, before all of it is taken apart.
@@ -159,8 +188,11 @@ def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:
     has_content = pc.match_substring_regex(text, "^[^#]")
     lines = np.flatnonzero(to_numpy(has_content)) + 1
     if not lines.size:
-        raise InputError(Fault(str(path), "no line with content", f"lines of the form '{form}'"))
+        raise InputError(Fault(str(path), "no line with content", f"lines of the form '{_FORMS[form]}'"))
     text = text.filter(has_content)
+    swapped = swapped_fault(f"{path}, line {lines[0]}", text[0].as_py(), form, path.name)
+    if swapped is not None:
+        raise SwappedError(swapped)
     if lines.size > FIRST_LINES:
         yield lines[:FIRST_LINES], text[:FIRST_LINES]
     yield lines, text

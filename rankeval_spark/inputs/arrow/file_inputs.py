@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, fir
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
-from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError
+from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError, SwappedFilesError
 from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.nested_lists import to_items
@@ -315,6 +315,8 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
         found = f"{NANOSECONDS}: {', '.join(error.names)} at {error.where}"
         fault = Fault(f"inputs.{name}", found, "microseconds or milliseconds", NANOSECONDS_FIX)
         raise InputError(fault) from error
+    except SwappedFilesError as error:
+        raise InputError(*(replace(fault, where=f"inputs.{name}") for fault in error.faults)) from error
     schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
     faults = FileInput(name, given, table, schema, None).column_faults()
     if faults:

@@ -66,6 +66,14 @@ class NanosecondsError(ForSparkError):
         self.where, self.names = where, tuple(names)
 
 
+class SwappedFilesError(ForSparkError):
+    """A file of TREC is of the other form, so Spark refuses it too; says where it is, and the faults."""
+
+    def __init__(self, where: str, error: trec_files.SwappedError) -> None:
+        super().__init__(where, error)
+        self.where, self.faults = where, error.faults
+
+
 @dataclass(frozen=True)
 class FileTable:
     """A table of files as it was found.
@@ -223,6 +231,8 @@ def _trec(location: str, form: TrecForm) -> ds.Dataset:
         raise ForSparkError(location, "very much text")
     try:
         return ds.dataset(pa.concat_tables([trec_files.read_table(file, form) for file in files]))
+    except trec_files.SwappedError as error:
+        raise SwappedFilesError(location, error) from error
     except (InputError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,8 @@ CORRUPT: Final = "_corrupt_record"
 """Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
+_SEPARATORS: Final = (";", "\t", "|", ",")
+"""What else may separate the columns of csv."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[st
     """Open csv files, whose first line names the columns."""
     with as_input_error(name, location, EXPECTED["csv"]):
         header = probes.csv_header(spark, location, options)
-    columns = _checked_header(header, name, location)
+    columns = _checked_header(header, name, location, options.get("sep", ","))
     # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
     reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
     return _open_text(reader, name, location, columns)
@@ -190,6 +193,11 @@ def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[s
 
 def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> Table:
     """Open files of TREC; a line of another form is kept in :data:`CORRUPT`, with no column."""
+    with as_input_error(name, location, EXPECTED["trec"]):
+        first = probes.first_trec_line(spark, location)
+    swapped = trec_files.swapped_fault(f"inputs.{name}", first, form, location) if form is not None else None
+    if swapped is not None:
+        raise InputError(swapped)
     with as_input_error(name, location, EXPECTED["trec"]):
         text = spark.read.text(location)
         line = F.regexp_replace("value", r"^\s+|\s+$", "")
@@ -231,10 +239,15 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
         return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
 
 
-def _checked_header(header: Sequence[str | None], name: str, location: str) -> tuple[str, ...]:
+def _checked_header(header: Sequence[str | None], name: str, location: str, separator: str) -> tuple[str, ...]:
     if not header:
         raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
     names = [column or "" for column in header]
+    others = [one for one in _SEPARATORS if one in names[0]]
+    if len(names) == 1 and others:
+        found = f"one column, {names[0]!r}, in the header at {location}"
+        fix = f"write inputs.{name.partition('.')[0]}.options: {{sep: {json.dumps(others[0])}}}"
+        raise InputError(Fault(f"inputs.{name}", found, f"columns separated by {json.dumps(separator)}", fix))
     folded = [column.casefold() for column in names]
     twice = sorted({column for column in names if folded.count(column.casefold()) > 1})
     if twice:

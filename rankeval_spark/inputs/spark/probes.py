@@ -113,6 +113,12 @@ def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -
     return tuple(lines[0]) if lines else ()
 
 
+def first_trec_line(spark: SparkSession, location: str) -> str:
+    """Return the first line that holds something; empty without any."""
+    lines = spark.read.text(location).where(~F.col("value").rlike(r"^\s*(#|$)")).select("value").limit(1).collect()
+    return str(lines[0][0]) if lines else ""
+
+
 def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the keys of the first objects of a json input, in order of first mention."""
     is_whole = options.get("multiLine", "false").lower() == "true"

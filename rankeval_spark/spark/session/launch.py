@@ -32,6 +32,9 @@ _NO_NEWS: Final = re.compile(
 )
 """How lines begin that do not say what went wrong."""
 
+_EXPECTED_WARNING: Final = re.compile(rb"^WARNING: Using incubator modules: .*\n", re.MULTILINE)
+"""What Java says of a module that Spark's launcher always asks for."""
+
 _SHORTEST_VALUE: Final = 3
 """Characters from which on a value is looked for in what was said: a shorter one would be found everywhere."""
 
@@ -74,7 +77,7 @@ class _JvmOutput:
     @staticmethod
     def _tell(said: bytes) -> None:
         with suppress(OSError):  # no one reads it any more
-            os.write(_STDERR, said)
+            os.write(_STDERR, _EXPECTED_WARNING.sub(b"", said))
 
 
 def launch_driver(options: Mapping[str, str], *, user_settings: Mapping[str, str]) -> Gateway:

@@ -254,6 +254,8 @@ def test_files_without_a_topic_in_common_are_an_error(files: tuple[Path, Path]) 
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [
+        (RUN, QRELS, "qrels.txt, line 1: found a run at qrels.txt; expected judgements, lines of the form 'topic iter"),
+        (QRELS, "\n# c\n9 0 d1 1\n", "run.txt, line 3: found judgements at run.txt; expected a run, lines of the form"),
         ("9 0 d1 1\n9 0 d2\n", RUN, "qrels.txt, line 2: found 3 fields; expected 4: 'topic iteration document grade'"),
         ("9 0 d1 1 x\n", RUN, "qrels.txt, line 1: found 5 fields; expected 4"),
         ("\n# c\n9 0 d1 0.5\n", RUN, "qrels.txt, line 3: found '0.5'; expected a whole number as grade"),

@@ -13,6 +13,7 @@ from rankeval_spark import allowed_folders
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, WITHOUT_ROWS
+from tests.support.united_logs import with_trec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +145,17 @@ def test_a_path_with_something_else(made: Workspace, changes: dict[str, Any], fo
 
     assert (done.code, "valid;" in done.out) == (4, False)
     assert f"inputs.held_out: found {found.format(made.folder / 'inputs')}" in done.message
+
+
+def test_a_run_and_judgements_of_trec_that_are_swapped(made: Workspace) -> None:
+    with_trec(made).change(inputs__recommendations__path="inputs/qrels.txt", inputs__held_out__path="inputs/runs")
+
+    done = validate(made)
+
+    assert done.code == 4
+    assert "inputs.recommendations: found judgements at qrels.txt; expected a run, lines of the form" in done.message
+    assert "inputs.held_out: found a run at all.txt; expected judgements, lines of the form" in done.message
+    assert done.message.count("are the two files swapped?") == 2
 
 
 def test_all_faults_are_reported_at_once(made: Workspace) -> None:

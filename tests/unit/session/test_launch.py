@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, FaultsError
-from rankeval_spark.spark.session.launch import not_started
+from rankeval_spark.spark.session.launch import _JvmOutput, not_started
 
 UNREACHABLE = """WARNING: Using incubator modules: jdk.incubator.vector
 Exception in thread "main" java.net.ConnectException: Connection refused
@@ -63,3 +65,14 @@ def test_it_names_the_setting(said: str, chosen: dict[str, str], kind: type[Faul
     assert type(error) is kind
     assert message in str(error)
     assert not [line for line in str(error).splitlines() if "\tat " in line]
+
+
+def test_what_java_says_of_the_modules_of_spark_is_not_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    output = _JvmOutput()
+    os.write(output.pipe, UNREACHABLE.encode())
+    os.close(output.pipe)
+    assert output.text() == UNREACHABLE
+
+    output.pass_on()
+
+    assert capfd.readouterr().err == UNREACHABLE.partition("\n")[2]

@@ -93,7 +93,7 @@ class TableSample:
         return self.format in {"delta", "parquet"}
 
 
-def look_at(option: str, path: str) -> TableSample:
+def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     """Look at a table on this machine.
 
     Parameters
@@ -102,6 +102,8 @@ def look_at(option: str, path: str) -> TableSample:
         The option that has the path, for messages.
     path : str
         Folder or file; of one with ``{date}``, the newest date is looked at.
+    splits_days : bool
+        Whether a folder that has a file or folder of each day, and nothing else, is read a day at a time.
 
     Raises
     ------
@@ -112,6 +114,7 @@ def look_at(option: str, path: str) -> TableSample:
     """
     if scheme_of(path):
         raise ConfigError(Fault(option, repr(path), "a folder or file of this machine", _FIX))
+    path = _of_days(option, path) if splits_days else path
     found, newest = _newest(option, path)
     require_allowed((option, str(found)))
     format_ = _format_of(option, found)
@@ -122,6 +125,18 @@ def look_at(option: str, path: str) -> TableSample:
         told = f"a table that cannot be read ({first_line(str(error))}) at {found}"
         raise InputError(Fault(option, told, "a readable table")) from error
     return replace(read, path=path, path_date=newest)
+
+
+def _of_days(option: str, path: str) -> str:
+    """Add ``{date}`` to the path of a folder of days; a partition such as ``day=2026-01-01`` is a column instead."""
+    folder = Path(os.path.expanduser(path))
+    if DATE_PLACEHOLDER in path or not folder.is_dir() or (folder / "_delta_log").is_dir():
+        return path
+    require_allowed((option, str(folder)))
+    names = {entry.name for entry in folder.iterdir() if entry.name[0] not in "_."}
+    forms = {ISO_DATE.sub(DATE_PLACEHOLDER, name, count=1) for name in names}
+    form = forms.pop() if len(forms) == 1 else ""
+    return f"{path.rstrip('/')}/{form}" if DATE_PLACEHOLDER in form and "=" not in form else path
 
 
 def _newest(option: str, path: str) -> tuple[Path, str | None]:

@@ -34,10 +34,14 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
     from rankeval_spark.apps.first_config.guessed_inputs import guessed  # noqa: PLC0415 - as above
     from rankeval_spark.apps.first_config.table_samples import look_at  # noqa: PLC0415 - as above
 
-    missing = [f"--{name.replace('_', '-')}" for name in ("recommendations", "held_out") if name not in tables]
+    missing = [_option(name) for name in ("recommendations", "held_out") if name not in tables]
     if missing:
         raise ConfigError(Fault(" and ".join(missing), "none", "the lists and what users did, both"))
-    guesses = guessed({name: look_at(f"--{name.replace('_', '-')}", path) for name, path in tables.items()})
+    samples = {name: look_at(_option(name), path, splits_days=name != "train") for name, path in tables.items()}
+    guesses = guessed(samples)
+    if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
+        samples["held_out"] = look_at(_option("held_out"), tables["held_out"], splits_days=False)
+        guesses = guessed(samples)
     schema = template.write_config(config, config_text(guesses, config, results=results))
     try:
         load_config(config)
@@ -46,9 +50,16 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
         raise
     if not is_quiet():
         _show(guesses)
+        for name, sample in samples.items():
+            if sample.path != tables[name]:
+                say_done(f"{name}: a folder of days, read as {sample.path}")
     say_done(f"wrote {config}, and {schema} for your editor")
     date = f" --date {guesses.newest_date}" if guesses.newest_date else ""
     say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{date}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _show(guesses: Guesses) -> None:

@@ -498,3 +498,52 @@ def test_results_need_tables(folder: Path) -> None:
     assert done.code == 2
     assert "--results: found no tables; expected --recommendations and --held-out with it" in done.message
     assert not (folder / "mine.yaml").exists()
+
+
+def write_days(folder: Path, name: str, **others: list[Any]) -> None:
+    """Write a table of each of three days, whose second column says which."""
+    users, items = of_users()
+    for day in ("2026-01-01", "2026-01-02", "2026-01-05"):
+        write_parquet(folder / name.replace("{}", day), user_id=users, item_id=items, **others)
+
+
+def test_a_folder_of_days_is_read_a_day_at_a_time(folder: Path) -> None:
+    write_days(folder, "logs/{}/part.parquet", score=[1.0] * N_USERS * 12)
+    write_days(folder, "truth/of-{}.parquet")
+    write_days(folder, "past/{}.parquet")
+    (folder / "logs" / "_SUCCESS").touch()
+
+    done = init(recommendations="logs/", held_out="truth", train="past")
+
+    inputs = load_config("conf/mine.yaml").inputs
+    assert (inputs.recommendations.path, inputs.held_out.path) == ("../logs/{date}", "../truth/of-{date}.parquet")
+    assert inputs.train is not None
+    assert inputs.train.path == "../past"  # models learn from all days
+    assert "recommendations: a folder of days, read as logs/{date}\n" in done.out
+    assert done.out.endswith("rankeval validate conf/mine.yaml --date 2026-01-05\n")
+    checked = rankeval("validate", "conf/mine.yaml", "--date", "2026-01-02")
+    assert (checked.code, checked.out.count(f"{N_USERS * 12} ")) == (0, 2)
+    assert rankeval("run", "conf/mine.yaml", "--date", "2026-01-02").code == 0
+    missing = rankeval("validate", "conf/mine.yaml", "--date", "2026-01-03")
+    assert "logs has 3 other days: the nearest are 2026-01-02 and 2026-01-05" in missing.message
+
+
+def test_folders_with_other_files_or_partitions_are_read_whole(folder: Path) -> None:
+    write_days(folder, "logs/date={}/part.parquet", score=[1.0] * N_USERS * 12)
+    write_days(folder, "truth/{}.parquet")
+    write_parquet(folder / "truth" / "older.parquet", user_id=[1], item_id=[1])
+
+    inputs = written(recommendations="logs", held_out="truth").inputs
+
+    assert (inputs.recommendations.path, inputs.held_out.path) == ("../logs", "../truth")
+    assert [one.column for one in inputs.recommendations.filters] == ["date"]
+
+
+def test_events_that_are_attributed_are_of_several_days(folder: Path) -> None:
+    at = [dt.datetime(2026, 1, 1)] * N_USERS * 12
+    write_days(folder, "logs/{}/part.parquet", score=[1.0] * N_USERS * 12, recommended_at=at)
+    write_days(folder, "truth/{}.parquet", interacted_at=at)
+
+    inputs = written(recommendations="logs", held_out="truth").inputs
+
+    assert (inputs.recommendations.path, inputs.held_out.path) == ("../logs/{date}", "../truth")

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
@@ -104,7 +104,8 @@ def chosen_format(format_: str, *, is_json: bool) -> str:
         They name two formats, or one that there is not.
     """
     if format_ not in ("table", "csv", "json"):
-        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
+        formats = ("table", "csv", "json")
+        raise ConfigError(Fault("--format", repr(format_), "table, csv or json", nearest(format_, formats)))
     if is_json and format_ == "csv":
         raise ConfigError(Fault("--json and --format csv", "both", "one of them"))
     return "json" if is_json else format_

@@ -40,7 +40,7 @@ def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
         if found == NANOSECONDS
         else _newest_version(location)
         if found == NO_VERSION
-        else _nearest_location(location) or _other_format(location, found)
+        else nearest_location(location) or _other_format(location, found)
     )
     return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
 
@@ -59,8 +59,11 @@ def local_path(location: str) -> str:
     return location if location.startswith("/") else ""
 
 
-def _nearest_location(location: str) -> str:
-    """Name the days that there are, where a file or folder of a day is missing, else the name that is most similar."""
+def nearest_location(location: str) -> str:
+    """Name the days that there are, where a file or folder of a day is missing, else the name that is most similar.
+
+    Empty where something is there, and for a location that is not of this machine.
+    """
     path = Path(local_path(location)) if local_path(location) else None
     if path is None or path.exists():
         return ""

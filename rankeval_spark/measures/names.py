@@ -401,6 +401,8 @@ class _Reader:
             if re.fullmatch(r"[0-9]+(, *[0-9]+)+", texts[0]):
                 each = (f"{self.entry.name}@{k.strip()}" for k in texts[0].split(","))
                 fix = f"write a measure for each: {', '.join(each)}"
+            elif "," in texts[0]:
+                fix = "name one measure at a time"
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report.defaults import SAMPLE
 from rankeval_spark.results.journal import FAILED, PUBLISHED
 
@@ -82,7 +82,9 @@ DIALECTS: Final = {
 }
 
 
-def statements(root: str, dialect: str, *, schema: str | None = None, is_temporary: bool = False) -> dict[str, str]:
+def statements(
+    root: str, dialect: str, *, schema: str | None = None, is_temporary: bool = False, where: str = "dialect"
+) -> dict[str, str]:
     """Write the statements that make the views, or make them again, by the name of the view.
 
     Parameters
@@ -95,6 +97,8 @@ def statements(root: str, dialect: str, *, schema: str | None = None, is_tempora
         Schema that exists, with or without its catalog; the current one where left out.
     is_temporary : bool
         Whether the views end with the session.
+    where : str
+        What names the dialect, for messages.
 
     Raises
     ------
@@ -102,7 +106,7 @@ def statements(root: str, dialect: str, *, schema: str | None = None, is_tempora
         There is no such dialect, it cannot find the root, or the schema is no plain name.
     """
     if dialect not in DIALECTS:
-        raise ConfigError(Fault("dialect", repr(dialect), f"one of: {', '.join(DIALECTS)}"))
+        raise ConfigError(Fault(where, repr(dialect), f"one of: {', '.join(DIALECTS)}", nearest(dialect, DIALECTS)))
     if found := DIALECTS[dialect].unread.search(root):
         expected = f"a path without {found[0]!r}, which DuckDB reads as another one"
         raise ConfigError(Fault("results root", repr(root), expected, "rename the folder, or make views of Spark"))

@@ -33,6 +33,9 @@ _EXPECTED: Final = {
 _OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most", "maximum": "at_most"}
 """Keys by the words that other tools have for them."""
 
+_SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")
+"""Words for the separator of csv, which is an option of its reader."""
+
 _UNKNOWN_KEY: Final = "unknown key"
 _QUOTE_FIX: Final = "put it in quotes"
 _MAX_LENGTH: Final = 60
@@ -57,6 +60,8 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             known = _keys(model, place[:-1])
             ours = _OTHER_WORDS.get(str(place[-1]))
             fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
+            if "options" in known and place[-1] in _SEPARATOR_WORDS:
+                fix = "write options: {sep: ...}"
             return [Fault(locate(place), f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix)]
         case "missing":
             return [Fault(locate(place[:-1]), f"no {place_text(place)!r}", "this key, it is required")]

@@ -28,6 +28,7 @@ from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, Fault, first_line
+from rankeval_spark.inputs.missing_inputs import nearest_location
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
 from rankeval_spark.results.storage.row_filters import require_columns
@@ -50,6 +51,9 @@ _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 
 _ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
 """A file of a table that its log names by a URI."""
+
+_CONFIGS: Final = (".yaml", ".yml")
+"""How the names of configs end."""
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a partition's folder."""
@@ -278,13 +282,22 @@ def _readable(storage: LocalStorage, table: str, version: int | None) -> deltala
     try:
         return _opened(storage, table, version)
     except TableNotFoundError as error:
-        found = f"no table {table}" if Path(storage.root).is_dir() else "no such folder"
-        raise _unreadable(storage, found, "") from error
+        raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
     except DeltaError as error:
         at = "" if version is None else f" at version {version}"
         found = f"table {table}{at}: {first_line(str(error))}"
         fix = "" if version is None else "older versions are kept for 30 days"
         raise _unreadable(storage, found, fix) from error
+
+
+def _without_table(root: Path, table: str) -> tuple[str, str]:
+    """Say what is there in place of results, and where some are."""
+    if root.is_file():
+        return "a file", "results.root of a config names the folder" if root.suffix in _CONFIGS else ""
+    if not root.is_dir():
+        return "no such folder", "" if allowed_folders.is_limited() else nearest_location(str(root))
+    logs = sorted(root.glob(f"*/{table}/_delta_log"))
+    return f"no table {table}", f"did you mean {logs[0].parents[1]}?" if logs else ""
 
 
 def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:

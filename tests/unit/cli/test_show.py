@@ -298,3 +298,31 @@ def test_a_root_without_results_says_so(tmp_path: Path) -> None:
     absent = rankeval("show", tmp_path / "absent")
     assert (absent.code, "absent' (no such folder)" in absent.message) == (2, True)
     refused.assert_readable()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (
+            "nightly.yaml",
+            "nightly.yaml' (a file); expected the results of an earlier run; results.root of a config names",
+        ),
+        (
+            "reslts",
+            "reslts' (no such folder); expected the results of an earlier run; {0} has no 'reslts', did you mean",
+        ),
+        (".", "(no table runs); expected the results of an earlier run; did you mean {0}/results?"),
+    ],
+)
+def test_a_root_that_is_none_names_where_results_are(published: Workspace, named: str, said: str) -> None:
+    done = rankeval("show", published.folder / named)
+
+    assert (done.code, done.out) == (2, "")
+    assert said.format(published.folder) in done.message
+
+
+def test_options_that_are_misspelt_name_the_nearest(published: Workspace) -> None:
+    assert rankeval("show", published.root, "--format", "JSON").message.endswith("; did you mean 'json'?")
+    named = rankeval("register", published.root, "--for", "duckdbb").message
+    assert named.endswith("--for: found 'duckdbb'; expected one of: duckdb, spark; did you mean 'duckdb'?")
+    assert rankeval("show", published.root, "--measure", "RR@1,AP@1").message.endswith("name one measure at a time")

@@ -118,6 +118,7 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("inputs.recommendations.path='logs/{date/x'", "half a placeholder, {date", "write both braces"),
         ("inputs.held_out.filters=[{column: d, op: '=', value: 'date}'}]", "half a placeholder, date}", ""),
         ("inputs.recommendations.columns.userid=u", "unknown key 'userid'", "did you mean 'user_id'?"),
+        ("inputs.held_out.delimiter=;", "unknown key 'delimiter'", "write options: {sep: ...}"),
         ("inputs.recommendations.types.model_id=string", "unknown key 'model_id'", ""),
         ("inputs.recommendations.types.user_id=int", "'int'", ""),
         ("inputs.recommendations.table=a.b", "both path and table", ""),

@@ -10,7 +10,7 @@ from rankeval_spark.results.storage.file_store import normalise
 
 def register_command(root: str, dialect: str, schema: str | None) -> None:
     """Print the statements that make the views; a local root must hold results, others are not looked at."""
-    made = views.statements(normalise(root), dialect, schema=schema)
+    made = views.statements(normalise(root), dialect, schema=schema, where="--for")
     if is_native(root):
         Results(root).table_versions()
     write_out("".join(f"{statement};\n\n" for statement in made.values()))

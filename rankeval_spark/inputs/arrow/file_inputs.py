@@ -27,6 +27,7 @@ from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.nested_lists import to_items
 from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.arrow.texts import to_text
+from rankeval_spark.inputs.csv_headers import checked_header, header_here
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
     NANOSECONDS_FIX,
@@ -296,6 +297,7 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             errors.append(error)
         except ForSparkError:
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
+            errors += errors_of(partial(_require_csv_columns, config, name, date)) if given.format == "csv" else []
     errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
     return Look(tuple(opened), tuple(errors))
 
@@ -322,6 +324,23 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     if faults:
         raise InputError(*faults)
     return FileInput(name, given, table, schema, file_filters.condition(given.filters, table.schema, date))
+
+
+def _require_csv_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
+    """Refuse files of csv whose header lacks columns, where their header can be read here."""
+    given: InputConfig = getattr(config.inputs, name)
+    is_one_table = given.path is not None and not (isinstance(given, RecommendationsInput) and given.nested)
+    location = given.location(date)
+    header = header_here(location, given.options) if is_one_table else None
+    if header is None:
+        return
+    known, where = checked_header(header, name, location, given.options), f"inputs.{name}"
+    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
+    names = {one: given.renames.get(one, one) for one in schema.field_names()}
+    faults = missing_faults(known, names, given.renames, where, given.places)
+    faults += filter_faults([each.column for each in given.filters], known, where)
+    if faults:
+        raise InputError(*faults)
 
 
 def _refuse_missing_of_all(config: EvaluationConfig, request: Request, sources: Mapping[str, Source]) -> None:

@@ -140,7 +140,7 @@ def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> Inpu
             remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
         case text:
             files = [_File(file.stat().st_size, None, ()) for file in _data_files(path)]
-            remark = f"columns and rows of {text} are known only when they are read"
+            remark = f"rows of {text} are known only when they are read"
     n_rows = [file.n_rows for file in files]
     partitions = {file.partition for file in files if file.partition}
     return InputSize(

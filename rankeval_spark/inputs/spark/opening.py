@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, functions as F, types as T
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs import trec_files
+from rankeval_spark.inputs.csv_headers import checked_header
 from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
@@ -29,8 +29,6 @@ CORRUPT: Final = "_corrupt_record"
 """Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
-_SEPARATORS: Final = (";", "\t", "|", ",")
-"""What else may separate the columns of csv."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[st
     """Open csv files, whose first line names the columns."""
     with as_input_error(name, location, EXPECTED["csv"]):
         header = probes.csv_header(spark, location, options)
-    columns = _checked_header(header, name, location, options.get("sep", ","))
+    columns = checked_header(header, name, location, options)
     # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
     reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
     return _open_text(reader, name, location, columns)
@@ -237,23 +235,6 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
     with as_input_error(name, location, "readable files"):
         frame = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT).schema(schema).load(location)
         return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
-
-
-def _checked_header(header: Sequence[str | None], name: str, location: str, separator: str) -> tuple[str, ...]:
-    if not header:
-        raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
-    names = [column or "" for column in header]
-    others = [one for one in _SEPARATORS if one in names[0]]
-    if len(names) == 1 and others:
-        found = f"one column, {names[0]!r}, in the header at {location}"
-        fix = f"write inputs.{name.partition('.')[0]}.options: {{sep: {json.dumps(others[0])}}}"
-        raise InputError(Fault(f"inputs.{name}", found, f"columns separated by {json.dumps(separator)}", fix))
-    folded = [column.casefold() for column in names]
-    twice = sorted({column for column in names if folded.count(column.casefold()) > 1})
-    if twice:
-        found = f"a header with {', '.join(map(repr, twice))} more than once at {location}"
-        raise InputError(Fault(f"inputs.{name}", found, "each column once", "rename or remove one of them"))
-    return tuple(names)
 
 
 def _quoted(table: str) -> str:

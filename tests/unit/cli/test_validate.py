@@ -158,6 +158,22 @@ def test_a_run_and_judgements_of_trec_that_are_swapped(made: Workspace) -> None:
     assert done.message.count("are the two files swapped?") == 2
 
 
+def test_the_columns_of_csv(made: Workspace) -> None:
+    (made.folder / "truth.csv").write_text("day;user_id;item_id;gain\n2026-01-01;ann;a;1\n")
+    made.change(inputs__held_out={"format": "csv", "path": "truth.csv"})
+
+    done = validate(made)
+
+    assert done.code == 4
+    assert done.message.count("- inputs.") == 1
+    assert "inputs.held_out: found one column" in done.message
+    assert 'write inputs.held_out.options: {sep: ";"}' in done.message
+    made.change(inputs__held_out__options={"sep": ";"})
+    assert validate(made).code == 0
+    made.change(inputs__held_out__columns={"gain": "gian"})
+    assert "inputs.held_out.columns.gain: found no column 'gian' (for gain) among day" in validate(made).message
+
+
 def test_all_faults_are_reported_at_once(made: Workspace) -> None:
     made.change(
         comparisons={"baseline": "popp"},

@@ -107,7 +107,7 @@ def test_of_text_the_bytes_are_known(tmp_path: Path) -> None:
     found = size(tmp_path / "held_out.csv", "csv")
 
     assert (found.n_files, found.n_rows, found.n_bytes) == (1, None, 20)
-    assert found.remark == "columns and rows of csv are known only when they are read"
+    assert found.remark == "rows of csv are known only when they are read"
 
 
 def test_what_cannot_be_looked_at_is_named(tmp_path: Path) -> None:

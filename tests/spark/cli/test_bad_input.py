@@ -114,6 +114,12 @@ def test_input_without_any_row_is_missing(own_copy_of_delta: Workspace, name: st
     )
 
 
+def test_a_baseline_that_the_log_does_not_have_is_refused(workspace: Workspace) -> None:
+    done = refused(workspace, "--set", "comparisons={baseline: popp}", code=2, recorded=True)
+
+    assert "comparisons.baseline: found 'popp'; expected a model of the log: als, pop; did you" in done.message
+
+
 def test_ids_of_two_types_are_refused_with_both_ways_out(workspace: Workspace) -> None:
     workspace.write("held_out", nights.with_number_ids(nights.held_out()))
 

@@ -116,6 +116,23 @@ def test_file_of_another_format(spark: SparkSession, tmp_path: Path) -> None:
     assert "no json object" in held_out_fault(spark, format="json", path=path).found
 
 
+def test_another_separator_names_its_option(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "h.csv", "user_id;item_id\nu;a\n")
+
+    assert held_out_fault(spark, format="csv", path=path).fix == 'write inputs.held_out.options: {sep: ";"}'
+    config = validate_model(HeldOutInput, {"format": "csv", "path": path, "options": {"sep": ";"}})
+    assert {"user_id", "item_id"} <= read_input(spark, "held_out", config, schemas.HELD_OUT, DATE).given
+
+
+def test_run_and_judgements_of_trec_that_are_swapped(spark: SparkSession, tmp_path: Path) -> None:
+    run = write(tmp_path / "run.txt", "\n # of all\nu Q0 a 1 0.5 als\n")
+    qrels = write(tmp_path / "qrels.txt", "u 0 a 1\n")
+
+    assert held_out_fault(spark, format="trec", path=run).found == f"a run at {run}"
+    fault = recommendations_fault(spark, format="trec", path=qrels)
+    assert (fault.found, fault.fix) == (f"judgements at {qrels}", "are the two files swapped?")
+
+
 def write_parquet(path: Path, **columns: Sequence[Any]) -> str:
     """Write a Parquet file beside others and return their folder."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -28,21 +28,22 @@ NO_FILES: Final = "no data files"
 NO_DELTA: Final = "no Delta table"
 NO_VERSION: Final = "no such version"
 
-_DAY: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _KNOWN_SUFFIXES: Final = ("parquet", "orc", "csv", "json")
 
 
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
-    fix = (
-        NANOSECONDS_FIX
-        if found == NANOSECONDS
-        else _newest_version(location)
-        if found == NO_VERSION
-        else nearest_location(location) or _other_format(location, found)
-    )
-    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
+    return Fault(f"inputs.{name}", f"{found} at {location}", expected, _fix_of(found, location))
+
+
+def _fix_of(found: str, location: str) -> str:
+    if found == NANOSECONDS:
+        return NANOSECONDS_FIX
+    if found == NO_VERSION:
+        return _newest_version(location)
+    return nearest_location(location) or (_other_format(location) if found == NO_DELTA else "")
 
 
 def no_row(name: str, location: str) -> Fault:
@@ -72,20 +73,26 @@ def nearest_location(location: str) -> str:
     names = sorted(entry.name for entry in folder.iterdir())
     day = _DAY.search(below)
     if day is not None:
-        days = list(_days_of(below, day, names))
-        if days and (hint := nearest_days(dt.date.fromisoformat(day[0]), days)):
-            return f"{folder} has {len(days)} other day{'s' if len(days) > 1 else ''}: {hint}"
+        if days := _days_of(below, day, names):
+            others = f"{len(days)} other day{'s' if len(days) > 1 else ''}"
+            return f"{folder} has {others}: {nearest_days(dt.date.fromisoformat(day[0]), days)}"
         names = [name for name in names if day[0] in name]  # that of another day is no typing mistake
     hint = nearest(below, names)
     return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
 
 
-def _days_of(below: str, day: re.Match[str], names: list[str]) -> Iterator[dt.date]:
-    """Give the days of those names that differ from ``below`` by the day only."""
+def _days_of(below: str, day: re.Match[str], names: list[str]) -> list[dt.date]:
+    """Find the days of those names that differ from ``below`` by the day only; none where its own is no day."""
     alike = re.compile(f"{re.escape(below[: day.start()])}({_DAY.pattern}){re.escape(below[day.end() :])}", re.ASCII)
-    for found in filter(None, map(alike.fullmatch, names)):
-        with suppress(ValueError):
-            yield dt.date.fromisoformat(found[1])
+    days = {name: found[1] for name in [below, *names] if (found := alike.fullmatch(name))}
+    read = {name: _day(text) for name, text in days.items()}
+    return [] if read[below] is None else [one for name, one in read.items() if one is not None and name != below]
+
+
+def _day(text: str) -> dt.date | None:
+    with suppress(ValueError):
+        return dt.date.fromisoformat(text)
+    return None
 
 
 def _newest_version(location: str) -> str:
@@ -96,9 +103,9 @@ def _newest_version(location: str) -> str:
     return f"the newest is {max(versions)}" if versions else ""
 
 
-def _other_format(location: str, found: str) -> str:
+def _other_format(location: str) -> str:
     """Suggest the format of the files of a local folder that is not a Delta table."""
-    if found != NO_DELTA or not local_path(location):
+    if not local_path(location):
         return ""
     suffixes = {file.suffix.removeprefix(".") for file in Path(local_path(location)).glob("*.*")}
     seen = [known for known in _KNOWN_SUFFIXES if known in suffixes]

@@ -33,6 +33,10 @@ def test_a_missing_day_names_the_days_before_and_after(tmp_path: Path, missing: 
     assert fix_of(tmp_path, missing, *days, *others) == f"{tmp_path} has {said}"
 
 
+def test_a_day_that_is_none_is_no_reason_to_fail(tmp_path: Path) -> None:
+    assert fix_of(tmp_path, "2026-02-30", "2026-02-27") == f"{tmp_path} has no '2026-02-30'"
+
+
 def test_a_folder_without_other_days_names_what_is_similar_of_this_day(tmp_path: Path) -> None:
     others = ("2026-01-02.parquet.old", "lists-2026-01-03")
     assert fix_of(tmp_path, "list-2026-01-02", *others) == f"{tmp_path} has no 'list-2026-01-02'"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import RunRecord, StagedRun
+    from rankeval_spark.results.run_record import NightKey
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,8 @@ class RunHistory:
         InputError
             The newest published run of the night has means.
         """
-        run_id = None if self.is_alone else run_with_means(self.spark, self._root, self.facts.night)
-        if run_id is not None:
-            expected = f"rows as those that run {run_id} measured, whose results stay published"
-            raise InputError(Fault(str(self.facts.night), reason, expected, "run the date again when they are back"))
+        if not self.is_alone:
+            require_no_means(self.spark, self._root, self.facts.night, reason)
 
     @cached_property
     def _nights(self) -> list[PastNight]:
@@ -113,3 +112,17 @@ class RunHistory:
     @property
     def _root(self) -> str:
         return self.config.results.location
+
+
+def require_no_means(spark: SparkSession | None, root: str, night: NightKey, reason: str) -> None:
+    """Refuse to replace the published means of a night by none; ``reason`` says why there is nothing to measure.
+
+    Raises
+    ------
+    InputError
+        The newest published run of the night has means.
+    """
+    run_id = run_with_means(spark, root, night)
+    if run_id is not None:
+        expected = f"rows as those that run {run_id} measured, whose results stay published"
+        raise InputError(Fault(str(night), reason, expected, "run the date again when they are back"))

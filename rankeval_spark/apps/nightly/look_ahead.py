@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rankeval_spark.apps.history.run_history import require_no_means
 from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
-from rankeval_spark.errors import FaultsError, InputError, errors_of, raise_together
+from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together
 from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import can_write_in_process, check_root
+from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.spark.session.chosen_spark import is_chosen
 
 if TYPE_CHECKING:
@@ -51,7 +55,7 @@ class LookAhead:
         request = request_of(config, day)
         look = look_at_inputs(config, request, day)
         self.errors += look.errors
-        self._attempt(partial(self._count, look.opened, day))
+        self._attempt(partial(self._count, look.opened, config, day))
         self._attempt(partial(_require_known_baseline, look.opened, request))
 
     def require(self) -> None:
@@ -64,14 +68,16 @@ class LookAhead:
     def _measure(self, name: str, config: InputConfig, day: date) -> None:
         self.sizes += sizes_of(name, config, day)
 
-    def _count(self, inputs: Sequence[FileInput], day: date) -> None:
+    def _count(self, inputs: Sequence[FileInput], config: EvaluationConfig, day: date) -> None:
         """Find the inputs without a row, of the date or at all."""
         empty = [one for one in inputs if _has_no_row(one)]
         wholly = [one for one in empty if one.table.n_rows == 0]
         if wholly:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
         names = [one.name for one in empty if one.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
-        self.reason = empty_reason(day, names) if names else None
+        if names:
+            self.reason = empty_reason(day, names)
+            _require_no_means(config, day, self.reason)
 
 
 def wants_spark(config: EvaluationConfig) -> str | None:
@@ -122,6 +128,13 @@ def _has_no_row(one: FileInput) -> bool:
         return one.count() == 0
     except ForSparkError:  # of very many files
         return False
+
+
+def _require_no_means(config: EvaluationConfig, day: date, reason: str) -> None:
+    """Refuse to replace published means by none, where this process reads the root."""
+    if is_native(config.results.location):
+        with suppress(ConfigError):  # no results yet; what is wrong with a root is said by `config_errors`
+            require_no_means(None, config.results.location, NightKey(config.evaluation, day), reason)
 
 
 def _require_known_baseline(inputs: Sequence[FileInput], request: Request) -> None:

@@ -104,6 +104,15 @@ def test_a_date_without_rows_is_no_fault_and_named(made: Workspace) -> None:
     assert "nothing would be measured: no rows for 2026-01-03 in held_out\n" in validate(made, WITHOUT_ROWS).out
 
 
+def test_a_date_that_lost_its_rows_keeps_its_means(made: Workspace) -> None:
+    assert rankeval("run", made.config, "--date", FIRST).code == 0
+    made.write("held_out", [row for row in nights.held_out() if row["day"] != FIRST.isoformat()])
+
+    message = refused_by_both(made)
+
+    assert "nightly, 2026-01-01: found no rows for 2026-01-01 in held_out; expected rows as those that run" in message
+
+
 @pytest.mark.parametrize("format_", ["parquet", "csv"])
 def test_ids_of_two_types(made: Workspace, format_: str) -> None:
     made.write("recommendations", nights.with_number_ids(nights.recommendations()), "parquet")

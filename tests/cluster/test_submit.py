@@ -83,7 +83,7 @@ def test_job_ends_with_the_exit_code_and_the_message_of_the_command(
 
     assert done.returncode == 4
     message = " ".join(done.stdout.partition("error: ")[2].split())  # where spark-submit puts what Python says
-    assert message.startswith("an input is missing or unreadable: - inputs.held_out: found no Delta table at ")
+    assert message.startswith("an input is missing or unreadable: - inputs.held_out: found no such path at ")
     assert not [word for word in JAVA_WORDS if word in done.stdout]
 
 

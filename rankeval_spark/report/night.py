@@ -177,14 +177,13 @@ class Night:
     @cached_property
     def _nights(self) -> dict[date, Row]:
         """The newest published run of each night up to this one, oldest first."""
-        events = rows_of(self.tables.runs, status=PUBLISHED, evaluation=self.evaluation)
-        events = [row for row in events if row[C.EVALUATION_DATE] <= self.day]
-        newest = {row[C.EVALUATION_DATE]: row for row in sorted(events, key=lambda row: row["recorded_at"])}
-        return dict(sorted(newest.items()))
+        nights = newest_runs(self.tables.runs, self.evaluation)
+        return {day: run for day, run in nights.items() if day <= self.day}
 
     def marks(self, measure: MeasureKey) -> Marks:
         """Say what happened in the history of a measure: bounds of gates, changed definitions, failed nights."""
-        return Marks(bounds=self._bounds(measure), redefined=self._redefined(measure), failures=self.failures)
+        redefined = redefined_nights(self._nights, measure)
+        return Marks(bounds=self._bounds(measure), redefined=redefined, failures=self.failures)
 
     def _bounds(self, measure: MeasureKey) -> list[dict[str, Any]]:
         """Find the bounds that the mean over all users was held against, night by night.
@@ -207,18 +206,6 @@ class Night:
                     )
         return found
 
-    def _redefined(self, measure: MeasureKey) -> dict[date, str]:
-        """Find the nights from which on the definition is another one."""
-        found: dict[date, str] = {}
-        before: RecordedDefinition | None = None
-        for day, run in self._nights.items():
-            definition = recorded_definitions(run).get(measure)
-            if definition is not None:
-                if before is not None and definition != before:
-                    found[day] = _difference(before, definition)
-                before = definition
-        return found
-
     @cached_property
     def failures(self) -> dict[date, str]:
         """Nights up to this one of which nothing is published, with the reason."""
@@ -228,6 +215,32 @@ class Night:
             if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights:
                 found[row[C.EVALUATION_DATE]] = wording.failure_of(row)
         return found
+
+
+def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
+    """Find the newest published run of each night of an evaluation, oldest night first."""
+    events = sorted(rows_of(runs, status=PUBLISHED, evaluation=evaluation), key=lambda row: row["recorded_at"])
+    newest = {row[C.EVALUATION_DATE]: row for row in events}
+    return dict(sorted(newest.items()))
+
+
+def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[date, str]:
+    """Find the nights from which on the definition of a measure is another one, and what changed.
+
+    Parameters
+    ----------
+    nights : mapping of date to row of ``runs``
+        As of :func:`newest_runs`.
+    """
+    found: dict[date, str] = {}
+    before: RecordedDefinition | None = None
+    for day, run in nights.items():
+        definition = recorded_definitions(run).get(measure)
+        if definition is not None:
+            if before is not None and definition != before:
+                found[day] = _difference(before, definition)
+            before = definition
+    return found
 
 
 def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
+from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
-from rankeval_spark.report.night import MOST_NIGHTS
-from rankeval_spark.report.tables import pruned
+from rankeval_spark.report.night import MOST_NIGHTS, newest_runs, redefined_nights
+from rankeval_spark.report.tables import pruned, to_arrow
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -153,6 +154,10 @@ class Published(Protocol):
         """Read rows of a table."""
         ...
 
+    def runs(self, **wanted: Any) -> Any:  # noqa: ANN401 - as above
+        """Read the events of runs."""
+        ...
+
     def nights(self) -> list[tuple[str, date]]:
         """Name the published nights, oldest first."""
         ...
@@ -169,10 +174,21 @@ class PublishedPlots:
         self._look = look
 
     def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
-        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure."""
+        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure.
+
+        A line across marks the nights from which on a measure is defined otherwise.
+        """
         name, days = self._nights(evaluation)
-        rows = self._results.arrow("metrics", evaluation=name, date=days[-MOST_NIGHTS:], slice=C.ALL_USERS)
-        return figures.history(rows, measures=measures, baseline=baseline, look=self._look)
+        shown = days[-MOST_NIGHTS:]
+        rows = self._results.arrow("metrics", evaluation=name, date=shown, slice=C.ALL_USERS)
+        nights = newest_runs(to_arrow(self._results.runs(date=shown, evaluation=name)), name)
+        return figures.history(
+            rows,
+            measures=measures,
+            baseline=baseline,
+            marks=lambda measure: Marks(redefined=redefined_nights(nights, measure)),
+            look=self._look,
+        )
 
     def leaderboard(
         self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None

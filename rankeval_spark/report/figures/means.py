@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -189,7 +189,7 @@ def history(
     *,
     measures: Sequence[str] = (),
     baseline: str | None = None,
-    marks: Marks | None = None,
+    marks: Callable[[MeasureKey], Marks] | None = None,
     look: Look = NOTEBOOK,
 ) -> Chart:
     """Draw means over nights with their intervals, a line a model: a panel a measure.
@@ -202,8 +202,8 @@ def history(
         Names with cutoffs; the one that is looked at first where left out.
     baseline : str, optional
         Model that is drawn in grey.
-    marks : Marks, optional
-        Bounds of gates, changed definitions and failed nights.
+    marks : callable, optional
+        Gives the bounds of gates, changed definitions and failed nights of a measure.
     """
     table = read_means(metrics)
     if C.EVALUATION_DATE not in table.column_names:
@@ -211,7 +211,13 @@ def history(
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     wanted = chosen(table, measures)
     panels = [
-        _history(require_rows(history_rows(table, one), with_cutoff(*one)), one, baseline, marks or Marks(), look)
+        _history(
+            require_rows(history_rows(table, one), with_cutoff(*one)),
+            one,
+            baseline,
+            Marks() if marks is None else marks(one),
+            look,
+        )
         for one in wanted
     ]
     return combine_panels(panels, look)

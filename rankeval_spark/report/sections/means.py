@@ -203,12 +203,12 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     drawn: list[FigureView] = []
     changes: dict[tuple[date, str], list[str]] = {}
     for one in night.headlines or ([first] if first else []):
-        name, marks = with_cutoff(*one), night.marks(one)
+        name = with_cutoff(*one)
         caption = Caption(name, f"{name} over {wording.count(night.n_nights, 'night')}, a line a model.")
         drawn += drawer.draw(
-            figures.history, night.history, caption=caption, measures=[name], baseline=night.baseline, marks=marks
+            figures.history, night.history, caption=caption, measures=[name], baseline=night.baseline, marks=night.marks
         )
-        for change in marks.redefined.items():
+        for change in night.marks(one).redefined.items():
             changes.setdefault(change, []).append(name)
     if not drawn:
         hint = "No history: no night of this evaluation has a mean yet."

@@ -260,3 +260,12 @@ def test_published_nights_are_drawn_from_a_root(results: Results[Any]) -> None:
     assert json.dumps(deltas[0].as_py()) in specs["forest"]
     with pytest.raises(ConfigError, match=r"found 'nightli'; expected one of: nightly; did you mean 'nightly'\?"):
         plot.history(evaluation="nightli")
+
+
+def test_a_history_marks_the_night_from_which_on_a_measure_is_defined_otherwise(tmp_path: Path) -> None:
+    made = made_at(tmp_path)
+    made.publish(FIRST, frames_of(FIRST), run_id="first")
+    other = load_config(tmp_path / "workspace" / "nightly.yaml", ["policies.ties=item_desc"])
+    made.publish(SECOND, frames_of(SECOND), run_id="second", config=other)
+    drawn = json.dumps(Results(made.root).plot.history("RR@2").to_dict())
+    assert "was ties=item_asc; is ties=item_desc" in drawn

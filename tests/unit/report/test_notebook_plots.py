@@ -108,7 +108,8 @@ def test_a_history_is_a_valid_chart_of_published_metrics(nights: ReportTables) -
         redefined={date(2026, 1, 2): "was a; is b"},
         failures={date(2026, 1, 3): "no rows"},
     )
-    spec = figures.history(nights.metrics, measures=["nDCG@10"], baseline="popular", marks=marks).to_dict(validate=True)
+    chart = figures.history(nights.metrics, measures=["nDCG@10"], baseline="popular", marks=lambda _: marks)
+    spec = chart.to_dict(validate=True)
     assert [layer["mark"]["type"] for layer in spec["layer"]] == [
         *("line", "text", "area", "line", "point", "rule", "text", "text"),
     ]

@@ -154,7 +154,7 @@ class Published(Protocol):
         """Read rows of a table."""
         ...
 
-    def runs(self, **wanted: Any) -> Any:  # noqa: ANN401 - as above
+    def runs(self, *, date: Any = None, evaluation: Any = None) -> Any:  # noqa: ANN401 - as above
         """Read the events of runs."""
         ...
 

@@ -182,14 +182,15 @@ def columns_text(schema: pa.Schema) -> str:
 
 
 def _delta(config: InputConfig, location: str) -> FileTable:
-    """Open the newest version: Spark finds out about others whether they are still retained."""
-    if config.version is not None or config.timestamp is not None or _REFUSED.search(location):
-        raise ForSparkError(location, "not its newest version, or a path that only Spark opens")
+    """Open the newest version, or the pinned one; what is wrong with a version that is gone, Spark says."""
+    if config.timestamp is not None or _REFUSED.search(location):
+        raise ForSparkError(location, "the version of a time, or a path that only Spark opens")
     commits = [found[1] for found in map(_COMMIT.fullmatch, _names(Path(location, _DELTA_LOG))) if found]
     if not commits:
         raise ForSparkError(location, "no commit of Delta")
     try:
-        table = deltalake.DeltaTable(location, version=int(max(commits)))
+        version = int(max(commits)) if config.version is None else config.version
+        table = deltalake.DeltaTable(location, version=version)
         if table.protocol().min_reader_version > 1:
             raise ForSparkError(location, "column mapping, deletion vectors or another feature of readers")
         here = fs.SubTreeFileSystem(location, fs.LocalFileSystem())
@@ -197,6 +198,8 @@ def _delta(config: InputConfig, location: str) -> FileTable:
         if any(file.startswith("/") or "://" in file for file in dataset.files):
             raise ForSparkError(location, "files of another table")
         _refuse_outside(*(f"{location}/{file}" for file in dataset.files))
+        if config.version is not None and not all(Path(location, file).is_file() for file in dataset.files):
+            raise ForSparkError(location, f"version {version}, files of which are gone")
         return FileTable(location, "delta", table.version(), dataset)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         raise ForSparkError(location, error) from error

@@ -80,8 +80,8 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
         ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "a table of a catalog"),
         ({"inputs__recommendations": {"format": "delta", "path": "s3a://bucket/log"}}, "not on a disk of this machine"),
-        ({"inputs__recommendations__version": 0}, "not its newest version"),
-        ({"inputs__recommendations__timestamp": "{date}"}, "not its newest version"),
+        ({"inputs__recommendations__version": 7}, "version"),
+        ({"inputs__recommendations__timestamp": "{date}"}, "the version of a time"),
         ({"inputs__recommendations__columns": {"score": "points"}}, "columns are missing"),
         ({"inputs__recommendations__types": {"user_id": "integer"}}, "text that Spark casts"),
         ({"inputs__recommendations__filters": [{"column": "when", "op": "=", "value": 1}]}, "no such column"),
@@ -175,7 +175,7 @@ def test_rows_that_need_much_memory_are_left_to_spark(workspace: Workspace, monk
         opened(workspace)
 
 
-@pytest.mark.parametrize("override", ["inputs.recommendations.version=0", "results.root='results[1]'"])
+@pytest.mark.parametrize("override", ["inputs.recommendations.version=7", "results.root='results[1]'"])
 def test_session_is_started_where_a_night_takes_spark(workspace: Workspace, override: str) -> None:
     class Started(Exception):  # noqa: N818 - is none
         pass

@@ -234,3 +234,24 @@ def test_measures_that_are_new_add_their_columns(workspace: Workspace) -> None:
     assert set(added) == {"p_agg_micro", "p_agg_micro__weight"}
     assert added["p_agg_micro"].startswith("P(")
     assert len({tuple(row) for row in rows(workspace, "user_metrics")}) == 1
+
+
+def without_run(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(({name: value for name, value in row.items() if name != C.RUN_ID} for row in found), key=str)
+
+
+def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Workspace) -> None:
+    pinned = ("inputs.recommendations.version=0",)
+    result = run(workspace)
+    before = without_run(rows(workspace, "user_metrics"))
+    workspace.write("recommendations", nights.recommendations({FIRST: {"als": {"ann": "x y z"}}}))
+
+    again = run(workspace, FIRST, *pinned)
+
+    assert again.n_rows == result.n_rows
+    assert without_run(rows(workspace, "user_metrics")) == before
+    log = deltalake.DeltaTable(f"{workspace.folder}/inputs/recommendations", version=0)
+    for file in log.file_uris():
+        Path(file).unlink()
+    with pytest.raises(AssertionError, match="a session was started"):
+        run(workspace, FIRST, *pinned)

@@ -20,7 +20,7 @@ ENDS: Final = ("value", "ci_low", "ci_high", "ci_method")
 
 @pytest.fixture(scope="module")
 def evaluated() -> Evaluation:
-    """36 users of AT without a hit, 36 of DE with the same hit at rank 1, 36 of FR of whom every other has it."""
+    """36 users of AT without a hit, 36 of DE with the same hit at rank 1, 36 of FR: every other one has it."""
     users = [(f"{country}{number}", country, number) for country in ("AT", "DE", "FR") for number in range(N)]
     hits = {"AT": "xy", "DE": "ax", "FR": "ax"}
     lists = [(user, "xy" if number % 2 and country == "FR" else hits[country]) for user, country, number in users]

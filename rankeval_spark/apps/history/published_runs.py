@@ -133,7 +133,7 @@ def published_nights(
     return _with_all_columns(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
 
 
-def nights_of_all(
+def chosen_nights(
     spark: SparkSession | None, root: str, *, evaluation: str | None = None, day: date | None = None
 ) -> list[PastNight]:
     """Choose the night of a date, or the newest one, of each evaluation or of the one that is named.

@@ -25,10 +25,13 @@ from rankeval_spark.results import can_write_in_process
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
+    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.input_tables import Tables
@@ -44,14 +47,25 @@ def night_host(spark: SparkSession, plan: NightPlan) -> NightHost:
     spark : SparkSession
         One that starts when something is asked of it: rows that cannot be used are written out by Spark.
     """
-    root = plan.config.results.location
-    if not can_write_in_process(root):
-        return spark_host(spark, plan, why=root)
     try:
-        inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
+        inputs = open_here(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:
         return spark_host(spark, plan, why=str(reason))
     return ProcessHost(spark, plan, inputs)
+
+
+def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence[FileInput]:
+    """Open the inputs of a night that this process can read, compute and publish; no row is read.
+
+    Raises
+    ------
+    ForSparkError
+        Spark computes the night; says why.
+    """
+    root = config.results.location
+    if not can_write_in_process(root):
+        raise ForSparkError(root, "a results root that only Spark writes")
+    return open_inputs(config, request, day)
 
 
 def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:

@@ -8,16 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rankeval_spark.apps.history.run_history import require_no_means
+from rankeval_spark.apps.nightly.host_in_process import open_here
 from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together
-from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, open_inputs
+from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.results import can_write_in_process, check_root
+from rankeval_spark.results import check_root
 from rankeval_spark.results.reading.table_readers import is_native
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.spark.session.chosen_spark import is_chosen
@@ -93,10 +94,8 @@ def needs_spark(config: EvaluationConfig, day: date) -> str | None:
     """Say why Spark computes a night; None where this process does. No row is read."""
     if reason := wants_spark(config):
         return reason
-    if not can_write_in_process(config.results.location):
-        return f"only Spark writes to results.root {config.results.location}"
     try:
-        open_inputs(config, request_of(config, day), day)
+        open_here(config, request_of(config, day), day)
     except ForSparkError as error:
         return str(error)
     return None

@@ -107,7 +107,7 @@ def _found(usable: Usable) -> UserLists:
 
 
 def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> None:
-    """Refuse a user of whom the night has nothing."""
+    """Refuse a user without a list and without a judgement."""
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
     there = set(chain.from_iterable(ids))
     expected = f"a user of {night}, with a list or a judgement"

@@ -143,7 +143,7 @@ def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDAr
 
 
 def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
-    """Why a test on n users, ``n_different`` of whom differ, has no p-value; if none differs, p is 1."""
+    """Why a test on n users has no p-value, where ``n_different`` of them differ; if none differs, p is 1."""
     is_few = (n_different < LEAST_DIFFERENCES) & (n_different > 0)
     return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 

@@ -302,7 +302,7 @@ def test_a_baseline_without_common_users_leaves_rows_that_say_so() -> None:
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_expected_models_without_users_leave_rows_in_every_slice(parts: int) -> None:
-    """Users below 50 have only the baseline, the others only the new model, and nobody has the third."""
+    """Users below 50 have only the baseline, the others only the new model, and no one has the third."""
     apart = [row for row in scored() if (row["model_id"] == "base") == (int(row["user_id"][1:]) < 50)]
     apart = [row for row in apart if row["model_id"] != "other"]
     found = compared(apart, parts, models=MODELS, tests=EVERY, pairs="all")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, nights_of_all, published_nights
+from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
 from rankeval_spark.apps.published.comparison import (
     ComparisonResult,
     ComparisonSelection,
@@ -67,7 +67,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
 def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
     day = parse_date(selection.date, where="--date") if selection.date else None
-    nights = nights_of_all(spark, root, evaluation=selection.evaluation, day=day)
+    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=day)
     if len(nights) > 1:
         names = ", ".join(night.evaluation for night in nights)
         found = "several evaluations" + (f" with results of {day}" if day else "")

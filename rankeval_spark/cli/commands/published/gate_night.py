@@ -9,7 +9,7 @@ import typer
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history import night_changes
-from rankeval_spark.apps.history.published_runs import PastNight, dates_after, earlier_nights, nights_of_all
+from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights, dates_after, earlier_nights
 from rankeval_spark.apps.nightly.backfill import GATE_FAILED
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
@@ -37,7 +37,7 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
     spark = session_for(root, "gate")
     rows: list[dict[str, Any]] = []
     without_rules: list[PastNight] = []
-    for night in nights_of_all(spark, root, evaluation=evaluation, day=wanted):
+    for night in chosen_nights(spark, root, evaluation=evaluation, day=wanted):
         if night.is_empty:
             say_note(f"{night}: nothing to judge, {night.row['reason']}")
             continue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.history.published_runs import PastNight, nights_of_all
+from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.tables import OTHER_TESTS
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
@@ -205,7 +205,7 @@ def _empty_nights(session: SparkSession | None, root: str, selection: RowSelecti
         Nothing is published of the date or of the evaluation.
     """
     day = parse_date(selection.date, where="--date") if selection.date else None
-    nights = nights_of_all(session, root, evaluation=selection.evaluation, day=day)
+    nights = chosen_nights(session, root, evaluation=selection.evaluation, day=day)
     return [night for night in nights if night.is_empty and day is not None]
 
 

@@ -37,7 +37,7 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
     night = chosen_night(spark, root, selection)
     found = user_lists(spark, root, night, [user])
     if is_json:
-        write_out(json.dumps(_for_programs(found, night, user), indent=2, default=str))
+        write_out(json.dumps(_for_programs(found, night, user), indent=2, default=str) + "\n")
     else:
         _show(found, f"{night}, user {user}", selection.ks[0])
 

@@ -117,8 +117,5 @@ def maintain_root(
     with steps.step("compact"):
         done.compacted = {table: work.compact(table) for table in ALL}
     with steps.step("vacuum"):
-        done.unneeded = {table: work.unneeded_files(table) for table in ALL}
-        if options.vacuum:
-            for table in (table for table, n_files in done.unneeded.items() if n_files):
-                work.vacuum(table)
+        done.unneeded = {table: work.vacuum(table, deletes=options.vacuum) for table in ALL}
     return done

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import journal
+from rankeval_spark.results.maintenance.maintenance import Maintenance
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
@@ -29,7 +30,6 @@ from rankeval_spark.results.storage.locks import Lock, LockTimes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.maintenance.maintenance import Maintenance
 
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0
@@ -156,8 +156,6 @@ class ResultsStore:
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Give the steps that keep the root small and in order."""
-        from rankeval_spark.results.maintenance.maintenance import Maintenance  # noqa: PLC0415 - imports pyspark
-
         return Maintenance(
             self._spark,
             self._storage,

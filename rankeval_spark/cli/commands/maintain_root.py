@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
 from rankeval_spark.cli.display.terminal import console, progress
-from rankeval_spark.cli.sessions import start
+from rankeval_spark.cli.sessions import new_session
+from rankeval_spark.spark.session.on_demand import on_demand
 
 
 def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool) -> None:
     """Do what the options name and print a line of each step."""
-    spark = start("rankeval maintain")
+    spark = on_demand(partial(new_session, "rankeval maintain"))
     with progress("maintain") as listener:
         done = bring_into_order(spark, root, options, one_run_per_root=one_run_per_root, progress=listener)
     out = console()

@@ -13,25 +13,26 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.maintenance import retention
 from rankeval_spark.results.published_results import OF_USERS
-from rankeval_spark.results.publishing import quarantine, removal
+from rankeval_spark.results.publishing import quarantine
+from rankeval_spark.results.publishing.announced_deletions import finish_deletions
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import delta_log, spark_tables, statements
-from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
+from rankeval_spark.results.storage import delta_log
+from rankeval_spark.results.storage.commits import Root, turn_for_runs
+from rankeval_spark.results.table_changes.changes import changes_of
+from rankeval_spark.results.table_changes.named_users import NAMED_IN
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
@@ -140,13 +141,13 @@ class Maintenance:
                 return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
             quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
-            tables_by_night = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(oldest_kept), evaluation)
+            tables_by_night = self._tables_by_night(root, oldest_kept, evaluation)
             if tables_by_night:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
                 intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
                 announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
                 failpoint("after_maintaining")
-                removal.finish_deletions(root, intents, after=announced)
+                finish_deletions(root, intents, after=announced)
         return DeletedNights(oldest_kept, tuple(tables_by_night))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
@@ -159,21 +160,13 @@ class Maintenance:
         with self._turn() as (root, state):
             self._newest(evaluation)
             quarantine.remove(self._storage, evaluation=_any_night(evaluation))
-            of_it = F.lit(True) if evaluation is None else F.col(C.EVALUATION) == F.lit(evaluation)
-            n_rows = {}
+            changes, n_rows = changes_of(root), {}
             for table in OF_USERS:
-                rows = of_it & (F.col(C.USER_ID) == F.lit(user))
-                n_rows[table] = self._count(table, rows)
-                if n_rows[table]:
-                    removal.delete_rows(root, table, rows)
+                n_rows[table] = changes.delete_user(table, user, evaluation)
                 failpoint("after_erasure")
-            for table, forget, named in (
-                (schemas.CHECKS.name, removal.forget_checks, removal.named_in_checks(user)),
-                (schemas.RUNS.name, removal.forget_errors, removal.named_in_errors(user)),
-            ):
-                n_rows[table] = self._count(table, of_it & named)
-                if n_rows[table]:
-                    forget(root, user, of_it)
+            for table in NAMED_IN:
+                with self._turn_for(table):
+                    n_rows[table] = changes.forget_user(table, user, evaluation)
             self._publish(root, state, list(n_rows), "a user was erased")
         return n_rows
 
@@ -181,29 +174,34 @@ class Maintenance:
         """Merge small files of each night of a table into larger ones; no row changes."""
         with self._turn() as (root, state):
             with self._turn_for(table):
-                merged = retried(root, lambda: statements.compact_files(self._spark, self._storage, table))
+                merged = changes_of(root).merge_files(table)
             failpoint("after_compaction")
             self._publish(root, state, [table], "small files merged")
         return Compacted(*merged)
 
-    def unneeded_files(self, table: str) -> int:
-        """Count the files that :meth:`vacuum` would delete."""
-        self._require_retention(table)
-        return statements.unneeded_files(self._spark, self._storage, table)
+    def vacuum(self, table: str, *, deletes: bool) -> int:
+        """Count the files that no version within the table's retention needs.
 
-    def vacuum(self, table: str) -> None:
-        """Delete the files that no version within the table's retention needs.
+        Parameters
+        ----------
+        deletes : bool
+            Whether they are deleted, too.
 
         Raises
         ------
         ConfigError
             The retention is shorter than what pinned readers need.
         """
-        self._require_retention(table)
         with self._turn() as (root, state):
-            with self._turn_for(table):
-                statements.vacuum(self._spark, self._storage, table)
-            self._publish(root, state, [table], "files that no version needs deleted")
+            changes = changes_of(root)
+            found = changes.properties(table).get(retention.PROPERTY, retention.DELTA_DEFAULT)
+            retention.require_enough(table, found)
+            n_files = changes.unneeded_files(table)
+            if deletes and n_files:
+                with self._turn_for(table):
+                    changes.delete_unneeded(table)
+                self._publish(root, state, [table], "files that no version needs deleted")
+        return n_files
 
     @contextmanager
     def _turn(self) -> Iterator[tuple[Root, journal.JournalState]]:
@@ -238,14 +236,12 @@ class Maintenance:
             )
         return newest
 
-    def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[NightKey, list[str]]:
-        """Find the nights that have rows of single users, with the tables that do."""
+    def _tables_by_night(self, root: Root, day: date, evaluation: str | None) -> dict[NightKey, list[str]]:
+        """Find the nights of earlier dates that have rows of single users, with the tables that do."""
         found: dict[NightKey, list[str]] = {}
         for table in OF_USERS:
-            frame = spark_tables.read_table(self._spark, self._storage, table).where(rows)
-            frame = frame if evaluation is None else frame.where(F.col(C.EVALUATION) == F.lit(evaluation))
-            for row in frame.select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect():
-                found.setdefault(NightKey(*row), []).append(table)
+            for night in changes_of(root).nights_before(table, day, evaluation):
+                found.setdefault(night, []).append(table)
         return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
 
     def _intent(self, night: NightKey, names: list[str], reason: str) -> dict[str, object]:
@@ -256,13 +252,6 @@ class Maintenance:
 
     def _facts(self, night: NightKey, run_id: str) -> RunRecord:
         return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
-
-    def _count(self, table: str, rows: Column) -> int:
-        return spark_tables.read_table(self._spark, self._storage, table).where(rows).count()
-
-    def _require_retention(self, table: str) -> None:
-        found = statements.properties_of(self._spark, self._storage, table)
-        retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
 
 
 def _any_night(evaluation: str | None) -> NightKey | None:

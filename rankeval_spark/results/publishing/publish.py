@@ -14,6 +14,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
 from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import audit
+from rankeval_spark.results.publishing.announced_deletions import finish_deletions
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_record import NightKey
@@ -80,9 +81,7 @@ def recover(root: Root) -> journal.JournalState:
     for intent in state.pending_publishes:
         last = _recover_run(root, intent, state, after=last)
     if state.pending_deletions:
-        from rankeval_spark.results.publishing import removal  # noqa: PLC0415 - imports pyspark
-
-        removal.finish_deletions(root, state.pending_deletions, after=last)
+        finish_deletions(root, state.pending_deletions, after=last)
     return journal.state(root.spark, root.storage)
 
 

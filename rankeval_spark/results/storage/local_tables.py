@@ -66,7 +66,7 @@ def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
 
 def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
     """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
-    columns: dict[str, Any] = json.loads(_opened(storage, table).schema().to_json())
+    columns: dict[str, Any] = json.loads(open_table(storage, table).schema().to_json())
     return columns
 
 
@@ -125,7 +125,7 @@ def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) 
 
 def append_rows(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
     """Append rows in one commit that carries ``tag`` as its user metadata."""
-    opened = _opened(storage, table)
+    opened = open_table(storage, table)
     values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
     missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
     if missing:
@@ -203,7 +203,7 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
     path, folder = inside(storage.root, table), folder_of(night)
     files = sorted(file.name for file in Path(path, folder).glob("*.parquet"))
     adds = [
-        _added(path, f"{folder}/{name}", _values(night), stats=_counted(Path(path, folder, name))) for name in files
+        added(path, f"{folder}/{name}", partition_of(night), stats=_counted(Path(path, folder, name))) for name in files
     ]
     schema = deltalake.Schema.from_json(columns)
     create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
@@ -212,7 +212,7 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
     """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
     location = inside(storage.root, table)
-    found = _opened(storage, table, version).file_uris(file_pruning_predicate=_only(night))
+    found = open_table(storage, table, version).file_uris(file_pruning_predicate=_only(night))
     paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
     return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
 
@@ -228,10 +228,10 @@ def replace_night(
         The ``add`` actions of a table partitioned by :data:`PARTITIONS` with ``location``, where that table is. The
         files get a second name in this table, so that either table can be deleted.
     """
-    opened = _opened(storage, table)
-    values, folder = _values(night), inside(storage.root, table)
+    opened = open_table(storage, table)
+    values, folder = partition_of(night), inside(storage.root, table)
     adds: list[AddAction | RemoveAction] = [
-        _added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
+        added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
     ]
     opened.create_write_transaction(
         adds,
@@ -245,12 +245,12 @@ def replace_night(
 
 def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> None:
     """Add columns, given as ``StructField.json()`` writes them, in one commit."""
-    _opened(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
+    open_table(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
 
 
 def has_rows(storage: LocalStorage, table: str, night: NightKey) -> bool:
     """Whether a table has a file with rows of a night."""
-    return bool(_opened(storage, table).file_uris(file_pruning_predicate=_only(night)))
+    return bool(open_table(storage, table).file_uris(file_pruning_predicate=_only(night)))
 
 
 def folder_of(night: NightKey) -> str:
@@ -258,7 +258,7 @@ def folder_of(night: NightKey) -> str:
 
     As Spark names folders: Polars takes the values from them, not from the log.
     """
-    values = {name: _ESCAPED.sub(_percent, value) for name, value in _values(night).items()}
+    values = {name: _ESCAPED.sub(_percent, value) for name, value in partition_of(night).items()}
     return "/".join(f"{name}={value}" for name, value in values.items())
 
 
@@ -280,7 +280,7 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or se
 
 def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
     try:
-        return _opened(storage, table, version)
+        return open_table(storage, table, version)
     except TableNotFoundError as error:
         raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
     except DeltaError as error:
@@ -304,7 +304,8 @@ def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
     return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
 
 
-def _opened(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+def open_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+    """Open a table of a root."""
     return deltalake.DeltaTable(inside(storage.root, table), version=version)
 
 
@@ -334,16 +335,16 @@ def _file_of(rows: pa.Table, folder: str, night: NightKey) -> AddAction:
     except OSError:
         Path(folder, path).unlink(missing_ok=True)
         raise
-    return _added(folder, path, _values(night), stats=json.dumps({"numRecords": rows.num_rows}))
+    return added(folder, path, partition_of(night), stats=json.dumps({"numRecords": rows.num_rows}))
 
 
-def _values(night: NightKey) -> dict[str, str]:
+def partition_of(night: NightKey) -> dict[str, str]:
     """Write the partition of a night as the log does."""
     return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
 
 
 def _only(night: NightKey) -> list[tuple[str, str, Any]]:
-    return [(name, "=", value) for name, value in _values(night).items()]
+    return [(name, "=", value) for name, value in partition_of(night).items()]
 
 
 def _counted(file: Path) -> str:
@@ -355,7 +356,8 @@ def _percent(found: re.Match[str]) -> str:
     return f"%{ord(found[0]):02X}"
 
 
-def _added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:
+def added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:
+    """Say what is to be added to a table in ``folder`` for a file that lies there."""
     found = Path(folder, path).stat()
     return AddAction(path, found.st_size, values, found.st_mtime_ns // 1_000_000, data_change=True, stats=stats)
 

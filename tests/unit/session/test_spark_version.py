@@ -138,6 +138,11 @@ def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -
 
     shown = python(tmp_path, ABSENT, "-m", "rankeval_spark", "show", str(tmp_path / "out"))
     assert shown.returncode == 0, shown.stderr
+
+    options = ("--keep-days", "1", "--erase-user", "u", "--vacuum")
+    kept = python(tmp_path, ABSENT, "-m", "rankeval_spark", "maintain", str(tmp_path / "out"), *options)
+    assert kept.returncode == 0, kept.stderr
+    assert "one user erased, rows:" in kept.stdout
     assert "nDCG@10 │ 0.6309" in shown.stdout
 
 

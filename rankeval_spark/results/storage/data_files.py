@@ -1,0 +1,140 @@
+"""Files of a Delta table on a local disk: read one by one, replaced, merged, and deleted once no version needs them."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction, RemoveAction
+
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage.file_store import inside
+
+if TYPE_CHECKING:
+    import deltalake
+
+    from rankeval_spark.results.storage.file_store import LocalStorage
+
+ROWS_AT_ONCE: Final = 65_536
+"""Rows of a file that are held at once."""
+
+
+class DataFile(NamedTuple):
+    """A file of the newest version of a table: its path within the table, its bytes, and the night of its rows."""
+
+    path: str
+    size: int
+    night: NightKey
+
+
+def data_files(storage: LocalStorage, table: str) -> list[DataFile]:
+    """List the files of the newest version of a table."""
+    return _files_of(local_tables.open_table(storage, table))
+
+
+def read_batches(
+    storage: LocalStorage, table: str, file: DataFile, *, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read a file a part at a time, without the columns of its night; all columns where none are named."""
+    with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
+        yield from opened.iter_batches(ROWS_AT_ONCE, columns=columns)
+
+
+def replace_files(
+    storage: LocalStorage, table: str, files: Mapping[DataFile, Callable[[pa.RecordBatch], pa.RecordBatch] | None]
+) -> None:
+    """Let other rows take the place of those of some files, in one commit.
+
+    Parameters
+    ----------
+    files : mapping
+        What becomes of the rows of each file, a part at a time; None where they are deleted.
+    """
+    opened = local_tables.open_table(storage, table)
+    written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
+    opened.create_write_transaction(
+        [*filter(None, written), *map(_removed, files)],
+        mode="append",
+        schema=opened.schema(),
+        partition_by=local_tables.PARTITIONS,
+    )
+
+
+def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
+    """Merge small files of each night into larger ones; return how many there were, and how many they became."""
+    done = local_tables.open_table(storage, table).optimize.compact()
+    return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
+
+
+def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
+    """List the files that no version within the table's retention needs, by their paths within the table."""
+    opened = local_tables.open_table(storage, table)
+    found = [unquote(path) for path in opened.vacuum(dry_run=True, full=True)]
+    if needed := {file.path for file in _files_of(opened)}.intersection(found):
+        raise ResultsError(
+            Fault(
+                f"table {table}",
+                f"{len(needed)} files of its newest version among those to be deleted, such as {min(needed)}",
+                "files that no version needs",
+                "delete none of them by hand; this is a fault of the reader of Delta logs",
+            )
+        )
+    return found
+
+
+def delete_unneeded(storage: LocalStorage, table: str) -> None:
+    """Delete these files."""
+    if unneeded_files(storage, table):
+        local_tables.open_table(storage, table).vacuum(dry_run=False, full=True)
+
+
+def properties_of(storage: LocalStorage, table: str) -> dict[str, str]:
+    """Return the properties of a table, its constraints among them."""
+    return dict(local_tables.open_table(storage, table).metadata().configuration)
+
+
+def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
+    # The log has paths as parts of a URL.
+    return [
+        DataFile(unquote(file["path"]), file["size_bytes"], NightKey(**file["partition"]))
+        for file in pa.table(opened.get_add_actions()).to_pylist()
+    ]
+
+
+def _removed(file: DataFile) -> RemoveAction:
+    now = time.time_ns() // 1_000_000
+    return RemoveAction(file.path, True, now, file.size, {**local_tables.partition_of(file.night)})
+
+
+def _rewritten(
+    storage: LocalStorage, table: str, file: DataFile, change: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> AddAction | None:
+    """Write the changed rows of a file next to it; None, and no file, where none is left."""
+    folder = inside(storage.root, table)
+    path = str(Path(file.path).with_name(f"{uuid.uuid4().hex}.parquet"))
+    n_rows = 0
+    try:
+        with (
+            pq.ParquetFile(Path(folder, file.path)) as opened,
+            pq.ParquetWriter(Path(folder, path), opened.schema_arrow) as writer,
+        ):
+            for batch in map(change, opened.iter_batches(ROWS_AT_ONCE)):
+                writer.write_batch(batch)
+                n_rows += batch.num_rows
+    except OSError:
+        Path(folder, path).unlink(missing_ok=True)
+        raise
+    if not n_rows:
+        Path(folder, path).unlink()
+        return None
+    stats = json.dumps({"numRecords": n_rows})
+    return local_tables.added(folder, path, local_tables.partition_of(file.night), stats=stats)

@@ -1,0 +1,1 @@
+"""Published rows that are deleted or changed, and the files that hold them."""

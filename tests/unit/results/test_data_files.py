@@ -1,0 +1,128 @@
+"""Files of tables on a local disk: those that are rewritten, merged, or needed by no version."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import deltalake
+import polars
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from rankeval_spark.errors import ResultsError
+from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.storage import data_files, local_tables
+from rankeval_spark.results.storage.file_store import LocalStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE: Final = "numbers"
+ODD: Final = NightKey("nightly 100%/é=:x", date(2026, 1, 1))
+PLAIN: Final = NightKey("nightly", date(2026, 1, 2))
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    """Give a root with a table of two nights, one of them with a name that has to be escaped."""
+    storage = LocalStorage(str(tmp_path / "results"))
+    local_tables.write_new(storage, TABLE, rows({ODD: [1, 2, 3], PLAIN: [4]}))
+    return storage
+
+
+def rows(values: Mapping[NightKey, list[int]]) -> pa.Table:
+    flat = [(night.evaluation, night.evaluation_date, value) for night, own in values.items() for value in own]
+    return pa.table(
+        dict(zip(("evaluation", "evaluation_date", "value"), map(list, zip(*flat, strict=True)), strict=True))
+    )
+
+
+def values_of(storage: LocalStorage) -> list[int]:
+    return sorted(local_tables.scan(storage, TABLE).to_table()["value"].to_pylist())
+
+
+def file_of(storage: LocalStorage, night: NightKey) -> data_files.DataFile:
+    (file,) = [file for file in data_files.data_files(storage, TABLE) if file.night == night]
+    return file
+
+
+def test_files_are_listed_as_they_are_named_on_the_disk(storage: LocalStorage) -> None:
+    for file in data_files.data_files(storage, TABLE):
+        assert Path(storage.root, TABLE, file.path).stat().st_size == file.size
+    read = [batch.to_pydict() for batch in data_files.read_batches(storage, TABLE, file_of(storage, ODD))]
+    assert read == [{"value": [1, 2, 3]}]
+
+
+def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(storage: LocalStorage) -> None:
+    odd, plain = (file_of(storage, night) for night in (ODD, PLAIN))
+    data_files.replace_files(storage, TABLE, {odd: lambda part: part.filter(pc.field("value") > 1), plain: None})
+    assert values_of(storage) == [2, 3]
+    assert sorted(polars.read_delta(f"{storage.root}/{TABLE}")["value"]) == [2, 3]
+    opened = deltalake.DeltaTable(f"{storage.root}/{TABLE}")
+    assert (opened.version(), [file["num_records"] for file in pa.table(opened.get_add_actions()).to_pylist()]) == (
+        1,
+        [2],
+    )
+
+
+def test_a_file_without_a_row_left_is_not_added(storage: LocalStorage) -> None:
+    before = set(Path(storage.root, TABLE).rglob("*.parquet"))
+    data_files.replace_files(storage, TABLE, {file_of(storage, ODD): lambda part: part.slice(0, 0)})
+    assert values_of(storage) == [4]
+    assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
+
+
+def test_a_disk_that_fails_leaves_the_table_and_no_file(storage: LocalStorage) -> None:
+    before = set(Path(storage.root, TABLE).rglob("*.parquet"))
+
+    def fail(_: pa.RecordBatch) -> pa.RecordBatch:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        data_files.replace_files(storage, TABLE, {file_of(storage, ODD): fail})
+    assert values_of(storage) == [1, 2, 3, 4]
+    assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
+
+
+def test_small_files_of_a_night_become_one(storage: LocalStorage) -> None:
+    opened = deltalake.DeltaTable(f"{storage.root}/{TABLE}")
+    for value in (5, 6):
+        deltalake.write_deltalake(opened, rows({ODD: [value]}), mode="append")
+    assert data_files.merge_small_files(storage, TABLE) == (3, 1)
+    assert data_files.merge_small_files(storage, TABLE) == (0, 0)
+    assert values_of(storage) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("is_vacuumed", [True, False])
+def test_only_files_that_no_version_needs_and_that_are_old_are_deleted(
+    storage: LocalStorage, is_vacuumed: bool
+) -> None:
+    folder = Path(storage.root, TABLE)
+    deltalake.DeltaTable(str(folder)).alter.set_table_properties(
+        {"delta.deletedFileRetentionDuration": "interval 8 days"}
+    )
+    data_files.replace_files(storage, TABLE, {file_of(storage, ODD): lambda part: part.filter(pc.field("value") > 1)})
+    for name, mtime in (("old.parquet", 0), ("new.parquet", None)):
+        (folder / name).touch()
+        if mtime is not None:
+            os.utime(folder / name, (mtime, mtime))
+    before = set(folder.rglob("*.parquet"))
+    assert data_files.unneeded_files(storage, TABLE) == ["old.parquet"]
+    if is_vacuumed:
+        data_files.delete_unneeded(storage, TABLE)
+    assert before - set(folder.rglob("*.parquet")) == ({folder / "old.parquet"} if is_vacuumed else set())
+    assert values_of(storage) == [2, 3, 4]
+    assert sorted(local_tables.scan(storage, TABLE, version=0).to_table()["value"].to_pylist()) == [1, 2, 3, 4]
+
+
+def test_a_list_of_unneeded_files_that_names_a_needed_one_is_refused(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = pa.table(deltalake.DeltaTable(f"{storage.root}/{TABLE}").get_add_actions())["path"].to_pylist()
+    monkeypatch.setattr(deltalake.DeltaTable, "vacuum", lambda *_, **__: needed[:1])
+    with pytest.raises(ResultsError, match="1 files of its newest version among those to be deleted"):
+        data_files.unneeded_files(storage, TABLE)

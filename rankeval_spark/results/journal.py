@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook_plots import PublishedPlots
     from rankeval_spark.results.query_choices import ChosenNight, UserSide
-    from rankeval_spark.results.reading.table_readers import Requested
+    from rankeval_spark.results.storage.requested_rows import Requested
 
 
 class Results(PublishedResults[Frame]):

@@ -12,8 +12,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.reading.table_readers import Requested, reader_of
+from rankeval_spark.results.reading.table_readers import reader_of
 from rankeval_spark.results.storage.file_store import normalise
+from rankeval_spark.results.storage.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.reading.table_readers import Reader
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 Frame = TypeVar("Frame", default=Any)
 """``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.results.published_results import Values
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 PREVIOUS: Final = "previous"
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)

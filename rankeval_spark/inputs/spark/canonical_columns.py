@@ -24,8 +24,7 @@ from rankeval_spark.inputs.input_columns import (
     type_fault,
 )
 from rankeval_spark.inputs.spark.filters import column
-from rankeval_spark.inputs.spark.opening import CORRUPT
-from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
+from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

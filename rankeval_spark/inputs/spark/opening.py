@@ -15,6 +15,7 @@ from rankeval_spark.inputs.csv_headers import checked_header
 from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
+from rankeval_spark.inputs.spark.source import CORRUPT
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
-
-CORRUPT: Final = "_corrupt_record"
-"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
 

@@ -12,8 +12,8 @@ from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, i
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_lists
-from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
-from rankeval_spark.inputs.spark.source import Source, Sources
+from rankeval_spark.inputs.spark.opening import open_table
+from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources
 
 if TYPE_CHECKING:
     import datetime as dt

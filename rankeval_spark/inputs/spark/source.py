@@ -9,12 +9,14 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.inputs.spark.filters import column
-from rankeval_spark.inputs.spark.opening import CORRUPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+CORRUPT: Final = "_corrupt_record"
+"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 IS_UNPARSABLE: Final = "is_unparsable"
 """Extra column of a frame whose casts can fail: true where a text could not be converted."""

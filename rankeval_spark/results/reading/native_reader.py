@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 
 class NativeReader:

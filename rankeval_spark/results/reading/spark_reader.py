@@ -13,15 +13,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.storage import spark_tables
 from rankeval_spark.results.storage.file_store import inside
-from rankeval_spark.results.storage.row_filters import require_columns
+from rankeval_spark.results.storage.requested_rows import require_columns
 
 if TYPE_CHECKING:
     from datetime import date
 
     import pyarrow as pa
 
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 
 class SparkReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.reading.native_reader import NativeReader
@@ -16,21 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.storage.row_filters import Filters
-
-Order: TypeAlias = Sequence[tuple[str, str]]
-"""Columns to sort by, each with ``asc`` or ``desc``; NULL comes last in both."""
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 Scan = TypeVar("Scan")
 Frame = TypeVar("Frame")
-
-
-class Requested(NamedTuple):
-    """A measure at a cutoff that a run computed, and its column in ``user_metrics``; None where users have no value."""
-
-    measure: str
-    k: int
-    column: str | None
 
 
 class Reader(Protocol[Scan, Frame]):

@@ -31,12 +31,12 @@ from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.inputs.missing_inputs import nearest_location
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
-from rankeval_spark.results.storage.row_filters import require_columns
+from rankeval_spark.results.storage.requested_rows import require_columns
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 ROWS_A_FILE: Final = 200_000
 """Rows of users that a file has at least, but for the last one of a night."""

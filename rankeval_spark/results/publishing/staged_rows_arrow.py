@@ -59,10 +59,12 @@ class RowsInProcess(StagedRows):
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
             parts = [_over_lists(pa.concat_tables(parts), weights)]
-        found: dict[Key, _Sums] = {}
+        found: dict[Key, dict[str, _Sums]] = {}
         for rows in parts:
-            _add(found, rows, weights)
-        return {key: sums.summary(weights) for key, sums in found.items()}
+            for key, sums in _sums(rows, weights):
+                known = found.setdefault(key, {})
+                found[key] = {name: known[name].plus(one) if name in known else one for name, one in sums.items()}
+        return {key: {name: one.summary() for name, one in sums.items()} for key, sums in found.items()}
 
     def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for part in self.parts:
@@ -122,81 +124,47 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Sums:
-    """What is added up of one model and cutoff: by column, of values; by weight, of denominators."""
+    """What is added up of one column: its values, and the denominators of their mean."""
 
-    n: dict[str, int]
-    low: dict[str, float]
-    high: dict[str, float]
-    total: dict[str, float]
-    weight: dict[str, float]
+    n: int
+    low: float
+    high: float
+    total: float
+    by: float
 
     def plus(self, other: _Sums) -> _Sums:
         """Add what another part has."""
-        return _Sums(
-            {name: n + other.n[name] for name, n in self.n.items()},
-            {name: float(np.minimum(low, other.low[name])) for name, low in self.low.items()},
-            {name: float(np.maximum(high, other.high[name])) for name, high in self.high.items()},
-            {name: total + other.total[name] for name, total in self.total.items()},
-            {name: weight + other.weight[name] for name, weight in self.weight.items()},
-        )
+        low, high = float(np.minimum(self.low, other.low)), float(np.maximum(self.high, other.high))
+        return _Sums(self.n + other.n, low, high, self.total + other.total, self.by + other.by)
 
-    def summary(self, weights: Mapping[str, str | None]) -> dict[str, Summary]:
-        """Say what comes of it for each column."""
-        found = {}
-        for column, weight in weights.items():
-            n = self.n[column]
-            by = float(n) if weight is None else self.weight[weight]
-            mean = self.total[column] / by if n and by else None
-            low, high = (self.low[column], self.high[column]) if n else (None, None)
-            found[column] = Summary(n, low, high, mean)
-        return found
+    def summary(self) -> Summary:
+        """Say what comes of it."""
+        return Summary(self.n, self.low, self.high, self.total / self.by if self.by else None) if self.n else Summary()
 
 
-def _add(found: dict[Key, _Sums], rows: pa.Table, weights: Mapping[str, str | None]) -> None:
-    """Add up the rows of each model and cutoff."""
+def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> Iterator[tuple[Key, dict[str, _Sums]]]:
+    """Add up the rows of each model and cutoff, by column."""
     if not rows.num_rows:
         return
     keys, group = _groups(rows, (C.MODEL_ID, C.K))
     order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    columns = {name: to_numpy(rows[name])[order] for name in _values(weights)}
-    is_null = {name: _is_null(rows[name])[order] for name in _values(weights)}
-    by_group = _Reduced(starts, columns, is_null)
-    for place, key in enumerate(keys):
-        sums = by_group.sums(place, weights)
-        found[key] = found[key].plus(sums) if key in found else sums
+    columns = {name: to_numpy(rows[name]) for name in _values(weights)}
+    is_there = {name: to_numpy(rows[name].is_valid()) for name in columns}
+    for (model, k), own in zip(keys, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=True):
+        values = {name: column[own] for name, column in columns.items()}
+        there = {name: column[own] for name, column in is_there.items()}
+        yield (model, k), {column: _sum(column, weight, values, there) for column, weight in weights.items()}
 
 
-@dataclass(frozen=True)
-class _Reduced:
-    """Columns in the order of their groups, each reduced to a number a group."""
-
-    starts: IntVector
-    columns: Mapping[str, FloatVector]
-    is_null: Mapping[str, BoolVector]
-
-    def sums(self, place: int, weights: Mapping[str, str | None]) -> _Sums:
-        """Return the numbers of a group."""
-        of_group = slice(self.starts[place], self.starts[place + 1] if place + 1 < len(self.starts) else None)
-        values = {name: self.columns[name][of_group] for name in self.columns}
-        there = {name: ~self.is_null[name][of_group] for name in self.columns}
-        found = _Sums({}, {}, {}, {}, {})
-        for column, weight in weights.items():
-            own = values[column][there[column]]
-            found.n[column] = len(own)
-            found.low[column], found.high[column] = (float(own.min()), float(own.max())) if len(own) else _NO_RANGE
-            if weight is None:
-                found.total[column] = float(own.sum())
-                continue
-            has_both = there[column] & there[weight]
-            found.total[column] = float((values[column] * values[weight])[has_both].sum())
-            found.weight[weight] = float(values[weight][there[weight]].sum())
-        return found
-
-
-_NO_RANGE: Final = (np.inf, -np.inf)
+def _sum(column: str, weight: str | None, values: Mapping[str, FloatVector], there: Mapping[str, BoolVector]) -> _Sums:
+    own = values[column][there[column]]
+    low, high = (float(own.min()), float(own.max())) if len(own) else (np.inf, -np.inf)
+    if weight is None:
+        return _Sums(len(own), low, high, float(own.sum()), float(len(own)))
+    products = (values[column] * values[weight])[there[column] & there[weight]]
+    return _Sums(len(own), low, high, float(products.sum()), float(values[weight][there[weight]].sum()))
 
 
 def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
@@ -212,7 +180,7 @@ def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
             return total / np.bincount(group[there], minlength=n_groups)
 
     columns = {name: to_numpy(rows[name]).astype(np.float64, copy=False) for name in _values(weights)}
-    there = {name: ~_is_null(rows[name]) for name in columns}
+    there = {name: to_numpy(rows[name].is_valid()) for name in columns}
     for column, weight in weights.items():
         plain = mean(columns[column], there[column])
         if weight is None:
@@ -244,13 +212,6 @@ def _groups(rows: pa.Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]]
 def _values(weights: Mapping[str, str | None]) -> list[str]:
     """Name the columns of numbers: values, then denominators, each once."""
     return list(dict.fromkeys([*weights, *(weight for weight in weights.values() if weight is not None)]))
-
-
-def _is_null(column: pa.ChunkedArray) -> BoolVector:
-    if not column.null_count:
-        return np.zeros(len(column), dtype=np.bool_)
-    is_null: BoolVector = to_numpy(column.is_null())
-    return is_null
 
 
 def _nullable(values: FloatVector) -> pa.Array:

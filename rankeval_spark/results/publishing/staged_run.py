@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,9 @@ from rankeval_spark.results.storage.file_store import open_storage
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
 
+    from rankeval_spark.results.journal import EventDetails
     from rankeval_spark.results.publishing.staged_rows import StagedRows
     from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.results.storage.file_store import Storage
@@ -136,24 +138,12 @@ class StagedRun(ABC):
         return RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
 
     @abstractmethod
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
-        reason: str | None = None,
-    ) -> dict[str, int]:
+    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
         """Do what is to be done with what was staged; return the Delta version of every table it went to."""
 
     @abstractmethod
     def fail(
-        self,
-        stage: str,
-        error: BaseException,
-        *,
-        failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
+        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
     ) -> None:
         """Hear that the run failed."""
 
@@ -183,13 +173,7 @@ class Rehearsal(StagedRun):
         super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
         self.inputs: tuple[InputRecord, ...] = ()
 
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,  # noqa: ARG002 - of the runs that are recorded
-        reason: str | None = None,  # noqa: ARG002 - as above
-    ) -> dict[str, int]:
+    def publish(self, *, inputs: Sequence[InputRecord] = (), **_: object) -> dict[str, int]:
         """Keep what was read, and publish nothing."""
         self.inputs = tuple(inputs)
         return {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.results.storage import tables
+from rankeval_spark.results.storage.file_store import inside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ _DATE_LENGTH: Final = len("2026-01-31")
 
 def quarantine_path(storage: Storage, night: NightKey) -> str:
     """Where the rows of a night are."""
-    return tables.table_path(storage, _folder(night))
+    return inside(storage.root, _folder(night))
 
 
 def replace(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
@@ -22,9 +22,6 @@ from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, spark_tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
-
-if TYPE_CHECKING:
-    from rankeval_spark.results.storage.file_store import Storage
 
 WITHOUT_USERS: Final = (schemas.METRICS.name, "items")
 """Inputs whose checks name other things than users."""
@@ -46,14 +43,9 @@ def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after:
         if nights:
             delete_rows(root, table, nights_condition(nights))
             failpoint("after_deletion")
-    versions = latest_versions(root.storage)
+    versions = {schema.name: delta_log.latest_version(root.storage, schema.name) for schema in schemas.PUBLISHED}
     done = [{**one, "status": journal.MAINTAINED, "table_versions": versions} for one in intents]
     return journal.record_all(root.spark, root.storage, done, after=after, held=[root.lock])
-
-
-def latest_versions(storage: Storage) -> dict[str, int]:
-    """Versions to publish after a deletion, where nothing else is pending."""
-    return {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
 
 
 def nights_condition(nights: Iterable[NightKey]) -> Column:

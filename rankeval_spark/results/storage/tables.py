@@ -13,7 +13,6 @@ from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_json import columns_json, type_name
 from rankeval_spark.results.storage import constraints, delta_log, local_tables
-from rankeval_spark.results.storage.file_store import inside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +42,6 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
 """CHECK constraints by table, as Delta reads them."""
 
 
-def table_path(storage: Storage, table: str) -> str:
-    """Location of a table of the root."""
-    return inside(storage.root, table)
-
-
 def missing_tables(storage: Storage) -> list[Schema]:
     """List the published tables that the root does not have yet."""
     return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
@@ -68,18 +62,15 @@ def create_table(storage: Storage, schema: Schema) -> None:
     if storage.names(schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
+    rules = {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
     delta_log.create_log(
         storage,
         schema.name,
         columns=json.dumps(columns_json(schema)),
         partitions=local_tables.PARTITIONS,
         description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
-        configuration={**PROPERTIES, **_constraints(schema)},
+        configuration={**PROPERTIES, **rules},
     )
-
-
-def _constraints(schema: Schema) -> dict[str, str]:
-    return {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
 
 
 def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:

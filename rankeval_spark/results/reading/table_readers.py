@@ -104,7 +104,7 @@ class Reader(Protocol[Scan, Frame]):
 
 
 def is_native(root: str) -> bool:
-    """Whether this process reads a root without Spark: a local folder whose name its library can open."""
+    """Whether this process reads and writes a root without Spark: a local folder whose name its library can open."""
     location = normalise(root)
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
@@ -123,6 +123,11 @@ def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:
         found = f"{root!r}, which only Spark can read"
         fix = "give a session too: Results(spark, root)"
         raise ConfigError(Fault("results root", found, "a local folder without any of [ ] \\ ^ | %XX in its path", fix))
+    return spark_reader(spark, root)
+
+
+def spark_reader(spark: SparkSession, root: str) -> Reader[Any, Any]:
+    """Let Spark read a root, wherever it is."""
     from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
 
     return SparkReader(spark, normalise(root))

@@ -97,10 +97,13 @@ def _day(text: str) -> dt.date | None:
 
 def _newest_version(location: str) -> str:
     """Name the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
-    path = Path(local_path(location), "_delta_log") if local_path(location) else None
-    names = [entry.name for entry in path.iterdir()] if path is not None and path.is_dir() else []
-    versions = [int(found[1]) for found in map(_COMMIT.fullmatch, names) if found]
+    versions = delta_versions(Path(local_path(location))) if local_path(location) else []
     return f"the newest is {max(versions)}" if versions else ""
+
+
+def delta_versions(table: Path) -> list[int]:
+    """List the versions of a Delta table whose commits are in its log; none where there is no such table."""
+    return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := _COMMIT.fullmatch(file.name))]
 
 
 def _other_format(location: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import operator
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import (
@@ -35,6 +36,12 @@ IN_CATALOG: Final = ("delta", "parquet", "table")
 """Formats of a table that is named."""
 
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
+    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+}
+"""What the operators but ``in`` do with a column, of Spark or of Arrow, and a value."""
+
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 PathsOfModels = Mapping[ModelName, PathText]

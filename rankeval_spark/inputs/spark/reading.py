@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
@@ -130,8 +129,8 @@ def from_frame(
     nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
     events = gains if schema.name == schemas.HELD_OUT.name else None
     shape = nested or events
-    reading = Reading(name, shape.renames if shape else {}, ranks_from=ranks_from, gains=events)
-    reading = replace(reading, places=shape.places) if shape else reading
+    renames, places = (shape.renames, shape.places) if shape else ({}, {})
+    reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=places)
     arrays = arrays_of(frame.schema, nested, name) if nested else None
     rows = arrays.to_items(frame) if arrays else frame
     canonical = canonical_columns(rows.schema, schema, reading)

@@ -82,11 +82,10 @@ def nearest_location(location: str) -> str:
 
 
 def _days_of(below: str, day: re.Match[str], names: list[str]) -> list[dt.date]:
-    """Find the days of those names that differ from ``below`` by the day only; none where its own is no day."""
+    """Find the days of the names that differ from ``below`` by the day only; none where its own is no day."""
     alike = re.compile(f"{re.escape(below[: day.start()])}({_DAY.pattern}){re.escape(below[day.end() :])}", re.ASCII)
-    days = {name: found[1] for name in [below, *names] if (found := alike.fullmatch(name))}
-    read = {name: _day(text) for name, text in days.items()}
-    return [] if read[below] is None else [one for name, one in read.items() if one is not None and name != below]
+    days = [_day(found[1]) for name in names if (found := alike.fullmatch(name))]
+    return [one for one in days if one is not None] if _day(day[0]) else []
 
 
 def _day(text: str) -> dt.date | None:

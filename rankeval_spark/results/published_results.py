@@ -114,7 +114,7 @@ class PublishedResults(Generic[Frame]):
         """
         labels = equal.pop(C.MEASURE, None)
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
-        if set(self._reader.names(wide)) <= set(schemas.USER_METRICS.field_names()):
+        if set(wide.schema.names) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = self._requested(_night(date, evaluation), labels)
         return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])

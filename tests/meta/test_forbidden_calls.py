@@ -76,7 +76,7 @@ JVM_ALLOWED: Final = {
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
     "rankeval_spark/results/publishing/staged_rows_spark.py": "constraints of the tables, as Delta is told them",
-    "rankeval_spark/results/storage/statements.py": "Delta offers them as SQL only",
+    "rankeval_spark/results/maintenance/statements.py": "Delta offers them as SQL only",
     "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }
 PRINT_ALLOWED: Final = {

@@ -213,14 +213,19 @@ class InputConfig(ModelWithPaths):
         return []
 
     @property
+    def shape(self) -> Gains | Nested | None:
+        """What its rows hold in place of canonical columns; None where each column is in `columns`."""
+        return None
+
+    @property
     def renames(self) -> Mapping[str, str]:
         """Names in the table by canonical name, where the config gives one."""
-        return self.columns
+        return self.columns if self.shape is None else {**self.columns, **self.shape.renames}
 
     @property
     def places(self) -> Mapping[str, str]:
         """Key that names a column, by canonical name, where it is not `columns`."""
-        return {}
+        return {} if self.shape is None else self.shape.places
 
     def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
         """Name the columns of the table that are read, those that it does not have too.
@@ -341,13 +346,8 @@ class RecommendationsInput(InputConfig):
 
     @property
     @override
-    def renames(self) -> Mapping[str, str]:
-        return self.columns if self.nested is None else {**self.columns, **self.nested.renames}
-
-    @property
-    @override
-    def places(self) -> Mapping[str, str]:
-        return {} if self.nested is None else self.nested.places
+    def shape(self) -> Nested | None:
+        return self.nested
 
     @override
     def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
@@ -389,13 +389,8 @@ class HeldOutInput(InputConfig):
 
     @property
     @override
-    def renames(self) -> Mapping[str, str]:
-        return self.columns if self.gains is None else {**self.columns, **self.gains.renames}
-
-    @property
-    @override
-    def places(self) -> Mapping[str, str]:
-        return {} if self.gains is None else self.gains.places
+    def shape(self) -> Gains | None:
+        return self.gains
 
 
 class SegmentsInput(InputConfig):

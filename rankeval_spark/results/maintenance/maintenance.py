@@ -18,14 +18,14 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import journal
-from rankeval_spark.results.maintenance import retention
+from rankeval_spark.results.maintenance import statements
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import quarantine, removal
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import delta_log, spark_tables, statements
+from rankeval_spark.results.storage import delta_log, spark_tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Maintenance:
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that :meth:`vacuum` would delete."""
-        self._require_retention(table)
+        statements.require_retention(self._spark, self._storage, table)
         return statements.unneeded_files(self._spark, self._storage, table)
 
     def vacuum(self, table: str) -> None:
@@ -199,7 +199,7 @@ class Maintenance:
         ConfigError
             The retention is shorter than what pinned readers need.
         """
-        self._require_retention(table)
+        statements.require_retention(self._spark, self._storage, table)
         with self._turn() as (root, state):
             with self._turn_for(table):
                 statements.vacuum(self._spark, self._storage, table)
@@ -224,18 +224,16 @@ class Maintenance:
             return
         failpoint("before_maintained")
         today = NightKey(journal.MAINTENANCE, datetime.now(timezone.utc).date())
-        event = journal.RunEvent(
-            self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
-        )
+        facts = self._facts(today, self._id)
+        event = journal.RunEvent(facts, journal.MAINTAINED, reason=reason, table_versions=versions)
         journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
 
     def _newest(self, evaluation: str | None) -> date | None:
         """Newest published date; an evaluation that has none is an error, for it may be misspelt."""
         newest = journal.newest_date(self._spark, self._storage, evaluation)
         if newest is None and evaluation is not None:
-            raise InputError(
-                Fault("--evaluation", f"{evaluation!r}, of which nothing was published", "a published evaluation")
-            )
+            found = f"{evaluation!r}, of which nothing was published"
+            raise InputError(Fault("--evaluation", found, "a published evaluation"))
         return newest
 
     def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[NightKey, list[str]]:
@@ -259,10 +257,6 @@ class Maintenance:
 
     def _count(self, table: str, rows: Column) -> int:
         return spark_tables.read_table(self._spark, self._storage, table).where(rows).count()
-
-    def _require_retention(self, table: str) -> None:
-        found = statements.properties_of(self._spark, self._storage, table)
-        retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
 
 
 def _any_night(evaluation: str | None) -> NightKey | None:

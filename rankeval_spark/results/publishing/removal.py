@@ -21,7 +21,7 @@ from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, spark_tables
-from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
+from rankeval_spark.results.storage.commits import NO_OTHER_WRITER, Root, retried, turn_for_runs
 
 WITHOUT_USERS: Final = (schemas.METRICS.name, "items")
 """Inputs whose checks name other things than users."""
@@ -120,11 +120,5 @@ def _overwrite(root: Root, table: str, rows: Column, by: DataFrame) -> None:
 def _require_none(root: Root, table: str, rows: Column) -> None:
     version = delta_log.latest_version(root.storage, table)
     if not spark_tables.read_table(root.spark, root.storage, table, version).where(rows).isEmpty():
-        raise ResultsError(
-            Fault(
-                f"table {table}, version {version}",
-                "rows that were just deleted or changed",
-                "none of them",
-                "another writer without the lock, or a store that loses writes: let nothing else write to the root",
-            )
-        )
+        found = "rows that were just deleted or changed"
+        raise ResultsError(Fault(f"table {table}, version {version}", found, "none of them", NO_OTHER_WRITER))

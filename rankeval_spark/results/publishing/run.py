@@ -51,7 +51,7 @@ class Run(StagedRun):
     def begin(self) -> None:
         """Record that the run has started."""
         try:
-            self._record(journal.RunEvent(self.facts, journal.RUNNING))
+            journal.record(self._spark, self._storage, journal.RunEvent(self.facts, journal.RUNNING))
             failpoint("before_staging")
         except (Exception, KeyboardInterrupt) as error:
             self.fail("start", error)
@@ -89,21 +89,17 @@ class Run(StagedRun):
             if not self._is_announced:
                 with suppress(Exception):  # first: on a full disk, it makes room for the row
                     self._staging.remove()
-            self._record(
-                journal.RunEvent(
-                    self.facts,
-                    journal.FAILED,
-                    reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
-                    error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),
-                    failed_checks=failed_checks,
-                    **details,
-                )
+            event = journal.RunEvent(
+                self.facts,
+                journal.FAILED,
+                reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
+                error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),
+                failed_checks=failed_checks,
+                **details,
             )
+            journal.record(self._spark, self._storage, event)
         except Exception as failure:
             note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
-
-    def _record(self, event: journal.RunEvent) -> None:
-        journal.record(self._spark, self._storage, event)
 
     def _announce(self) -> None:
         """Make sure that the run may publish, and what: while it waited, it may have been taken for dead."""

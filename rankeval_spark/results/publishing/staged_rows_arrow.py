@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,17 +15,20 @@ import pyarrow.parquet as pq
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.staged_rows import Key, StagedRows, Summaries, Summary, key_of, plain_columns
+from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns
 from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector
     from rankeval_spark.schemas import Schema
 
 MOST_EXAMPLES: Final = 3
 _COUNT: Final = "count_all"
+_KEY: Final = (C.MODEL_ID, C.K)
+_MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
+"""What is computed of each column of numbers, and how that of several parts is put together."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,15 @@ class RowsInProcess(StagedRows):
 
     def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
         """Add the parts up; where users are averaged, all of them are read at once."""
-        names = [C.MODEL_ID, C.K, *([C.USER_ID] if over_users else []), *_values(weights)]
+        names = [*_KEY, *([C.USER_ID] if over_users else []), *_values(weights)]
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
             parts = [_over_lists(pa.concat_tables(parts), weights)]
-        found: dict[Key, dict[str, _Sums]] = {}
-        for rows in parts:
-            for key, sums in _sums(rows, weights):
-                known = found.setdefault(key, {})
-                found[key] = {name: known[name].plus(one) if name in known else one for name, one in sums.items()}
-        return {key: {name: one.summary() for name, one in sums.items()} for key, sums in found.items()}
+        sums = [_sums(rows, _KEY, weights) for rows in parts]
+        return {
+            (row[C.MODEL_ID], row[C.K]): {name: _summary(row, name, weight) for name, weight in weights.items()}
+            for row in (_merged(pa.concat_tables(sums)).to_pylist() if sums else ())
+        }
 
     def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for part in self.parts:
@@ -124,94 +127,56 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """What is added up of one column: its values, and the denominators of their mean."""
-
-    n: int
-    low: float
-    high: float
-    total: float
-    by: float
-
-    def plus(self, other: _Sums) -> _Sums:
-        """Add what another part has."""
-        low, high = float(np.minimum(self.low, other.low)), float(np.maximum(self.high, other.high))
-        return _Sums(self.n + other.n, low, high, self.total + other.total, self.by + other.by)
-
-    def summary(self) -> Summary:
-        """Say what comes of it."""
-        return Summary(self.n, self.low, self.high, self.total / self.by if self.by else None) if self.n else Summary()
+def _sums(rows: pa.Table, key: Sequence[str], weights: Mapping[str, str | None]) -> pa.Table:
+    """Aggregate each column of numbers by key, and the products of values and denominators, which are named ``x*``."""
+    columns = {name: rows[name] for name in (*key, *_values(weights))}
+    columns |= {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
+    how = [(name, function) for name in columns if name not in key for function in _MERGED]
+    return pa.Table.from_pydict(columns).group_by(list(key), use_threads=False).aggregate(how)
 
 
-def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> Iterator[tuple[Key, dict[str, _Sums]]]:
-    """Add up the rows of each model and cutoff, by column."""
-    if not rows.num_rows:
-        return
-    keys, group = _groups(rows, (C.MODEL_ID, C.K))
-    order = np.argsort(group, kind="stable")
-    columns = {name: to_numpy(rows[name]) for name in _values(weights)}
-    is_there = {name: to_numpy(rows[name].is_valid()) for name in columns}
-    for (model, k), own in zip(keys, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=True):
-        values = {name: column[own] for name, column in columns.items()}
-        there = {name: column[own] for name, column in is_there.items()}
-        yield (model, k), {column: _sum(column, weight, values, there) for column, weight in weights.items()}
+def _merged(parts: pa.Table) -> pa.Table:
+    """Put the aggregates of several parts together."""
+    how = [(name, _MERGED[name.rpartition("_")[2]]) for name in parts.column_names if name not in _KEY]
+    rows = parts.group_by(list(_KEY), use_threads=False).aggregate(how)
+    return pa.Table.from_pydict(
+        {name: rows[name] for name in _KEY} | {name: rows[f"{name}_{way}"] for name, way in how}
+    )
 
 
-def _sum(column: str, weight: str | None, values: Mapping[str, FloatVector], there: Mapping[str, BoolVector]) -> _Sums:
-    own = values[column][there[column]]
-    low, high = (float(own.min()), float(own.max())) if len(own) else (np.inf, -np.inf)
-    if weight is None:
-        return _Sums(len(own), low, high, float(own.sum()), float(len(own)))
-    products = (values[column] * values[weight])[there[column] & there[weight]]
-    return _Sums(len(own), low, high, float(products.sum()), float(values[weight][there[weight]].sum()))
+def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary:
+    n, low, high, total = (row[f"{column}_{function}"] for function in _MERGED)
+    if not n:
+        return Summary()
+    if math.isnan(total):  # Arrow leaves NaN out of the lowest and the highest
+        low = high = total
+    top, by = (total, n) if weight is None else (row[f"{column}*_sum"] or 0.0, row[f"{weight}_sum"])
+    return Summary(n, low, high, top / by if by else None)
 
 
 def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k)."""
-    _, group = _groups(rows, (C.MODEL_ID, C.K, C.USER_ID))
-    first = np.unique(group, return_index=True)[1]
-    averaged = {name: pc.take(rows[name], to_arrow(first)) for name in (C.MODEL_ID, C.K)}
-    n_groups = len(first)
+    sums = _sums(rows, (*_KEY, C.USER_ID), weights)
+    averaged = {name: sums[name] for name in _KEY}
 
-    def mean(values: FloatVector, there: BoolVector) -> FloatVector:
-        total = np.bincount(group[there], weights=values[there], minlength=n_groups)
-        with np.errstate(invalid="ignore"):
-            return total / np.bincount(group[there], minlength=n_groups)
+    def mean(name: str) -> FloatVector:
+        means: FloatVector = to_numpy(sums[f"{name}_sum"]) / to_numpy(sums[f"{name}_count"])
+        return means
 
-    columns = {name: to_numpy(rows[name]).astype(np.float64, copy=False) for name in _values(weights)}
-    there = {name: to_numpy(rows[name].is_valid()) for name in columns}
     for column, weight in weights.items():
-        plain = mean(columns[column], there[column])
-        if weight is None:
-            averaged[column] = _nullable(plain)
-            continue
-        by = mean(columns[weight], there[weight])
-        both = there[column] & there[weight]
-        # Sums, not means of the products: a list may have one of both only.
-        top = np.bincount(group[both], weights=(columns[column] * columns[weight])[both], minlength=n_groups)
-        bottom = np.bincount(group[there[weight]], weights=columns[weight][there[weight]], minlength=n_groups)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(bottom != 0, top / bottom, plain)
-        averaged[column], averaged[weight] = _nullable(ratio), _nullable(by)
+        averaged[column] = _nullable(mean(column))
+        if weight is not None:
+            # Sums, not means of the products: a list may have one of both only.
+            top, bottom = (to_numpy(sums[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(bottom != 0, top / bottom, mean(column))
+            averaged[column], averaged[weight] = _nullable(ratio), _nullable(mean(weight))
     return pa.Table.from_pydict(averaged)
-
-
-def _groups(rows: pa.Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]], IntVector]:
-    """Give each different key of some rows a number; return the keys, and the number of each row."""
-    coded = [in_one_piece(rows[name]).dictionary_encode() for name in names]
-    codes = [to_numpy(each.indices).astype(np.int64) for each in coded]
-    together = codes[0]
-    for code, each in zip(codes[1:], coded[1:], strict=True):
-        together = together * len(each.dictionary) + code
-    distinct, first, group = np.unique(together, return_index=True, return_inverse=True)
-    columns = (pc.take(each.dictionary, pc.take(each.indices, to_arrow(first))).to_pylist() for each in coded)
-    return list(zip(*columns, strict=True)) if len(distinct) else [], group
 
 
 def _values(weights: Mapping[str, str | None]) -> list[str]:
     """Name the columns of numbers: values, then denominators, each once."""
-    return list(dict.fromkeys([*weights, *(weight for weight in weights.values() if weight is not None)]))
+    return list(dict.fromkeys([*weights, *filter(None, weights.values())]))
 
 
 def _nullable(values: FloatVector) -> pa.Array:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.publishing.staged_rows import StagedRows
     from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.schemas import Field, Schema
+    from rankeval_spark.schemas import Field
 
 
 class StagedRun(ABC):
@@ -60,8 +60,7 @@ class StagedRun(ABC):
             column is an error. Spark computes and writes a frame of users; other tables are few rows, which are kept
             here, too.
         """
-        schema = self._schema(table)
-        fields, where = self._fields(schema), f"table {table}"
+        fields, where = self._fields(table), f"table {table}"
         if table in OF_USERS and not isinstance(rows, pa.Table):
             from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
 
@@ -80,7 +79,7 @@ class StagedRun(ABC):
 
         Parts are as :meth:`stage` takes them. All of it is there at the end of the block, and nothing where that fails.
         """
-        fields, where = self._fields(self._schema(table)), f"table {table}"
+        fields, where = self._fields(table), f"table {table}"
         new = self._staging.new(table, conformed_rows.declared(fields))
         yield lambda rows: new.add(conformed_rows.conform_rows(rows, fields, self.facts, where=where))
         new.commit()
@@ -147,16 +146,12 @@ class StagedRun(ABC):
     ) -> None:
         """Hear that the run failed."""
 
-    def _fields(self, schema: Schema) -> tuple[Field, ...]:
-        extra = self.facts.measure_fields() if schema is schemas.USER_METRICS else ()
-        return (*schema.fields, *extra)
-
-    @staticmethod
-    def _schema(table: str) -> Schema:
-        published = {schema.name: schema for schema in schemas.PUBLISHED}
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        """Columns that a table is staged with."""
+        published = {schema.name: schema.fields for schema in schemas.PUBLISHED}
         if table not in published:
             raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
-        return published[table]
+        return (*published[table], *(self.facts.measure_fields() if table == schemas.USER_METRICS.name else ()))
 
 
 class Rehearsal(StagedRun):

@@ -34,11 +34,6 @@ class NativeReader:
         """Name the evaluations and dates that a table has rows of."""
         return local_tables.nights_of(self._storage, table, version=version)
 
-    def names(self, scan: ds.Dataset) -> Sequence[str]:
-        """Name the columns of a scan."""
-        names: list[str] = scan.schema.names
-        return names
-
     def frame(self, scan: ds.Dataset) -> pa.Table:
         """Read the rows of a scan."""
         return scan.to_table()

@@ -64,10 +64,6 @@ class SparkReader:
         nights = self.scan(table, version=version).select(C.EVALUATION, C.EVALUATION_DATE).distinct()
         return {(night[C.EVALUATION], night[C.EVALUATION_DATE]) for night in nights.collect()}
 
-    def names(self, scan: DataFrame) -> Sequence[str]:
-        """Name the columns of a scan."""
-        return scan.columns
-
     def frame(self, scan: DataFrame) -> DataFrame:
         """Return the scan, which Spark reads when it is used."""
         return scan

@@ -44,10 +44,6 @@ class Reader(Protocol[Scan, Frame]):
         """Name the evaluations and dates that a table has rows of."""
         ...
 
-    def names(self, scan: Scan) -> Sequence[str]:
-        """Name the columns of a scan."""
-        ...
-
     def frame(self, scan: Scan) -> Frame:
         """Turn a scan into what a user gets."""
         ...

@@ -90,14 +90,8 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
     """
     found = delta_log.reader_version(storage, table, after=after)
     if found > READER_VERSION:
-        raise ResultsError(
-            Fault(
-                f"table {table}",
-                f"reader version {found}",
-                f"reader version {READER_VERSION}",
-                "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)",
-            )
-        )
+        fix = "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)"
+        raise ResultsError(Fault(f"table {table}", f"reader version {found}", f"reader version {READER_VERSION}", fix))
 
 
 def measure_columns(columns: Json) -> list[dict[str, Any]]:
@@ -128,11 +122,6 @@ def require_declared(columns: Json, schema: Schema) -> None:
     is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
     if found[: len(declared)] != declared or (extra and not is_measured):
         unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
-        raise ResultsError(
-            Fault(
-                f"table {schema.name}",
-                f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})",
-                "the declared columns in their order",
-                "use the version of rankeval-spark that wrote the table, or a new results root",
-            )
-        )
+        others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
+        fix = "use the version of rankeval-spark that wrote the table, or a new results root"
+        raise ResultsError(Fault(f"table {schema.name}", others, "the declared columns in their order", fix))

@@ -11,7 +11,7 @@ from rankeval_spark.cli.commands.maintain_root import report_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
 from rankeval_spark.results.maintenance.maintenance import Compacted, DeletedNights, Staged
-from rankeval_spark.results.maintenance.retention import length_of, require_enough
+from rankeval_spark.results.maintenance.statements import length_of, require_enough
 from rankeval_spark.results.run_record import NightKey
 from tests.support.cli import rankeval
 

@@ -21,7 +21,7 @@ from rankeval_spark.results.storage.constraints import CONSTRAINTS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector
+    from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.schemas import Schema
 
 MOST_EXAMPLES: Final = 3
@@ -63,7 +63,7 @@ class RowsInProcess(StagedRows):
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
             parts = [_over_lists(pa.concat_tables(parts), weights)]
-        sums = [_sums(rows, _KEY, weights) for rows in parts]
+        sums = [_sums(rows, weights) for rows in parts]
         return {
             (row[C.MODEL_ID], row[C.K]): {name: _summary(row, name, weight) for name, weight in weights.items()}
             for row in (_merged(pa.concat_tables(sums)).to_pylist() if sums else ())
@@ -127,18 +127,23 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-def _sums(rows: pa.Table, key: Sequence[str], weights: Mapping[str, str | None]) -> pa.Table:
-    """Aggregate each column of numbers by key, and the products of values and denominators, which are named ``x*``."""
-    columns = {name: rows[name] for name in (*key, *_values(weights))}
-    columns |= {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
-    how = [(name, function) for name in columns if name not in key for function in _MERGED]
-    return pa.Table.from_pydict(columns).group_by(list(key), use_threads=False).aggregate(how)
+def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Add the products of values and denominators, which are named ``x*``."""
+    products = {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
+    return pa.Table.from_pydict({**{name: rows[name] for name in rows.column_names}, **products})
+
+
+def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Aggregate each column of numbers by model and cutoff."""
+    found = _with_products(rows, weights)
+    how = [(name, function) for name in found.column_names if name not in _KEY for function in _MERGED]
+    return found.group_by(list(_KEY)).aggregate(how)
 
 
 def _merged(parts: pa.Table) -> pa.Table:
     """Put the aggregates of several parts together."""
     how = [(name, _MERGED[name.rpartition("_")[2]]) for name in parts.column_names if name not in _KEY]
-    rows = parts.group_by(list(_KEY), use_threads=False).aggregate(how)
+    rows = parts.group_by(list(_KEY)).aggregate(how)
     return pa.Table.from_pydict(
         {name: rows[name] for name in _KEY} | {name: rows[f"{name}_{way}"] for name, way in how}
     )
@@ -156,29 +161,20 @@ def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary
 
 def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k)."""
-    sums = _sums(rows, (*_KEY, C.USER_ID), weights)
-    averaged = {name: sums[name] for name in _KEY}
-
-    def mean(name: str) -> FloatVector:
-        means: FloatVector = to_numpy(sums[f"{name}_sum"]) / to_numpy(sums[f"{name}_count"])
-        return means
-
-    for column, weight in weights.items():
-        averaged[column] = _nullable(mean(column))
-        if weight is not None:
-            # Sums, not means of the products: a list may have one of both only.
-            top, bottom = (to_numpy(sums[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                ratio = np.where(bottom != 0, top / bottom, mean(column))
-            averaged[column], averaged[weight] = _nullable(ratio), _nullable(mean(weight))
+    ratios = {column: weight for column, weight in weights.items() if weight is not None}
+    terms = dict.fromkeys([*(f"{column}*" for column in ratios), *ratios.values()], "sum")
+    how = [*((name, "mean") for name in _values(weights)), *terms.items()]
+    found = _with_products(rows, weights).group_by([*_KEY, C.USER_ID]).aggregate(how)
+    averaged = {**{name: found[name] for name in _KEY}, **{name: found[f"{name}_mean"] for name in _values(weights)}}
+    for column, weight in ratios.items():
+        # Sums, not means of the products: a list may have one of both only.
+        top, bottom = (to_numpy(found[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(bottom != 0, top / bottom, to_numpy(averaged[column]))
+        averaged[column] = to_arrow(ratio, is_null=np.isnan(ratio))  # a NaN among the values was refused before
     return pa.Table.from_pydict(averaged)
 
 
 def _values(weights: Mapping[str, str | None]) -> list[str]:
     """Name the columns of numbers: values, then denominators, each once."""
     return list(dict.fromkeys([*weights, *filter(None, weights.values())]))
-
-
-def _nullable(values: FloatVector) -> pa.Array:
-    """Write NaN, which means that there is no value, as NULL; a NaN among the values was refused before."""
-    return to_arrow(values, is_null=np.isnan(values))

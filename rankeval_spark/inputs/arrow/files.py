@@ -21,7 +21,7 @@ from pyarrow import fs
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, spark_name
+from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
 from rankeval_spark.inputs.arrow.memory_limit import physical_bytes
 from rankeval_spark.inputs.missing_inputs import delta_versions
 
@@ -173,11 +173,6 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
             raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
     return found
-
-
-def columns_text(schema: pa.Schema) -> str:
-    """Write columns with their types as Spark names them, such as ``user_id string, day date``."""
-    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in schema)
 
 
 def _delta(config: InputConfig, location: str) -> FileTable:

@@ -202,7 +202,7 @@ def _delta(config: InputConfig, location: str) -> FileTable:
 def _plain_files(location: str) -> list[Path]:
     """List the files of a folder, or the one that is named."""
     path = Path(location)
-    files = [path] if path.is_file() else [file for file in path.iterdir() if not file.name.startswith(("_", "."))]
+    files = [file for file in path.iterdir() if not file.name.startswith(("_", "."))] if path.is_dir() else [path]
     if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
         raise ForSparkError(location, "no file, folders of partitions, or very many files")
     _refuse_outside(*map(str, files))

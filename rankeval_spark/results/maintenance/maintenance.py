@@ -139,7 +139,7 @@ class Maintenance:
             if published is None or newest is None:
                 return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
+            quarantine.remove(self._storage, evaluation=evaluation, before=oldest_kept)
             tables_by_night = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(oldest_kept), evaluation)
             if tables_by_night:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
@@ -158,7 +158,7 @@ class Maintenance:
         """
         with self._turn() as (root, state):
             self._newest(evaluation)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation))
+            quarantine.remove(self._storage, evaluation=evaluation)
             of_it = F.lit(True) if evaluation is None else F.col(C.EVALUATION) == F.lit(evaluation)
             n_rows = {}
             for table in OF_USERS:
@@ -257,7 +257,3 @@ class Maintenance:
 
     def _count(self, table: str, rows: Column) -> int:
         return spark_tables.read_table(self._spark, self._storage, table).where(rows).count()
-
-
-def _any_night(evaluation: str | None) -> NightKey | None:
-    return None if evaluation is None else NightKey(evaluation, date.min)

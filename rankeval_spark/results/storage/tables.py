@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_json import columns_json, type_name
-from rankeval_spark.results.storage import constraints, delta_log, local_tables
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +37,6 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "delta.checkpointPolicy": "classic",
 }
 
-CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    table: {name: str(rule) for name, rule in rules.items()} for table, rules in constraints.CONSTRAINTS.items()
-}
-"""CHECK constraints by table, as Delta reads them."""
-
 
 def missing_tables(storage: Storage) -> list[Schema]:
     """List the published tables that the root does not have yet."""
@@ -62,7 +58,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
     if storage.names(schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
-    rules = {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
+    rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
     delta_log.create_log(
         storage,
         schema.name,

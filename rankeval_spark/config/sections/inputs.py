@@ -237,8 +237,8 @@ class InputConfig(ModelWithPaths):
         columns : collection of str
             All columns of the table.
         """
-        del columns
-        return [self.renames.get(name, name) for name in names]
+        paths = [self.renames.get(name, name) for name in names]
+        return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, Nested) else paths
 
     def of_models(self) -> Mapping[str, InputConfig]:
         """Return where the rows of each model are, where they are in several places; empty where they are in one."""
@@ -246,10 +246,14 @@ class InputConfig(ModelWithPaths):
 
     def locations(self, date: dt.date) -> Mapping[str, str]:
         """Return the absolute paths that are read for an evaluation date, by their keys; none of a catalog."""
+        if models := self.of_models():
+            return {f"paths.{model}": one.location(date) for model, one in models.items()}
         return {} if self.path is None else {"path": self.location(date)}
 
     def location(self, date: dt.date) -> str:
-        """Return the absolute path, or the name of the table, for an evaluation date."""
+        """Return the absolute path for an evaluation date, or the name of the table; a JSON object of several paths."""
+        if models := self.of_models():
+            return json.dumps({model: one.location(date) for model, one in models.items()}, ensure_ascii=False)
         if self.table is not None:
             return self.table
         return resolve_path(fill_date(self.path or "", date), self._folder)
@@ -321,19 +325,6 @@ class RecommendationsInput(InputConfig):
             model: self.model_copy(update={"path": path, "paths": None}) for model, path in (self.paths or {}).items()
         }
 
-    @override
-    def locations(self, date: dt.date) -> Mapping[str, str]:
-        if not self.paths:
-            return super().locations(date)
-        return {f"paths.{model}": one.location(date) for model, one in self.of_models().items()}
-
-    @override
-    def location(self, date: dt.date) -> str:
-        """Return the absolute path, or the name of the table; of several paths a JSON object, by model."""
-        if not self.paths:
-            return super().location(date)
-        return json.dumps({model: one.location(date) for model, one in self.of_models().items()}, ensure_ascii=False)
-
     @model_validator(mode="after")
     def _one_form(self) -> RecommendationsInput:
         named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
@@ -348,11 +339,6 @@ class RecommendationsInput(InputConfig):
     @override
     def shape(self) -> Nested | None:
         return self.nested
-
-    @override
-    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
-        paths = super().columns_read(names, columns)
-        return paths if self.nested is None else [column_and_field(path, columns)[0] for path in paths]
 
 
 class HeldOutInput(InputConfig):

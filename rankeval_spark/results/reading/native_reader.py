@@ -64,8 +64,11 @@ class NativeReader:
 
     def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
         """Join the users of two sides."""
-        named = other.rename_columns([name if name == C.USER_ID else f"other_{name}" for name in other.column_names])
-        rows = one.join(named, C.USER_ID, join_type="full outer")
+        ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
+        left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
+        own = {name: left[name] for name in left.column_names if name != C.USER_ID}
+        others = {f"other_{name}": right[name] for name in right.column_names if name != C.USER_ID}
+        rows = pa.table({C.USER_ID: ids, **own, **others})
         return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
 
     def with_value(self, frame: pa.Table) -> pa.Table:

@@ -141,6 +141,11 @@ def kind_of(value: object) -> str:
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
 
+def shortened(text: str, longest: int = 60) -> str:
+    """Cut a text that is too long for a message."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def first_line(text: str) -> str:
     """Return the first informative line, without package names of Java, conditions of Spark, and secrets.
 
@@ -149,7 +154,7 @@ def first_line(text: str) -> str:
     lines = (_PACKAGE.sub("", line).strip(": ") for line in without_secrets(text).splitlines())
     said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
     line = CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
-    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+    return shortened(line, _LONGEST_LINE)
 
 
 def first_fault(message: str) -> str:

@@ -45,9 +45,15 @@ _SLICE_VALUE: Final = (
 )
 
 
-def _key(name: str, type_: str, comment: str) -> Field:
+def _filled(name: str, type_: str, comment: str) -> Field:
     return Field(name, type_, comment, nullable=False)
 
+
+_LIST_KEY: Final = (
+    _filled(C.MODEL_ID, "string", "Model that made the list"),
+    _filled(C.USER_ID, "string", "User who got the list"),
+    _filled(C.LIST_ID, "string", "List of the user; '' where each user has one"),
+)
 
 # Ids keep their type in `evaluate`; published tables have strings.
 RECOMMENDATIONS: Final = Schema(
@@ -55,10 +61,8 @@ RECOMMENDATIONS: Final = Schema(
     "one recommended item of one list",
     (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID),
     (
-        _key(C.MODEL_ID, "string", "Model that made the list"),
-        _key(C.USER_ID, "string", "User who got the list"),
-        _key(C.LIST_ID, "string", "List of the user; '' where each user has one"),
-        _key(C.ITEM_ID, "string", "Recommended item"),
+        *_LIST_KEY,
+        _filled(C.ITEM_ID, "string", "Recommended item"),
         Field(
             C.SCORE, "double", "Score that orders the list, highest first; whole numbers and decimals keep their type"
         ),
@@ -73,8 +77,8 @@ HELD_OUT: Final = Schema(
     "one held-out interaction of one user: a judgement",
     (C.USER_ID, C.ITEM_ID),
     (
-        _key(C.USER_ID, "string", "User"),
-        _key(C.ITEM_ID, "string", "Item the user interacted with"),
+        _filled(C.USER_ID, "string", "User"),
+        _filled(C.ITEM_ID, "string", "Item the user interacted with"),
         Field(C.GAIN, "double", "Gain of the interaction, such as a rating; 1 where the table has no such column"),
         Field(
             C.INTERACTED_AT, "timestamp", "Time of the interaction; held_out_duplicates='last' and attribution read it"
@@ -90,8 +94,8 @@ TRAIN: Final = Schema(
     "one interaction of the models' training data; a user may have several with an item",
     (C.USER_ID, C.ITEM_ID),
     (
-        _key(C.USER_ID, "string", "User"),
-        _key(C.ITEM_ID, "string", "Item the user interacted with"),
+        _filled(C.USER_ID, "string", "User"),
+        _filled(C.ITEM_ID, "string", "Item the user interacted with"),
         Field(C.INTERACTED_AT, "timestamp", "Time of the interaction"),
     ),
 )
@@ -101,7 +105,7 @@ ITEMS: Final = Schema(
     "one item of the catalogue",
     (C.ITEM_ID,),
     (
-        _key(C.ITEM_ID, "string", "Item"),
+        _filled(C.ITEM_ID, "string", "Item"),
         Field(C.CATEGORIES, "array<string>", "Categories of the item; NULL or empty is unknown"),
         Field(
             C.VECTOR, "array<double>", "Feature vector of the item, of the same length for all items; NULL is unknown"
@@ -111,21 +115,15 @@ ITEMS: Final = Schema(
 )
 
 _RUN: Final = (
-    _key(C.EVALUATION, "string", "Name of the evaluation"),
-    _key(C.EVALUATION_DATE, "date", "Day that is evaluated (UTC)"),
-    _key(C.RUN_ID, "string", "Run that wrote the row"),
-)
-
-_LIST_KEY: Final = (
-    _key(C.MODEL_ID, "string", "Model that made the list"),
-    _key(C.USER_ID, "string", "User who got the list"),
-    _key(C.LIST_ID, "string", "List of the user; '' where each user has one"),
+    _filled(C.EVALUATION, "string", "Name of the evaluation"),
+    _filled(C.EVALUATION_DATE, "date", "Day that is evaluated (UTC)"),
+    _filled(C.RUN_ID, "string", "Run that wrote the row"),
 )
 
 _SLICE_KEY: Final = (
-    _key(C.SLICE, "string", "'all' for all users, a segment such as country, or a crossing such as country*device"),
-    _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-    _key(C.SLICE_VALUES, "array<string>", "Value of each segment of the slice; NULL is the unknown value"),
+    _filled(C.SLICE, "string", "'all' for all users, a segment such as country, or a crossing such as country*device"),
+    _filled(C.SLICE_VALUE, "string", _SLICE_VALUE),
+    _filled(C.SLICE_VALUES, "array<string>", "Value of each segment of the slice; NULL is the unknown value"),
 )
 
 RUNS: Final = Schema(
@@ -134,8 +132,8 @@ RUNS: Final = Schema(
     (*C.RUN_KEY, "status", "recorded_at"),
     (
         *_RUN,
-        _key("status", "string", "Event: RUNNING, PUBLISHING, PUBLISHED, FAILED, MAINTAINING or MAINTAINED"),
-        _key("recorded_at", "timestamp", "Time of the event (UTC)"),
+        _filled("status", "string", "Event: RUNNING, PUBLISHING, PUBLISHED, FAILED, MAINTAINING or MAINTAINED"),
+        _filled("recorded_at", "timestamp", "Time of the event (UTC)"),
         Field("reason", "string", "Reason of the outcome, such as an empty date or a failed stage"),
         Field("sample_share", "double", "Share of users that were evaluated, in (0, 1]; 1 is all users"),
         Field("config", "string", "Configuration of the run as JSON, without secrets"),
@@ -174,12 +172,12 @@ LISTS: Final = Schema(
         *_RUN,
         *_LIST_KEY,
         Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; NULL is the unknown value"),
-        Field(C.N_RECOMMENDED, "int", "Last rank of the list after all policies; 0 = no list", nullable=False),
-        Field(C.N_DUPLICATES, "int", "Repeated items that were removed from the list", nullable=False),
-        Field(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending", nullable=False),
-        Field(C.HIT_GAINS, "array<double>", "Gains of the items at hit_ranks, in the same order", nullable=False),
-        Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
-        Field(C.TIED_RANKS, "array<int>", "Ranks with the same score as the rank before, ascending", nullable=False),
+        _filled(C.N_RECOMMENDED, "int", "Last rank of the list after all policies; 0 = no list"),
+        _filled(C.N_DUPLICATES, "int", "Repeated items that were removed from the list"),
+        _filled(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending"),
+        _filled(C.HIT_GAINS, "array<double>", "Gains of the items at hit_ranks, in the same order"),
+        _filled(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending"),
+        _filled(C.TIED_RANKS, "array<int>", "Ranks with the same score as the rank before, ascending"),
         Field(C.HIT_SCORES, "array<double>", "Scores of the items at hit_ranks; NULL where no measure needs them"),
         Field(
             C.EMPTY_RANKS,
@@ -209,17 +207,16 @@ USER_METRICS: Final = Schema(
     (
         *_RUN,
         *_LIST_KEY,
-        _key(C.K, "int", "Cutoff; 0 = whole list"),
+        _filled(C.K, "int", "Cutoff; 0 = whole list"),
         Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; NULL is the unknown value"),
-        Field(C.N_JUDGED, "int", "Judgements of the user", nullable=False),
-        Field(C.N_RELEVANT, "int", "Judgements of the user with gain >= 1", nullable=False),
-        Field(
+        _filled(C.N_JUDGED, "int", "Judgements of the user"),
+        _filled(C.N_RELEVANT, "int", "Judgements of the user with gain >= 1"),
+        _filled(
             C.N_RECOMMENDED,
             "int",
             "Recommended items at ranks up to k, and empty ranks where rank_gaps is 'keep'; 0 = no list",
-            nullable=False,
         ),
-        Field(C.N_HITS, "int", "Recommended items at ranks up to k with gain >= 1", nullable=False),
+        _filled(C.N_HITS, "int", "Recommended items at ranks up to k with gain >= 1"),
         Field(
             C.HAS_TIES,
             "boolean",
@@ -235,17 +232,17 @@ METRICS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
     (
         *_RUN,
-        _key(C.MODEL_ID, "string", "Model"),
+        _filled(C.MODEL_ID, "string", "Model"),
         *_SLICE_KEY,
-        _key(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
-        _key(C.K, "int", "Cutoff; 0 = whole list"),
+        _filled(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
+        _filled(C.K, "int", "Cutoff; 0 = whole list"),
         Field(
             C.VALUE,
             "double",
             "Value of the measure: the mean over users (over lists with unit='list'), the ratio of sums with "
             "agg='micro', or one value of all lists; NULL where no user has a value",
         ),
-        Field("n_users", "bigint", "Users in the mean; for a measure of all lists, users with a list", nullable=False),
+        _filled("n_users", "bigint", "Users in the mean; for a measure of all lists, users with a list"),
         Field(
             C.N_LISTS,
             "bigint",
@@ -264,7 +261,7 @@ METRICS: Final = Schema(
         ),
         Field("n_extra_users", "bigint", "Users with a list but no judgement; NULL for a measure of all lists"),
         Field("tie_share", "double", "Share of judged users' lists in which ties can change the measure at k"),
-        Field("is_small", "boolean", "True if the slice has fewer users than min_slice_size", nullable=False),
+        _filled("is_small", "boolean", "True if the slice has fewer users than min_slice_size"),
         Field(
             "std_dev",
             "double",
@@ -274,13 +271,12 @@ METRICS: Final = Schema(
         Field("std_error", "double", "Standard error of the value"),
         Field("ci_low", "double", "Lower end of the confidence interval"),
         Field("ci_high", "double", "Upper end of the confidence interval"),
-        Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field(
+        _filled("ci_level", "double", "Nominal coverage of the interval, such as 0.95"),
+        _filled(
             "ci_method",
             "string",
             "Method of the interval: t, wilson (also where all users have the same value), delta (for ratios of sums "
             "and means over lists), bootstrap, jackknife or none",
-            nullable=False,
         ),
         Field(
             C.QUANTILES,
@@ -302,43 +298,38 @@ GROUP_METRICS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
     (
         *_RUN,
-        _key(C.MODEL_ID, "string", "Model"),
-        _key(C.SLICE, "string", "Segment or crossing whose groups are compared, or the slice of users for ItemMAD"),
-        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-        _key(
+        _filled(C.MODEL_ID, "string", "Model"),
+        _filled(C.SLICE, "string", "Segment or crossing whose groups are compared, or the slice of users for ItemMAD"),
+        _filled(C.SLICE_VALUE, "string", _SLICE_VALUE),
+        _filled(
             C.SLICE_VALUES,
             "array<string>",
             "Segment values of the worst group for WorstGroup and of the slice for ItemMAD, else empty",
         ),
-        _key(
+        _filled(
             C.MEASURE,
             "string",
             "Statistic of a measure: GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) or ItemMAD(...)",
         ),
-        _key(C.K, "int", "Cutoff of the measure; 0 = whole list"),
+        _filled(C.K, "int", "Cutoff of the measure; 0 = whole list"),
         Field(C.VALUE, "double", "Gap, ratio, mean absolute difference, or mean of the worst group; NULL if is_small"),
-        Field(
+        _filled(
             "n_users",
             "bigint",
             "Users of the compared groups, of the worst group for WorstGroup and of the smallest group for ItemMAD",
-            nullable=False,
         ),
         Field(C.N_LISTS, "bigint", "Lists of these users for which the measure is defined"),
-        Field(
+        _filled(
             "n_left_out",
             "bigint",
             "Users of groups that are not compared: small groups, groups without a value, the unknown group",
-            nullable=False,
         ),
-        Field("is_small", "boolean", "True if fewer than two groups can be compared", nullable=False),
+        _filled("is_small", "boolean", "True if fewer than two groups can be compared"),
         Field("ci_low", "double", "Lower end of the confidence interval"),
         Field("ci_high", "double", "Upper end of the confidence interval"),
-        Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field(
-            "ci_method",
-            "string",
-            "Method of the interval: games-howell, simultaneous (all groups at once) or none",
-            nullable=False,
+        _filled("ci_level", "double", "Nominal coverage of the interval, such as 0.95"),
+        _filled(
+            "ci_method", "string", "Method of the interval: games-howell, simultaneous (all groups at once) or none"
         ),
     ),
 )
@@ -352,12 +343,12 @@ COMPARISONS: Final = Schema(
     ),
     (
         *_RUN,
-        _key(C.BASELINE_MODEL_ID, "string", "Baseline of the comparison"),
-        _key(C.MODEL_ID, "string", "Model that is compared with the baseline"),
+        _filled(C.BASELINE_MODEL_ID, "string", "Baseline of the comparison"),
+        _filled(C.MODEL_ID, "string", "Model that is compared with the baseline"),
         *_SLICE_KEY,
-        _key(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
-        _key(C.K, "int", "Cutoff; 0 = whole list"),
-        Field("n_users", "bigint", "Users with a value under both models", nullable=False),
+        _filled(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
+        _filled(C.K, "int", "Cutoff; 0 = whole list"),
+        _filled("n_users", "bigint", "Users with a value under both models"),
         Field("baseline_value", "double", "Value of the baseline over these users; NULL where no user has one"),
         Field(C.VALUE, "double", "Value of the model over the same users"),
         Field("delta", "double", "Difference: value - baseline_value"),
@@ -368,7 +359,7 @@ COMPARISONS: Final = Schema(
             "others; NULL for randomized_tukey",
         ),
         Field("ci_high", "double", "Upper end of the confidence interval of delta"),
-        Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
+        _filled("ci_level", "double", "Nominal coverage of the intervals, such as 0.95"),
         Field("relative_delta", "double", "delta / baseline_value; NULL unless the baseline is above 0"),
         Field(
             "relative_ci_low",
@@ -380,26 +371,24 @@ COMPARISONS: Final = Schema(
             "double",
             "Upper end of the interval of relative_delta; NULL for tests that compute another interval",
         ),
-        Field(
+        _filled(
             "test",
             "string",
             "Test: t (paired; verdicts and gates read it), randomization, bootstrap, wilcoxon, sign, tukey or "
             "randomized_tukey",
-            nullable=False,
         ),
-        Field(
+        _filled(
             "method",
             "string",
             "Method of p_value: t, delta (for ratios of sums and means over lists), exact (all signs), equal (equal "
             "differences), monte_carlo, wilcox, pratt, binomial or studentized_range",
-            nullable=False,
         ),
         Field("replicates", "int", "Random draws of the test; NULL where it needs none"),
         Field("seed", "bigint", "Seed of the random draws; NULL where the test needs none"),
         Field("p_value", "double", "Two-sided p-value; NULL where reason says why there is none"),
         Field("p_adjusted", "double", "p_value corrected for the number of tests in the family"),
-        Field("correction", "string", "Correction: holm, bonferroni, benjamini-hochberg or none", nullable=False),
-        Field("family_size", "bigint", "Number of p-values in the family: all of this test in the run", nullable=False),
+        _filled("correction", "string", "Correction: holm, bonferroni, benjamini-hochberg or none"),
+        _filled("family_size", "bigint", "Number of p-values in the family: all of this test in the run"),
         Field(
             "reason",
             "string",
@@ -418,7 +407,7 @@ COMPARISONS: Final = Schema(
         Field("margin", "double", "Difference of a user's two values that is named in the config; NULL without one"),
         Field("win_share", "double", "Share of n_users whose value under the model is greater by more than margin"),
         Field("loss_share", "double", "Share of n_users whose value under the model is smaller by more than margin"),
-        Field("is_small", "boolean", "True if the slice has fewer users than min_slice_size", nullable=False),
+        _filled("is_small", "boolean", "True if the slice has fewer users than min_slice_size"),
         Field(
             "verdict",
             "string",
@@ -434,23 +423,22 @@ GATES: Final = Schema(
     (*(C.EVALUATION, C.EVALUATION_DATE, "gate", C.MODEL_ID), C.SLICE, C.SLICE_VALUES),
     (
         *_RUN,
-        _key("gate", "int", "Position of the rule in the config, from 1"),
-        _key(C.MODEL_ID, "string", "Model that is judged; '' where the rule matches none"),
+        _filled("gate", "int", "Position of the rule in the config, from 1"),
+        _filled(C.MODEL_ID, "string", "Model that is judged; '' where the rule matches none"),
         *_SLICE_KEY,
-        Field(C.MEASURE, "string", "Measure with its options, without the cutoff", nullable=False),
-        Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
-        Field("rule", "string", "The rule in words", nullable=False),
-        Field(
+        _filled(C.MEASURE, "string", "Measure with its options, without the cutoff"),
+        _filled(C.K, "int", "Cutoff; 0 = whole list"),
+        _filled("rule", "string", "The rule in words"),
+        _filled(
             "verdict",
             "string",
             "Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline or too_few_users (both not "
             "judged)",
-            nullable=False,
         ),
         Field("observed", "double", "Number that is compared with the bound: the value, or an end of its interval"),
         Field("bound", "double", "Bound of the rule"),
         Field("n_users", "bigint", "Users of the observed number; NULL without one"),
-        Field("explanation", "string", "The verdict in a sentence", nullable=False),
+        _filled("explanation", "string", "The verdict in a sentence"),
     ),
 )
 
@@ -460,24 +448,18 @@ CHECKS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, "input", "check"),
     (
         *_RUN,
-        _key("input", "string", "Input that is checked, or 'metrics' for a check of results"),
-        _key("check", "string", "Name of the check, as in the config under checks"),
-        Field("severity", "string", "Worst possible verdict of the check: info, warn or error", nullable=False),
-        Field(
+        _filled("input", "string", "Input that is checked, or 'metrics' for a check of results"),
+        _filled("check", "string", "Name of the check, as in the config under checks"),
+        _filled("severity", "string", "Worst possible verdict of the check: info, warn or error"),
+        _filled(
             "count",
             "bigint",
             "Faulty rows, lists or users; for bands.<name> users without a number, for volume the difference in rows",
-            nullable=False,
         ),
         Field("share", "double", "count as a share of all rows, lists or users checked; NULL where there are none"),
         Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
-        Field("verdict", "string", "Verdict: ok, warn or error", nullable=False),
-        Field(
-            "sample_keys",
-            "array<string>",
-            "A few of the faulty keys or numbers; for bands.<name> the edges",
-            nullable=False,
-        ),
+        _filled("verdict", "string", "Verdict: ok, warn or error"),
+        _filled("sample_keys", "array<string>", "A few of the faulty keys or numbers; for bands.<name> the edges"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.night_size import Cost, least_cost
-from rankeval_spark.config.reading.loading import load_config, parse_date, validate_model
+from rankeval_spark.config.reading.loading import check_roots, load_config, parse_date, validate_model
 from rankeval_spark.config.sections.check_thresholds import Checks, Threshold
 from rankeval_spark.config.sections.gates import Gate
 from rankeval_spark.config.sections.inference import Comparisons, Intervals
@@ -16,7 +16,6 @@ from rankeval_spark.config.sections.inputs import (
     SegmentsInput,
     TrainInput,
 )
-from rankeval_spark.config.sections.locations import check_roots
 from rankeval_spark.config.sections.policies import Policies
 from rankeval_spark.config.sections.presets import PRESETS, Preset, PresetName
 

@@ -34,6 +34,7 @@ from rankeval_spark.config.sections.base import (
     ModelWithPaths,
     Number,
     Whole,
+    each_once,
     fault_error,
     refuse_faults,
     repeated_faults,
@@ -229,7 +230,7 @@ class EvaluationConfig(Model):
     found in the log."""
     preset: PresetName | None = None
     """Another tool whose policies and measure options apply wherever this file sets none."""
-    cutoffs: tuple[Cutoff, ...] = ()
+    cutoffs: Annotated[tuple[Cutoff, ...], each_once("cutoff")] = ()
     """Cutoffs of every measure without one of its own. `all` is the whole list, which is also the default. A measure
     skips cutoffs that it does not support; P, for example, has no value for the whole list."""
     measures: Annotated[tuple[MeasureText, ...], Field(min_length=1)]
@@ -281,12 +282,6 @@ class EvaluationConfig(Model):
     @classmethod
     def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return some_models_once(models, every="leave the key out for those found")
-
-    @field_validator("cutoffs")
-    @classmethod
-    def _cutoffs_once(cls, cutoffs: tuple[int | str, ...]) -> tuple[int | str, ...]:
-        refuse_faults(repeated_faults(cutoffs, "cutoff"))
-        return cutoffs
 
     @field_validator("policies")
     @classmethod

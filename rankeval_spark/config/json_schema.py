@@ -36,11 +36,6 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 
-def write_schema() -> None:
-    """Write the JSON Schema to its file in this folder."""
-    Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")
-
-
 def _models(base: type[Model]) -> Iterator[type[Model]]:
     for model in base.__subclasses__():
         yield model
@@ -85,4 +80,4 @@ def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write_schema()
+    Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")

@@ -12,7 +12,7 @@ from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGO
 from rankeval_spark.measures.shared_options import GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.config.sections.presets import MeasureOptions
@@ -98,19 +98,17 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
 
 def judgement_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
     """Find measures that do not go with whose judgements count: by time of a list, or without a reward."""
-    return [fault for one in measures.measures for fault in _judgement_faults(one, policies)]
-
-
-def _judgement_faults(measure: Measure, policies: Policies) -> Iterator[Fault]:
-    if policies.is_attributed and not _OF_ALL_JUDGEMENTS.isdisjoint(measure.needs):
-        expected = "measures of the judgements of a list; this one reads all judgements of a user"
-        fix = "leave it out, or evaluate it without attribution"
-        yield Fault("", f"{measure.label} with attribution {policies.attribution!r}", expected, fix)
-    if policies.population != "judged" and PROPENSITIES in measure.needs:
-        expected = "population 'judged', because impressions without a reward count too"
-        yield Fault(
-            "", f"{measure.label} with population {policies.population!r}", expected, "set population to judged"
-        )
+    faults = []
+    for one in measures.measures:
+        if policies.is_attributed and not _OF_ALL_JUDGEMENTS.isdisjoint(one.needs):
+            found = f"{one.label} with attribution {policies.attribution!r}"
+            expected = "measures of the judgements of a list; this one reads all judgements of a user"
+            faults.append(Fault("", found, expected, "leave it out, or evaluate it without attribution"))
+        if policies.population != "judged" and PROPENSITIES in one.needs:
+            found = f"{one.label} with population {policies.population!r}"
+            expected = "population 'judged', because impressions without a reward count too"
+            faults.append(Fault("", found, expected, "set population to judged"))
+    return faults
 
 
 def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:

@@ -60,11 +60,10 @@ def has_secret(text: str) -> bool:
 
 def redact(settings: Mapping[str, str]) -> dict[str, str]:
     """Keep the values of harmless settings and references to the environment; replace all others by ``(hidden)``."""
-    return {key: value if _is_storable(key, value) else REDACTED for key, value in settings.items()}
-
-
-def _is_storable(key: str, value: str) -> bool:
-    return is_reference(value) or (is_plain(key, value) and not is_secret(key, value))
+    return {
+        key: value if is_reference(value) or (is_plain(key, value) and not is_secret(key, value)) else REDACTED
+        for key, value in settings.items()
+    }
 
 
 def is_reference(value: str) -> bool:

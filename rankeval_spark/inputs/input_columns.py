@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
@@ -53,7 +54,19 @@ NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parqu
 
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
+_READING_RANKS: Final = (
+    ("ties", "rank", "choose other ties"),
+    ("rank_gaps", "keep", "set rank_gaps to renumber"),
+    ("order", "rank", "set order to score"),
+)
+"""Values of policies that need ranks, and what to do without them."""
+
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
+
+
+def is_bigint(number: int) -> bool:
+    """Whether 64 bits hold a number."""
+    return -(2**63) <= number < 2**63
 
 
 def plain_name(name: str) -> str:
@@ -74,6 +87,22 @@ class HasIds(Protocol):
 
 
 Read = TypeVar("Read", bound=HasIds)
+
+
+@dataclass(frozen=True)
+class GivenInputs(Generic[Read]):
+    """The inputs of one evaluation; the last three are None where they are not given."""
+
+    recommendations: Read
+    held_out: Read
+    segments: Read | None = None
+    train: Read | None = None
+    items: Read | None = None
+
+    def all(self) -> tuple[Read, ...]:
+        """Return the inputs that there are, in the order of the config."""
+        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
+        return tuple(source for source in every if source)
 
 
 def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
@@ -273,15 +302,12 @@ def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> No
 
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     log, policies = given[LOG], request.policies
-    if policies.ties == "rank" and C.RANK not in log:
-        yield Fault(LOG, "no column 'rank'", "ranks, because ties='rank' reads them", "choose other ties")
-    if policies.rank_gaps == "keep" and C.RANK not in log:
-        yield Fault(LOG, "no column 'rank'", "ranks, because rank_gaps='keep' reads them", "set rank_gaps to renumber")
+    for policy, value, fix in _READING_RANKS:
+        if getattr(policies, policy) == value and C.RANK not in log:
+            yield Fault(LOG, "no column 'rank'", f"ranks, because {policy}={value!r} reads them", fix)
     if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
         expected = "times, because held_out_duplicates='last' reads them"
         yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
-    if policies.order == "rank" and C.RANK not in log:
-        yield Fault(LOG, "no column 'rank'", "ranks, because order='rank' reads them", "set order to score")
     if policies.is_attributed:
         yield from _time_faults(given)
     if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):

@@ -82,11 +82,10 @@ def nearest_location(location: str) -> str:
 
 
 def _days_of(below: str, day: re.Match[str], names: list[str]) -> list[dt.date]:
-    """Find the days of those names that differ from ``below`` by the day only; none where its own is no day."""
+    """Find the days of the names that differ from ``below`` by the day only; none where its own is no day."""
     alike = re.compile(f"{re.escape(below[: day.start()])}({_DAY.pattern}){re.escape(below[day.end() :])}", re.ASCII)
-    days = {name: found[1] for name in [below, *names] if (found := alike.fullmatch(name))}
-    read = {name: _day(text) for name, text in days.items()}
-    return [] if read[below] is None else [one for name, one in read.items() if one is not None and name != below]
+    days = [_day(found[1]) for name in names if (found := alike.fullmatch(name))]
+    return [one for one in days if one is not None] if _day(day[0]) else []
 
 
 def _day(text: str) -> dt.date | None:
@@ -97,10 +96,13 @@ def _day(text: str) -> dt.date | None:
 
 def _newest_version(location: str) -> str:
     """Name the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
-    path = Path(local_path(location), "_delta_log") if local_path(location) else None
-    names = [entry.name for entry in path.iterdir()] if path is not None and path.is_dir() else []
-    versions = [int(found[1]) for found in map(_COMMIT.fullmatch, names) if found]
+    versions = delta_versions(Path(local_path(location))) if local_path(location) else []
     return f"the newest is {max(versions)}" if versions else ""
+
+
+def delta_versions(table: Path) -> list[int]:
+    """List the versions of a Delta table whose commits are in its log; none where there is no such table."""
+    return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := _COMMIT.fullmatch(file.name))]
 
 
 def _other_format(location: str) -> str:

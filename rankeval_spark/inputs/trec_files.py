@@ -36,11 +36,12 @@ FIRST_LINES: Final = 10_000
 LONGEST_LINE: Final = 1 << 20
 """Bytes of a line; also what is read at a time."""
 
-_OF_QRELS: Final = "topic iteration document grade"
-_OF_RUN: Final = "topic Q0 document rank score run"
-_FORMS: Final[Mapping[TrecForm, str]] = {"qrels": _OF_QRELS, "run": _OF_RUN}
+_FORMS: Final[Mapping[TrecForm, str]] = {
+    "qrels": "topic iteration document grade",
+    "run": "topic Q0 document rank score run",
+}
 _KINDS: Final[Mapping[TrecForm, str]] = {"qrels": "judgements", "run": "a run"}
-FIELDS: Final = {"qrels": len(_OF_QRELS.split()), "run": len(_OF_RUN.split())}
+FIELDS: Final = {form: len(text.split()) for form, text in _FORMS.items()}
 """Fields of a line; a run may have more."""
 WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
 NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
@@ -165,14 +166,14 @@ def read_table(path: Path, form: TrecForm) -> pa.Table:
 
 
 def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
-    fields = _fields(path, lines, text, form=_OF_QRELS, may_have_more=False)
+    fields = _fields(path, lines, text, form="qrels")
     grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
     _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
     return Qrels(fields[0], fields[2], grade, lines)
 
 
 def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
-    fields = _fields(path, lines, text, form=_OF_RUN, may_have_more=True)
+    fields = _fields(path, lines, text, form="run")
     score = _numbers(path, lines, fields[4], NUMBER, "a number as score")
     is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
     _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
@@ -198,14 +199,14 @@ def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]
     yield lines, text
 
 
-def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: str, may_have_more: bool) -> list[pa.Array]:
-    """Split lines: a column for each field of ``form``."""
+def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> list[pa.Array]:
+    """Split lines: a column for each field; a line of a run may have more."""
     fields = pc.ascii_split_whitespace(text)
     n_fields = to_numpy(pc.list_value_length(fields))
-    n_expected = len(form.split())
-    is_wrong = (n_fields < n_expected) if may_have_more else (n_fields != n_expected)
+    n_expected = FIELDS[form]
+    is_wrong = (n_fields < n_expected) if form == "run" else (n_fields != n_expected)
     found = [f"{n} fields" for n in n_fields[is_wrong][:MOST_FAULTS].tolist()]
-    _refuse(path, lines[is_wrong], found, f"{n_expected}: '{form}'", of=lines.size)
+    _refuse(path, lines[is_wrong], found, f"{n_expected}: '{_FORMS[form]}'", of=lines.size)
     return [pc.list_slice(fields, place, place + 1).flatten() for place in range(n_expected)]
 
 

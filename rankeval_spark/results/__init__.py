@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.named_queries import Results, results_at, results_of
     from rankeval_spark.results.publishing.run import Run
     from rankeval_spark.results.publishing.staged_run import Rehearsal, StagedRun
-    from rankeval_spark.results.results_store import ResultsStore, can_write_in_process, check_root
+    from rankeval_spark.results.results_store import ResultsStore, check_root
     from rankeval_spark.results.run_record import InputRecord, MeasureRecord, RunRecord
     from rankeval_spark.results.storage.locks import Lock, LockTimes
 
@@ -29,7 +29,6 @@ __all__ = [
     "Run",
     "RunRecord",
     "StagedRun",
-    "can_write_in_process",
     "check_root",
     "event_frame",
     "results_at",
@@ -44,7 +43,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Results", "results_at", "results_of"), "named_queries"),
     **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
     "Run": "publishing.run",
-    **dict.fromkeys(("ResultsStore", "can_write_in_process", "check_root"), "results_store"),
+    **dict.fromkeys(("ResultsStore", "check_root"), "results_store"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +24,14 @@ def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunRecord, *, w
     """
     given = rows.drop_columns([name for name in C.RUN_KEY if name in rows.column_names])
     found = {field.name: field.type for field in given.schema}
-    expected = {field.name: ARROW_TYPES[field.type] for field in fields}
+    require_types(found, {field.name: ARROW_TYPES[field.type] for field in fields}, where)
+    columns = {**_of_run(facts, rows.num_rows), **{name: given[name] for name in given.column_names}}
+    schema = declared(fields)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def require_types(found: Mapping[str, object], expected: Mapping[str, object], where: str) -> None:
+    """Refuse columns whose types are not the expected ones; those of the run are added."""
     faults = [
         Fault(f"{where}, column {name}", str(found.get(name, "none")), str(expected.get(name, "no such column")))
         for name in dict.fromkeys([*expected, *found])
@@ -32,9 +39,6 @@ def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunRecord, *, w
     ]
     if faults:
         raise ResultsError(*faults)
-    columns = {**_of_run(facts, rows.num_rows), **{name: given[name] for name in given.column_names}}
-    schema = declared(fields)
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def declared(fields: Sequence[Field]) -> pa.Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
@@ -49,6 +49,13 @@ Event: TypeAlias = Mapping[str, Any]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+class EventDetails(TypedDict, total=False):
+    """What the last event of a run says of its course."""
+
+    inputs: Sequence[InputRecord]
+    timings: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class RunEvent:
     """One row of ``runs``."""
@@ -56,12 +63,12 @@ class RunEvent:
     facts: RunRecord
     status: str
     reason: str | None = None
-    inputs: tuple[InputRecord, ...] = ()
+    inputs: Sequence[InputRecord] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     n_rows: Mapping[str, int] = field(default_factory=dict)
     table_versions: Mapping[str, int] = field(default_factory=dict)
     error: Failure | None = None
-    failed_checks: tuple[str, ...] = ()
+    failed_checks: Sequence[str] = ()
 
     def values(self, recorded_at: datetime) -> dict[str, Any]:
         """Values of the row by column."""
@@ -125,13 +132,8 @@ def record(
     after: datetime = _EPOCH,
     held: Sequence[Lock] = (),
 ) -> datetime:
-    """Append an event and return its time: later than ``after``, even if the clock of this machine is behind.
-
-    Nothing is appended unless the locks ``held`` are, at the time of the commit.
-    """
-    recorded_at = _now(after)
-    append_events(spark, storage, event.values(recorded_at), held=held)
-    return recorded_at
+    """Append an event and return its time; see :func:`record_all`."""
+    return record_all(spark, storage, [event.values(after)], after=after, held=held)
 
 
 @dataclass(frozen=True)
@@ -187,31 +189,27 @@ def record_all(
     after: datetime,
     held: Sequence[Lock] = (),
 ) -> datetime:
-    """Append events in one commit, all of one time, which is later than ``after`` and is returned."""
-    recorded_at = _now(after)
-    append_events(spark, storage, *({**values, "recorded_at": recorded_at} for values in events), held=held)
-    return recorded_at
+    """Append events to ``runs`` in one commit, find that commit in the log, and return the time of the events.
 
-
-def append_events(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], held: Sequence[Lock] = ()) -> None:
-    """Append rows to ``runs`` in one commit, and find that commit in the log.
-
-    Whoever was suspended while it waited for its turn may have lost the locks ``held`` meanwhile; then it appends
-    nothing.
+    It is later than ``after``, even if the clock of this machine is behind. Whoever was suspended while it waited for
+    its turn may have lost the locks ``held`` meanwhile; then it appends nothing.
     """
-    table, run_id = schemas.RUNS.name, str(events[0][C.RUN_ID])
+    recorded_at = max(datetime.now(timezone.utc), after + timedelta(microseconds=1))
+    rows = [{**values, "recorded_at": recorded_at} for values in events]
+    table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
     with turn_for_runs(storage, run_id):
         for lock in held:
             lock.assert_held()
         before = delta_log.latest_version(storage, table)
         if local_tables.are_at(storage):
-            local_tables.append_rows(storage, table, events, tag=run_id)
+            local_tables.append_rows(storage, table, rows, tag=run_id)
         else:
             from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
 
-            spark_tables.append(spark, storage, schemas.RUNS, events, tag=run_id)
+            spark_tables.append(spark, storage, schemas.RUNS, rows, tag=run_id)
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
             raise lost(table, run_id, before)
+    return recorded_at
 
 
 def event_frame(
@@ -273,7 +271,3 @@ def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -
     where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
     events = event_frame(spark, storage.root, columns=C.RUN_KEY, where=where)
     return max((event[C.EVALUATION_DATE] for event in events), default=None)
-
-
-def _now(after: datetime) -> datetime:
-    return max(datetime.now(timezone.utc), after + timedelta(microseconds=1))

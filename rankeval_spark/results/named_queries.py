@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.report.defaults import named
 from rankeval_spark.results import query_choices as choices, views
 from rankeval_spark.results.journal import PUBLISHED
 from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook_plots import PublishedPlots
     from rankeval_spark.results.query_choices import ChosenNight, UserSide
-    from rankeval_spark.results.reading.table_readers import Requested
+    from rankeval_spark.results.storage.requested_rows import Requested
 
 
 class Results(PublishedResults[Frame]):
@@ -113,7 +114,8 @@ class Results(PublishedResults[Frame]):
             There is no such evaluation or measure, or no night has such a model.
         """
         night = choices.choose_night(self.nights(), evaluation)
-        label, k = choices.choose_measure(measure, self._computed([(C.EVALUATION, "=", night.evaluation)]))
+        computed = self._computed([(C.EVALUATION, "=", night.evaluation)])
+        label, k = named(measure, [(one.measure, one.k) for one in computed])
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
         if C.MODEL_ID in equal:
             choices.require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))

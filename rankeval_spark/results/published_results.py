@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeGuard
 
 from typing_extensions import Self, TypeVar
 
@@ -12,8 +12,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.reading.table_readers import Requested, reader_of
+from rankeval_spark.results.reading.table_readers import reader_of, spark_reader
 from rankeval_spark.results.storage.file_store import normalise
+from rankeval_spark.results.storage.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.reading.table_readers import Reader
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 Frame = TypeVar("Frame", default=Any)
 """``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""
@@ -62,7 +63,10 @@ class PublishedResults(Generic[Frame]):
             raise ConfigError(Fault("Results(root=)", "none", "the results root of earlier runs"))
         self._root = normalise(location)
         self._small: Reader[Any, Any] = reader_of(session, self._root)
-        self._reader: Reader[Any, Frame] = self._small if session is None else _by_spark(session, self._root)
+        self._reader: Reader[Any, Frame] = self._small
+        if session is not None:
+            require_spark()
+            self._reader = spark_reader(session, self._root)
         self._versions: Mapping[str, int] | None = None
         self._history: Sequence[Event] = ()
 
@@ -110,7 +114,7 @@ class PublishedResults(Generic[Frame]):
         """
         labels = equal.pop(C.MEASURE, None)
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
-        if set(self._reader.names(wide)) <= set(schemas.USER_METRICS.field_names()):
+        if set(wide.schema.names) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = self._requested(_night(date, evaluation), labels)
         return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
@@ -178,7 +182,7 @@ class PublishedResults(Generic[Frame]):
         return {
             one: runs
             for one, runs in self._computed(where).items()
-            if one.column is not None and (labels is None or one.measure in _as_list(labels))
+            if one.column is not None and (labels is None or one.measure in as_list(labels))
         }
 
     def _computed(self, where: Filters) -> dict[Requested, set[str]]:
@@ -223,39 +227,31 @@ class PublishedResults(Generic[Frame]):
         return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
 
 
-def _by_spark(spark: SparkSession, root: str) -> Reader[Any, Any]:
-    require_spark()
-    from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
-
-    return SparkReader(spark, root)
-
-
 def _night(date: Days, evaluation: Names) -> Filters:
     return _conditions({C.EVALUATION: evaluation, C.EVALUATION_DATE: date})
 
 
 def _conditions(equal: Mapping[str, Values]) -> Filters:
     """Write what columns must be equal to as conditions; dates may be texts."""
-    given = {name: value for name, value in equal.items() if value is not None}
-    read = {
-        name: [as_day(one) if name == C.EVALUATION_DATE else one for one in _as_list(value)]
-        for name, value in given.items()
-    }
-    return [
-        (name, "in", read[name]) if _are_several(value) else (name, "=", read[name][0]) for name, value in given.items()
-    ]
+    return [_condition(name, value) for name, value in equal.items() if value is not None]
+
+
+def _condition(name: str, value: Values) -> tuple[str, str, Any]:
+    read = [as_day(one) if name == C.EVALUATION_DATE else one for one in as_list(value)]
+    return (name, "in", read) if _are_several(value) else (name, "=", read[0])
 
 
 def _meets(event: Event, name: str, how: str, value: Any) -> bool:  # noqa: ANN401 - a value, or several
     return bool(event[name] in value if how == "in" else event[name] == value)
 
 
-def _are_several(value: Values) -> bool:
+def _are_several(value: Values) -> TypeGuard[Sequence[Value]]:
     return isinstance(value, Collection) and not isinstance(value, str)
 
 
-def _as_list(values: Values) -> list[Any]:
-    return list(values) if isinstance(values, Collection) and not isinstance(values, str) else [values]
+def as_list(values: Values) -> list[Any]:
+    """List several values; one value is a list of its own."""
+    return list(values) if _are_several(values) else [values]
 
 
 def _deleted(events: Iterable[Event]) -> Deleted:

@@ -13,14 +13,14 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
+from rankeval_spark.results.published_results import as_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.results.published_results import Values
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 PREVIOUS: Final = "previous"
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
@@ -155,11 +155,6 @@ def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, agains
     return choose_night(nights, night.evaluation, day, argument="against")
 
 
-def choose_measure(measure: str, computed: Iterable[Requested]) -> tuple[str, int]:
-    """Find the label and cutoff of a measure among those that were computed."""
-    return named(measure, [(one.measure, one.k) for one in computed])
-
-
 def user_side(
     measure: str, model_id: str, night: ChosenNight, *, run_id: str, computed: Collection[Requested]
 ) -> UserSide:
@@ -194,7 +189,7 @@ def require_same_definition(side: UserSide, other: UserSide, definitions: Mappin
 def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:
     """Refuse the name of a model that has no row."""
     known = sorted(set(models))
-    for name in [given] if isinstance(given, str) or not isinstance(given, Collection) else given:
+    for name in as_list(given):
         if name not in known:
             raise ConfigError(Fault(argument, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
 

@@ -15,7 +15,7 @@ from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import local_tables, roots, tables
+from rankeval_spark.results.storage import roots, tables
 from rankeval_spark.results.storage.commits import Root
 from rankeval_spark.results.storage.file_store import (
     LocalStorage,
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0
 """Patience with another run's publish, which takes seconds."""
-
-
-def can_write_in_process(root: str) -> bool:
-    """Whether this process writes the tables of a root; Spark writes the others."""
-    location = normalise(root)
-    return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
 
 def check_root(root: str, *, one_run_per_root: bool) -> None:

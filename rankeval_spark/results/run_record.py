@@ -15,7 +15,7 @@ from rankeval_spark.schemas import Field
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
-    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.measures import MeasureSet
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -88,21 +88,18 @@ class MeasureRecord:
 
 def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureRecord, ...]:
     """Describe every measure for ``runs`` and for the audit."""
-    return tuple(_measure_fact(measure, policies) for measure in measures.measures)
-
-
-def _measure_fact(measure: Measure, policies: Policies) -> MeasureRecord:
-    low, high = measure.entry.definition.bounds
-    return MeasureRecord(
-        measure.label,
-        measure.k,
-        measure.column if measure.has_user_values else None,
-        RecordedDefinition.of(measure, policies),
-        low,
-        high,
-        measure.weight_column,
-        measure.link,
-        policies.unit,
+    return tuple(
+        MeasureRecord(
+            measure.label,
+            measure.k,
+            measure.column if measure.has_user_values else None,
+            RecordedDefinition.of(measure, policies),
+            *measure.entry.definition.bounds,
+            measure.weight_column,
+            measure.link,
+            policies.unit,
+        )
+        for measure in measures.measures
     )
 
 

@@ -21,7 +21,7 @@ from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.results import can_write_in_process
+from rankeval_spark.results.reading.table_readers import is_native
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence
         Spark computes the night; says why.
     """
     root = config.results.location
-    if not can_write_in_process(root):
+    if not is_native(root):
         raise ForSparkError(root, "a results root that only Spark writes")
     return open_inputs(config, request, day)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os.path
+import os
 import re
 import stat
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from rankeval_spark.allowed_folders import require_allowed
 from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.reading import overrides as overriding, yaml_reader
 from rankeval_spark.config.reading.validation_faults import Locate, validation_faults
@@ -88,6 +89,26 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
     if not FIRST_DATE <= day <= LAST_DATE:
         raise ConfigError(Fault(where, repr(text), f"a date from {FIRST_DATE} to {LAST_DATE}"))
     return day
+
+
+def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
+
+    Tables of a catalog are not checked: the catalog has its own permissions.
+
+    Raises
+    ------
+    ConfigError
+        Every path outside.
+    """
+    named = {
+        f"inputs.{name}.{key}": location
+        for name, one in config.inputs
+        if one
+        for key, location in one.locations(date).items()
+    }
+    named["results.root"] = config.results.location
+    require_allowed(*named.items(), environment=environment)
 
 
 def _as_iso(text: str) -> str:

@@ -71,11 +71,8 @@ def _shown(override: str) -> str:
 def _place(key: str) -> Place:
     if key.startswith(_SETTINGS):  # keys of Spark contain dots
         return ("spark", "settings", key.removeprefix(_SETTINGS))
-    return tuple(int(index) if index or name.isdigit() else name for name, index in _numbered(key))
-
-
-def _numbered(key: str) -> list[tuple[str, str]]:
-    return [(name, index or (name if name.isdigit() else "")) for name, index in _STEP.findall(key)]
+    parts = [name or index for name, index in _STEP.findall(key)]
+    return tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankeval_spark.config.reading.yaml_reader import Place, place_text
 from rankeval_spark.config.redaction import has_secret, is_credential
-from rankeval_spark.errors import REDACTED, Fault, nearest
+from rankeval_spark.errors import REDACTED, Fault, nearest, shortened
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -38,7 +38,6 @@ _SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")
 
 _UNKNOWN_KEY: Final = "unknown key"
 _QUOTE_FIX: Final = "put it in quotes"
-_MAX_LENGTH: Final = 60
 
 
 def validation_faults(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
@@ -109,8 +108,7 @@ def _found(value: object, place: Place) -> str:
         return "keys with values" if isinstance(value, dict) else "a list"
     if has_secret(str(value)):
         return REDACTED
-    text = repr(value)
-    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
+    return shortened(repr(value))
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from rankeval_spark.config.redaction import is_credential
-from rankeval_spark.errors import REDACTED, ConfigError, Fault
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, shortened
 
 MAX_CHARACTERS: Final = 256 * 1024
 MAX_NODES: Final = 10_000
@@ -94,7 +94,7 @@ class _Builder:
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
-                self.fault(key_node, place, f"key {_short(key)}", "text as the key", "put it in quotes")
+                self.fault(key_node, place, f"key {shortened(repr(key))}", "text as the key", "put it in quotes")
                 continue
             below = (*place, key)
             if key in values:
@@ -116,7 +116,7 @@ class _Builder:
         try:
             return _SCALARS[node.tag](node.value)
         except ValueError:
-            found = REDACTED if any(is_credential(str(part)) for part in place) else _short(node.value)
+            found = REDACTED if any(is_credential(str(part)) for part in place) else shortened(repr(node.value))
             self.fault(node, place, found, f"a value of its tag {_short_tag(node.tag)}")
             return None
 
@@ -165,11 +165,6 @@ def _syntax_fault(error: yaml.MarkedYAMLError, where: str) -> Fault:
     fix = "write spaces instead of the tab" if "\\t" in str(error.problem) else ""
     details = "; ".join(part for part in (error.context, error.problem) if part)
     return Fault(where_of(where, (), line), f"text that is not YAML ({details})", "YAML", fix)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - a readable message
 
 
 def _short_tag(tag: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, Strict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rankeval_spark.errors import Fault
@@ -18,6 +18,7 @@ Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
+Values = TypeVar("Values", bound=tuple[object, ...])
 
 
 class Model(BaseModel):
@@ -81,6 +82,16 @@ def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
         for index, value in enumerate(values)
         if value in values[:index]
     ]
+
+
+def each_once(what: str) -> AfterValidator:
+    """Refuse a value that occurs in a list a second time; ``what`` names one of them."""
+
+    def check(values: Values) -> Values:
+        refuse_faults(repeated_faults(values, what))
+        return values
+
+    return AfterValidator(check)
 
 
 def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str, ...] | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
@@ -157,14 +156,6 @@ class Checks(Model):
     drift: Drift = Drift(warn=0)
     """Means over all users that left the band of the earlier nights, with the same definition. Share of the means with
     a band."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        """Keep the default thresholds of a check without a value; ``{}`` means to count only."""
-        if isinstance(values, Mapping):
-            return {check: threshold for check, threshold in values.items() if threshold is not None}
-        return values
 
     def threshold(self, check: str) -> Threshold:
         """Return the thresholds of the check of this name."""

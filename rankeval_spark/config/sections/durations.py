@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
@@ -64,8 +65,4 @@ def duration(text: str, *, least: int) -> str:
     return text
 
 
-def _grace(text: str) -> str:
-    return duration(text, least=0)
-
-
-Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(_grace)]
+Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(duration, least=0))]

@@ -96,14 +96,12 @@ class Gate(Model):
 
     def _slice_value_faults(self, values: Sequence[str | None]) -> Iterator[Fault]:
         n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
+        found = f"slice_values {list(values)} with {self.measure if self.compares_groups else f'slice {self.slice}'}"
         if self.compares_groups:
-            found = f"slice_values {list(values)} with {self.measure}"
             yield Fault(".slice_values", found, "no slice_values, because the rule compares all values", "remove it")
         elif n_segments == 0:
-            found = f"slice_values {list(values)} with slice {self.slice}"
             yield Fault(".slice_values", found, "the segment that has these values", "name it as slice")
         elif len(values) != n_segments:
-            found = f"slice_values {list(values)} with slice {self.slice}"
             yield Fault(".slice_values", found, f"one value per segment, {n_segments} in all")
 
     @property

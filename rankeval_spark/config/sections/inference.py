@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from rankeval_spark.config.sections.base import Model, Number, Whole, fault_error, refuse_faults, repeated_faults
+from rankeval_spark.config.sections.base import (
+    Model,
+    Number,
+    Whole,
+    each_once,
+    fault_error,
+    refuse_faults,
+    repeated_faults,
+)
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -16,14 +24,9 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
 
-def _each_once(shares: tuple[float, ...]) -> tuple[float, ...]:
-    refuse_faults(repeated_faults(shares, "quantile"))
-    return shares
-
-
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
-Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], AfterValidator(_each_once)]
+Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], each_once("quantile")]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]

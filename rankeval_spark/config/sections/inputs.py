@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import operator
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import (
@@ -35,6 +36,12 @@ IN_CATALOG: Final = ("delta", "parquet", "table")
 """Formats of a table that is named."""
 
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
+    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+}
+"""What the operators but ``in`` do with a column, of Spark or of Arrow, and a value."""
+
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 PathsOfModels = Mapping[ModelName, PathText]
@@ -206,14 +213,19 @@ class InputConfig(ModelWithPaths):
         return []
 
     @property
+    def shape(self) -> Gains | Nested | None:
+        """What its rows hold in place of canonical columns; None where each column is in `columns`."""
+        return None
+
+    @property
     def renames(self) -> Mapping[str, str]:
         """Names in the table by canonical name, where the config gives one."""
-        return self.columns
+        return self.columns if self.shape is None else {**self.columns, **self.shape.renames}
 
     @property
     def places(self) -> Mapping[str, str]:
         """Key that names a column, by canonical name, where it is not `columns`."""
-        return {}
+        return {} if self.shape is None else self.shape.places
 
     def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
         """Name the columns of the table that are read, those that it does not have too.
@@ -225,8 +237,8 @@ class InputConfig(ModelWithPaths):
         columns : collection of str
             All columns of the table.
         """
-        del columns
-        return [self.renames.get(name, name) for name in names]
+        paths = [self.renames.get(name, name) for name in names]
+        return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, Nested) else paths
 
     def of_models(self) -> Mapping[str, InputConfig]:
         """Return where the rows of each model are, where they are in several places; empty where they are in one."""
@@ -234,10 +246,14 @@ class InputConfig(ModelWithPaths):
 
     def locations(self, date: dt.date) -> Mapping[str, str]:
         """Return the absolute paths that are read for an evaluation date, by their keys; none of a catalog."""
+        if models := self.of_models():
+            return {f"paths.{model}": one.location(date) for model, one in models.items()}
         return {} if self.path is None else {"path": self.location(date)}
 
     def location(self, date: dt.date) -> str:
-        """Return the absolute path, or the name of the table, for an evaluation date."""
+        """Return the absolute path for an evaluation date, or the name of the table; a JSON object of several paths."""
+        if models := self.of_models():
+            return json.dumps({model: one.location(date) for model, one in models.items()}, ensure_ascii=False)
         if self.table is not None:
             return self.table
         return resolve_path(fill_date(self.path or "", date), self._folder)
@@ -309,19 +325,6 @@ class RecommendationsInput(InputConfig):
             model: self.model_copy(update={"path": path, "paths": None}) for model, path in (self.paths or {}).items()
         }
 
-    @override
-    def locations(self, date: dt.date) -> Mapping[str, str]:
-        if not self.paths:
-            return super().locations(date)
-        return {f"paths.{model}": one.location(date) for model, one in self.of_models().items()}
-
-    @override
-    def location(self, date: dt.date) -> str:
-        """Return the absolute path, or the name of the table; of several paths a JSON object, by model."""
-        if not self.paths:
-            return super().location(date)
-        return json.dumps({model: one.location(date) for model, one in self.of_models().items()}, ensure_ascii=False)
-
     @model_validator(mode="after")
     def _one_form(self) -> RecommendationsInput:
         named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
@@ -334,18 +337,8 @@ class RecommendationsInput(InputConfig):
 
     @property
     @override
-    def renames(self) -> Mapping[str, str]:
-        return self.columns if self.nested is None else {**self.columns, **self.nested.renames}
-
-    @property
-    @override
-    def places(self) -> Mapping[str, str]:
-        return {} if self.nested is None else self.nested.places
-
-    @override
-    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
-        paths = super().columns_read(names, columns)
-        return paths if self.nested is None else [column_and_field(path, columns)[0] for path in paths]
+    def shape(self) -> Nested | None:
+        return self.nested
 
 
 class HeldOutInput(InputConfig):
@@ -382,13 +375,8 @@ class HeldOutInput(InputConfig):
 
     @property
     @override
-    def renames(self) -> Mapping[str, str]:
-        return self.columns if self.gains is None else {**self.columns, **self.gains.renames}
-
-    @property
-    @override
-    def places(self) -> Mapping[str, str]:
-        return {} if self.gains is None else self.gains.places
+    def shape(self) -> Gains | None:
+        return self.gains
 
 
 class SegmentsInput(InputConfig):

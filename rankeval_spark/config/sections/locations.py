@@ -1,22 +1,17 @@
-"""Paths and table names in a config: which are valid, which are allowed, and what they resolve to."""
+"""Paths and table names in a config: which are valid, and what they resolve to."""
 
 from __future__ import annotations
 
 import datetime as dt
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
 
-from rankeval_spark.allowed_folders import require_allowed, scheme_of
+from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.config.sections.base import fault_error
 from rankeval_spark.errors import Fault, nearest, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rankeval_spark.config.evaluation_config import EvaluationConfig
 
 SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 """File systems that a path may name."""
@@ -112,23 +107,3 @@ def fill_date(text: str, date: dt.date) -> str:
     'logs/2026-02-28/2026-03-01'
     """
     return _DATE.sub(lambda found: (date + dt.timedelta(days=int(found[1] or 0))).isoformat(), text)
-
-
-def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
-    """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
-
-    Tables of a catalog are not checked: the catalog has its own permissions.
-
-    Raises
-    ------
-    ConfigError
-        Every path outside.
-    """
-    named = {
-        f"inputs.{name}.{key}": location
-        for name, one in config.inputs
-        if one
-        for key, location in one.locations(date).items()
-    }
-    named["results.root"] = config.results.location
-    require_allowed(*named.items(), environment=environment)

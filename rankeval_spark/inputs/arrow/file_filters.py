@@ -6,27 +6,18 @@ import datetime as dt
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.config.sections.inputs import parse_moment
+from rankeval_spark.config.sections.inputs import COMPARE, parse_moment
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.input_columns import is_bigint
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.inputs import Filter, Scalar
-
-_COMPARE: Final[dict[str, Callable[[Any, Any], pc.Expression]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_MAX_LONG: Final = 2**63
 
 
 def condition(filters: Sequence[Filter], schema: pa.Schema, date: dt.date) -> pc.Expression | None:
@@ -49,7 +40,7 @@ def _condition(each: Filter, schema: pa.Schema, date: dt.date) -> pc.Expression:
     values = [_scalar(value, kind) for value in each.values(date)]
     if each.op == "in":
         return field.isin(pa.array([value.as_py() for value in values], values[0].type))
-    return _COMPARE[each.op](field, values[0])
+    return COMPARE[each.op](field, values[0])
 
 
 def _scalar(value: Scalar, kind: pa.DataType) -> pa.Scalar:
@@ -66,7 +57,7 @@ def _text(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
 
 
 def _whole(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool) and -_MAX_LONG <= value < _MAX_LONG
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and is_bigint(value)
     return pa.scalar(value, pa.int64()) if is_whole else None
 
 

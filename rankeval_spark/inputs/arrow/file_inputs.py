@@ -19,7 +19,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
-from rankeval_spark.inputs.arrow.arrow_types import is_text
+from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError, SwappedFilesError
 from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
@@ -93,8 +93,8 @@ class FileInput:
 
     @property
     def table_columns(self) -> str:
-        """Columns of the table with their types."""
-        return files.columns_text(self.table.schema)
+        """Columns of the table with their types as Spark names them, such as ``user_id string, day date``."""
+        return ", ".join(f"{field.name} {spark_name(field.type)}" for field in self.table.schema)
 
     @property
     def n_columns(self) -> int:

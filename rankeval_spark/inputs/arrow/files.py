@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from pyarrow import fs
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, spark_name
+from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
 from rankeval_spark.inputs.arrow.memory_limit import physical_bytes
+from rankeval_spark.inputs.missing_inputs import delta_versions
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -48,7 +48,6 @@ _PLAIN: Final = frozenset(
 )
 _UNITS: Final = ("us", "ms")
 _DELTA_LOG: Final = "_delta_log"
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
 class ForSparkError(Exception):
@@ -176,20 +175,15 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     return found
 
 
-def columns_text(schema: pa.Schema) -> str:
-    """Write columns with their types as Spark names them, such as ``user_id string, day date``."""
-    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in schema)
-
-
 def _delta(config: InputConfig, location: str) -> FileTable:
     """Open the newest version, or the pinned one; what is wrong with a version that is gone, Spark says."""
     if config.timestamp is not None or _REFUSED.search(location):
         raise ForSparkError(location, "the version of a time, or a path that only Spark opens")
-    commits = [found[1] for found in map(_COMMIT.fullmatch, _names(Path(location, _DELTA_LOG))) if found]
-    if not commits:
+    versions = delta_versions(Path(location))
+    if not versions:
         raise ForSparkError(location, "no commit of Delta")
     try:
-        version = int(max(commits)) if config.version is None else config.version
+        version = max(versions) if config.version is None else config.version
         table = deltalake.DeltaTable(location, version=version)
         if table.protocol().min_reader_version > 1:
             raise ForSparkError(location, "column mapping, deletion vectors or another feature of readers")
@@ -208,8 +202,7 @@ def _delta(config: InputConfig, location: str) -> FileTable:
 def _plain_files(location: str) -> list[Path]:
     """List the files of a folder, or the one that is named."""
     path = Path(location)
-    names = [""] if path.is_file() else [name for name in _names(path) if not name.startswith(("_", "."))]
-    files = [path / name for name in names]
+    files = [file for file in path.iterdir() if not file.name.startswith(("_", "."))] if path.is_dir() else [path]
     if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
         raise ForSparkError(location, "no file, folders of partitions, or very many files")
     _refuse_outside(*map(str, files))
@@ -306,7 +299,3 @@ def _is_usual(kind: pa.DataType) -> bool:
         return all(_is_usual(part) and not is_list(part) for part in parts)
     is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
     return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind))
-
-
-def _names(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []

@@ -69,6 +69,8 @@ class InputSize:
 
 @dataclass(frozen=True)
 class _File:
+    """A file of rows; ``partition`` has its values, or the folders above it, such as ``day=2026-01-01``."""
+
     n_bytes: int
     n_rows: int | None
     partition: tuple[str, ...]
@@ -197,16 +199,11 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
         _File(
             os.stat(fragment.path).st_size,
             fragment.metadata.num_rows if has_rows else None,
-            _folders_of(Path(fragment.path), path),
+            Path(fragment.path).relative_to(path).parts[:-1] if path.is_dir() else (),
         )
         for fragment in fragments
         if not has_rows or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups
     ]
-
-
-def _folders_of(file: Path, root: Path) -> tuple[str, ...]:
-    """Name the folders of partitions above a file, such as ``day=2026-01-01``."""
-    return file.relative_to(root).parts[:-1] if root.is_dir() else ()
 
 
 def _data_files(path: Path) -> Sequence[Path]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from rankeval_spark.inputs.input_columns import GivenInputs
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -40,29 +42,17 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The inputs of one evaluation.
+class Tables(GivenInputs[Source]):
+    """The inputs of one evaluation: all rows, those that cannot be used too.
 
     Attributes
     ----------
-    recommendations, held_out, segments, train, items : Source
-        The last three are None where they are not given. All rows, those that cannot be used too.
     are_checked : bool
         Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
         so is a log whose ranks count from 0.
     """
 
-    recommendations: Source
-    held_out: Source
-    segments: Source | None = None
-    train: Source | None = None
-    items: Source | None = None
     are_checked: ClassVar[bool] = False
-
-    def all(self) -> tuple[Source, ...]:
-        """Return the inputs that there are, in the order of the arguments of ``evaluate``."""
-        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
-        return tuple(source for source in every if source)
 
     @property
     def has_one_list(self) -> bool:

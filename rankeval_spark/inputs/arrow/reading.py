@@ -172,17 +172,13 @@ def _of_pandas(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - witho
     return chosen
 
 
-def _of_polars(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of polars
-    return frame.select(names)
-
-
 def _of_duckdb(relation: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of duckdb
     return relation.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
 
 
 _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
     "pandas": _of_pandas,
-    "polars": _of_polars,
+    "polars": lambda frame, names: frame.select(names),
     "duckdb": _of_duckdb,
     "_duckdb": _of_duckdb,
 }

@@ -80,10 +80,10 @@ def read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     parts = _parts(texts, _TIME_PATTERN)
     days, is_day = _days(parts)
     hour, minute, second = (_digits(parts, name) for name in ("hour", "minute", "second"))
-    fraction = _numbers(pc.utf8_slice_codeunits(pc.utf8_rpad(_part(parts, "fraction"), 6, "0"), 0, 6))
+    fraction = _numbers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6))
     micros = (((days * 24 + hour) * 60 + minute) * 60 + second) * _SECOND + fraction
     is_time = is_day & (hour < 24) & (minute < 60) & (second < 60)  # noqa: PLR2004 - of clocks
-    shifted, is_zone = _in_utc(micros, _part(parts, "zone"))
+    shifted, is_zone = _in_utc(micros, parts.field("zone"))
     return _times(shifted, is_null=~(is_time & is_zone))
 
 
@@ -103,12 +103,8 @@ def _parts(texts: pa.ChunkedArray, pattern: str) -> pa.StructArray:
     return in_one_piece(pc.extract_regex(trimmed(texts), pattern=pattern))
 
 
-def _part(parts: pa.StructArray, name: str) -> pa.Array:
-    return parts.field(name)
-
-
 def _digits(parts: pa.StructArray, name: str, *, default: str = "0") -> IntVector:
-    return _numbers(pc.utf8_lpad(_part(parts, name), 1, default))
+    return _numbers(pc.utf8_lpad(parts.field(name), 1, default))
 
 
 def _numbers(digits: pa.Array) -> IntVector:

@@ -1,6 +1,5 @@
 """Inputs: the only place where tables are read. The result has canonical columns."""
 
-from rankeval_spark.inputs.input_columns import check_id_types, segments_schema
 from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes, is_wholly_empty
 from rankeval_spark.inputs.spark.read_failures import explain
 from rankeval_spark.inputs.spark.reading import from_frame, read_all, read_input
@@ -12,12 +11,10 @@ __all__ = [
     "Source",
     "Sources",
     "cached_partitions",
-    "check_id_types",
     "estimated_bytes",
     "explain",
     "from_frame",
     "is_wholly_empty",
     "read_all",
     "read_input",
-    "segments_schema",
 ]

@@ -7,7 +7,7 @@ import operator
 import re
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, functions as F, types as T
 
@@ -23,9 +23,8 @@ from rankeval_spark.inputs.input_columns import (
     missing_faults,
     type_fault,
 )
-from rankeval_spark.inputs.spark.filters import column
-from rankeval_spark.inputs.spark.opening import CORRUPT
-from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
+from rankeval_spark.inputs.spark.filters import TEXT, column
+from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.schemas import Field, Schema
 
-_TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryType)
 _TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.NullType)
 _SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
@@ -192,7 +190,7 @@ def _cast_plain(found: _Found) -> _Cast:
         return _Cast((_in_utc(raw) if found.is_a(T.TimestampType) else raw).cast("string"), "string")
     if field.name == C.SCORE and found.is_a(T.IntegralType, T.DecimalType):
         return _Cast(raw, found.kind.simpleString())  # as doubles, different numbers could become equal
-    if found.is_a(*_TEXT):
+    if found.is_a(*TEXT):
         number = raw.try_cast(field.type)
         return _Cast(number, field.type, raw.isNotNull() & number.isNull())
     if not found.is_a(T.NumericType, T.BooleanType, T.NullType):
@@ -203,28 +201,29 @@ def _cast_plain(found: _Found) -> _Cast:
 def _cast_gain(found: _Found, gains: Gains) -> _Cast:
     """Make gains of events, ratings or seconds; NULL where the column has no value, or one without a gain."""
     raw = found.raw
-    if found.is_a(*_TEXT, T.BooleanType) and gains.values:
-        text = raw.cast("string")
-        by_value = [F.when(text == value, gain) for value, gain in gains.values.items()]
-        return _Cast(F.coalesce(*by_value).cast("double"), "double")
-    if not found.is_a(*_TEXT, T.NumericType, T.NullType):
+    if found.is_a(*TEXT, T.BooleanType) and gains.values:
+        return _Cast(_gain_by_value(raw.cast("string"), gains.values), "double")
+    if not found.is_a(*TEXT, T.NumericType, T.NullType):
         raise found.error()
     number, by_number = raw.try_cast("double"), gains.number_values()
     if by_number is None:
         raise found.error(NUMBERS_FIX)
     if by_number:
-        chosen = [F.when(number == value, gain) for value, gain in by_number.items()]
-        return _Cast(F.coalesce(*chosen).cast("double"), "double")
+        return _Cast(_gain_by_value(number, by_number), "double")
     reached = reduce(operator.add, ((number >= edge).cast("double") for edge in gains.edges))
     return _Cast(F.when(~F.isnan(number), reached), "double")  # NaN is above every number
+
+
+def _gain_by_value(given: Column, gains: Mapping[Any, float]) -> Column:
+    return F.coalesce(*(F.when(given == value, gain) for value, gain in gains.items())).cast("double")
 
 
 def _cast_list(found: _Found) -> _Cast:
     field, raw, separator = found.field, found.raw, found.reading.list_separator
     is_list = isinstance(found.kind, T.ArrayType) and not isinstance(found.kind.elementType, _NESTED)
-    if not (is_list or found.is_a(*_TEXT, T.NullType)):
+    if not (is_list or found.is_a(*TEXT, T.NullType)):
         raise found.error()
-    if found.is_a(*_TEXT):
+    if found.is_a(*TEXT):
         raw = F.from_json(raw, "array<string>") if separator is None else _split(raw, separator)
     read = raw.try_cast(field.type)
     whole = F.when(F.forall(read, lambda element: element.isNotNull()), read)  # a partial list would be another list
@@ -241,7 +240,7 @@ def _split(raw: Column, separator: str) -> Column:
 def _cast_time(found: _Found) -> _Cast:
     """Cast a date or a time. Without a zone it is in UTC, and so is the day of a time, in any zone of the session."""
     field, raw = found.field, found.raw
-    if found.is_a(*_TEXT):
+    if found.is_a(*TEXT):
         time = _text_in_utc(raw) if field.type == "timestamp" else raw.try_cast(field.type)
         return _Cast(time, field.type, raw.isNotNull() & time.isNull())
     if field.type == "timestamp" and found.is_a(T.NumericType):  # Unix seconds
@@ -277,7 +276,7 @@ def _cast_rank(found: _Found) -> _Cast:
     raw = found.raw
     if found.is_a(*_SMALL, T.NullType):
         return _Cast(raw.cast("int"), "int")
-    if not (found.is_a(*_TEXT, T.LongType) or (isinstance(found.kind, T.DecimalType) and found.kind.scale == 0)):
+    if not (found.is_a(*TEXT, T.LongType) or (isinstance(found.kind, T.DecimalType) and found.kind.scale == 0)):
         raise found.error(RANK_FIX)
     rank = raw.try_cast("int")
     return _Cast(rank, "int", raw.isNotNull() & rank.isNull())
@@ -292,9 +291,9 @@ def _counted_from_1(rank: _Cast) -> _Cast:
 
 def _cast_id(found: _Found) -> _Cast:
     raw, forced = found.raw, found.reading.types.get(found.field.name)
-    if forced == "string" or (forced is None and found.is_a(*_TEXT)):
+    if forced == "string" or (forced is None and found.is_a(*TEXT)):
         return _Cast(raw.cast("string"), "string")
-    if found.is_a(*_TEXT):
+    if found.is_a(*TEXT):
         number = raw.try_cast("bigint")
         return _Cast(number, "bigint", raw.isNotNull() & number.isNull())
     is_whole = found.is_a(T.IntegralType) or (

@@ -5,32 +5,30 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, functions as F, types as T
 
-from rankeval_spark.config.sections.inputs import parse_moment
+from rankeval_spark.config.sections.inputs import COMPARE, parse_moment
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.inputs.input_columns import is_bigint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rankeval_spark.config.sections.inputs import Filter, Scalar
 
-_COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_MAX_LONG: Final = 2**63
+TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 
 
 def column(name: str) -> Column:
     """Refer to a top-level column by its exact name, with any characters."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(backticked(name))
+
+
+def backticked(name: str) -> str:
+    """Quote a name, with any characters."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.date, where: str) -> Column | None:
@@ -58,12 +56,12 @@ def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.d
 def _condition(each: Filter, data_type: T.DataType, date: dt.date) -> Column:
     values = each.values(date)
     left = column(each.column)
-    if isinstance(data_type, T.StringType | T.CharType | T.VarcharType) and all(map(_is_number, values)):
+    if isinstance(data_type, TEXT) and all(map(_is_number, values)):
         left, data_type = left.try_cast("double"), T.DoubleType()
     literals = [_literal(value, data_type) for value in values]
     if each.op == "in":
         return left.isin(*literals)
-    compared: Column = _COMPARE[each.op](left, literals[0])
+    compared: Column = COMPARE[each.op](left, literals[0])
     return compared
 
 
@@ -92,7 +90,7 @@ def _whole(value: Scalar) -> Column:
     if isinstance(value, float):
         return F.lit(value)
     number = int(_not_bool(value))
-    if not -_MAX_LONG <= number < _MAX_LONG:
+    if not is_bigint(number):
         raise ValueError
     return F.lit(number).cast("bigint")
 
@@ -132,7 +130,7 @@ def _zoneless_timestamp(value: Scalar) -> Column:
 
 
 _READERS: Final[tuple[tuple[tuple[type[T.DataType], ...], Callable[[Scalar], Column]], ...]] = (
-    ((T.StringType, T.CharType, T.VarcharType), _text),
+    (TEXT, _text),
     ((T.IntegralType,), _whole),
     ((T.FractionalType,), _number),
     ((T.BooleanType,), _flag),

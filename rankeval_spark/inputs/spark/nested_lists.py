@@ -13,9 +13,8 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import column_fault
 from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
-from rankeval_spark.inputs.spark.filters import column
-from rankeval_spark.inputs.spark.opening import CORRUPT
-from rankeval_spark.inputs.spark.source import IS_UNPARSABLE
+from rankeval_spark.inputs.spark.filters import TEXT, column
+from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.sections.input_shapes import Nested
     from rankeval_spark.inputs.spark.canonical_columns import Canonical
 
-_TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 _COMPLEX: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
 _ITEM, _SCORE, _PLACE, _PAIR = "_item", "_score", "_place", "_pair"
 
@@ -134,7 +132,7 @@ def _array(schema: T.StructType, path: str, where: str, place: str) -> Array:
     if name not in schema.names:
         raise InputError(column_fault(f"{where}.{place}", name, schema.names))
     kind, given = schema[name].dataType, column(name)
-    if isinstance(kind, _TEXT):
+    if isinstance(kind, TEXT):
         return Array(_of_json(given, field), T.StringType())
     element = kind.elementType if isinstance(kind, T.ArrayType) else None
     if field is not None and isinstance(element, T.StructType) and field in element.names:

@@ -14,7 +14,9 @@ from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.csv_headers import checked_header
 from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
+from rankeval_spark.inputs.spark.filters import backticked
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
+from rankeval_spark.inputs.spark.source import CORRUPT
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
-
-CORRUPT: Final = "_corrupt_record"
-"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 _DELTA_LOG: Final = "_delta_log"
 
@@ -151,7 +150,7 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
     if newest is not None:
         return newest
-    table = _quoted(location) if config.table else f"delta.{_backticked(location)}"
+    table = _quoted(location) if config.table else f"delta.{backticked(location)}"
     version = probes.delta_version(spark, table, moment)
     if version is None:
         found = f"no version as old as {moment} at {location}"
@@ -201,7 +200,7 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
         line = F.regexp_replace("value", r"^\s+|\s+$", "")
         fields = F.split(line, r"\s+")
         columns, is_right = _of_qrels(fields) if form == "qrels" else _of_run(fields)
-        others = [F.col(f"`{column}`") for column in text.columns if column != "value"]  # of folders of partitions
+        others = [F.col(backticked(column)) for column in text.columns if column != "value"]  # of folders of partitions
         kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
         corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
         frame = text.where(~line.rlike("^(#|$)")).select(*kept, *others, corrupt)
@@ -239,8 +238,4 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 
 def _quoted(table: str) -> str:
     """Quote each part of a table name."""
-    return ".".join(map(_backticked, table.split(".")))
-
-
-def _backticked(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return ".".join(map(backticked, table.split(".")))

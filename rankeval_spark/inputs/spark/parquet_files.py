@@ -39,12 +39,11 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
 
     Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
     """
-    files = table.frame.inputFiles()
-    looked_at = chosen_files(sorted(files), date)
     schemas: dict[str, T.StructType] = {}
-    for file in looked_at:
+    for file in chosen_files(sorted(table.frame.inputFiles()), date):
         try:
-            schemas |= probes.parquet_schemas(spark, [file])
+            if (schema := probes.parquet_schema(spark, file)) is not None:
+                schemas[file] = schema
         except (PySparkException, Py4JError) as error:  # its message may not name the file
             found = f"a file that cannot be read, {_short(file)} ({first_line(str(error))})"
             return [Fault(where, found, "readable data files")]

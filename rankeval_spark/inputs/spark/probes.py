@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F, types as T
 
+from rankeval_spark.inputs.missing_inputs import delta_versions
+
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -71,31 +73,23 @@ def local_delta_version(spark: SparkSession, location: str) -> int | None:
     """
     if not location.startswith("/") or not default_file_system(spark).startswith("file:"):
         return None
-    commits = (path.stem for path in Path(location, "_delta_log").glob("*.json"))
-    return max((int(stem) for stem in commits if stem.isdecimal()), default=None)
+    return max(delta_versions(Path(location)), default=None)
 
 
-def parquet_schemas(spark: SparkSession, files: Sequence[str]) -> dict[str, T.StructType]:
-    """Read the columns of Parquet files from their footers as Spark does; no job.
+def parquet_schema(spark: SparkSession, file: str) -> T.StructType | None:
+    """Read the columns of a Parquet file from its footer as Spark does; no job. None without access to the JVM.
 
-    Spark's public call merges the schemas of all files. Without access to the JVM the result is empty.
+    Spark's public call merges the schemas of all files.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        return {}
+        return None
     state = spark._jsparkSession.sessionState()
     conf, path = state.newHadoopConf(), jvm.org.apache.hadoop.fs.Path
     parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
-    converter, read = parquet.ParquetToSparkSchemaConverter(state.conf()), _footer_reader(jvm)
-    found = {}
-    for file in files:
-        message = read(conf, path(jvm.java.net.URI(file))).getFileMetaData().getSchema()
-        found[file] = T.StructType.fromJson(json.loads(converter.convert(message).json()))
-    return found
-
-
-def _footer_reader(jvm: Any) -> Any:  # noqa: ANN401 - py4j has no types
-    return jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter
+    footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(conf, path(jvm.java.net.URI(file)))
+    converter = parquet.ParquetToSparkSchemaConverter(state.conf())
+    return T.StructType.fromJson(json.loads(converter.convert(footer.getFileMetaData().getSchema()).json()))
 
 
 def default_file_system(spark: SparkSession) -> str:

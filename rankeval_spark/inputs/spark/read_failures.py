@@ -81,12 +81,8 @@ def _describe(error: PySparkException | Py4JJavaError) -> str:
         return "a file system for which Spark has no jar"
     if _OF_NANOSECONDS in str(error):
         return NANOSECONDS
-    known = _FOUND.get(_condition(error).partition(".")[0])
+    known = _FOUND.get(next(iter(_conditions(error)), "").partition(".")[0])
     return known or f"a failure ({first_line(str(error))})"
-
-
-def _condition(error: BaseException) -> str:
-    return next(iter(_conditions(error)), "")
 
 
 def _conditions(error: BaseException) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
@@ -12,8 +11,8 @@ from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, i
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_lists
-from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
-from rankeval_spark.inputs.spark.source import Source, Sources
+from rankeval_spark.inputs.spark.opening import open_table
+from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -130,8 +129,8 @@ def from_frame(
     nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
     events = gains if schema.name == schemas.HELD_OUT.name else None
     shape = nested or events
-    reading = Reading(name, shape.renames if shape else {}, ranks_from=ranks_from, gains=events)
-    reading = replace(reading, places=shape.places) if shape else reading
+    renames, places = (shape.renames, shape.places) if shape else ({}, {})
+    reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=places)
     arrays = arrays_of(frame.schema, nested, name) if nested else None
     rows = arrays.to_items(frame) if arrays else frame
     canonical = canonical_columns(rows.schema, schema, reading)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.inputs.input_columns import GivenInputs
 from rankeval_spark.inputs.spark.filters import column
-from rankeval_spark.inputs.spark.opening import CORRUPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+CORRUPT: Final = "_corrupt_record"
+"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
 
 IS_UNPARSABLE: Final = "is_unparsable"
 """Extra column of a frame whose casts can fail: true where a text could not be converted."""
@@ -110,21 +113,10 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Sources:
+class Sources(GivenInputs[Source]):
     """The inputs of one evaluation date."""
-
-    recommendations: Source
-    held_out: Source
-    segments: Source | None = None
-    train: Source | None = None
-    items: Source | None = None
 
     @property
     def with_raw(self) -> Sources:
         """The same inputs, each with the column :data:`RAW`."""
         return Sources(**{source.name: source.with_raw for source in self.all()})
-
-    def all(self) -> tuple[Source, ...]:
-        """Return the inputs that exist, in the order of the config."""
-        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
-        return tuple(source for source in every if source)

@@ -140,7 +140,7 @@ class Maintenance:
             if published is None or newest is None:
                 return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
+            quarantine.remove(self._storage, evaluation=evaluation, before=oldest_kept)
             tables_by_night = self._tables_by_night(root, oldest_kept, evaluation)
             if tables_by_night:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
@@ -159,7 +159,7 @@ class Maintenance:
         """
         with self._turn() as (root, state):
             self._newest(evaluation)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation))
+            quarantine.remove(self._storage, evaluation=evaluation)
             changes, n_rows = changes_of(root), {}
             for table in OF_USERS:
                 n_rows[table] = changes.delete_user(table, user, evaluation)
@@ -194,8 +194,7 @@ class Maintenance:
         """
         with self._turn() as (root, state):
             changes = changes_of(root)
-            found = changes.properties(table).get(retention.PROPERTY, retention.DELTA_DEFAULT)
-            retention.require_enough(table, found)
+            retention.require_enough(table, changes.properties(table))
             n_files = changes.unneeded_files(table)
             if deletes and n_files:
                 with self._turn_for(table):
@@ -222,18 +221,16 @@ class Maintenance:
             return
         failpoint("before_maintained")
         today = NightKey(journal.MAINTENANCE, datetime.now(timezone.utc).date())
-        event = journal.RunEvent(
-            self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
-        )
+        facts = self._facts(today, self._id)
+        event = journal.RunEvent(facts, journal.MAINTAINED, reason=reason, table_versions=versions)
         journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
 
     def _newest(self, evaluation: str | None) -> date | None:
         """Newest published date; an evaluation that has none is an error, for it may be misspelt."""
         newest = journal.newest_date(self._spark, self._storage, evaluation)
         if newest is None and evaluation is not None:
-            raise InputError(
-                Fault("--evaluation", f"{evaluation!r}, of which nothing was published", "a published evaluation")
-            )
+            found = f"{evaluation!r}, of which nothing was published"
+            raise InputError(Fault("--evaluation", found, "a published evaluation"))
         return newest
 
     def _tables_by_night(self, root: Root, day: date, evaluation: str | None) -> dict[NightKey, list[str]]:
@@ -252,7 +249,3 @@ class Maintenance:
 
     def _facts(self, night: NightKey, run_id: str) -> RunRecord:
         return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
-
-
-def _any_night(evaluation: str | None) -> NightKey | None:
-    return None if evaluation is None else NightKey(evaluation, date.min)

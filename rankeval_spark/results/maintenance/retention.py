@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -11,32 +12,20 @@ from rankeval_spark.errors import ConfigError, Fault
 PROPERTY: Final = "delta.deletedFileRetentionDuration"
 
 LEAST: Final = timedelta(days=7)
-"""Shortest retention under which VACUUM runs: a reader may have pinned a version a week ago."""
+"""Shortest retention under which files are deleted: a reader may have pinned a version a week ago."""
 
-DELTA_DEFAULT: Final = "interval 1 week"
-
+_DELTA_DEFAULT: Final = "interval 1 week"
 _PART: Final = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
 
 
-def require_enough(table: str, retention: str) -> timedelta:
-    """Return the retention of a table; one that is shorter than :data:`LEAST` or cannot be read is an error.
-
-    Examples
-    --------
-    >>> require_enough("lists", "interval 30 days").days
-    30
-    """
-    length = length_of(retention)
+def require_enough(table: str, properties: Mapping[str, str]) -> None:
+    """Refuse a table whose retention is shorter than :data:`LEAST`, or cannot be read."""
+    found = properties.get(PROPERTY, _DELTA_DEFAULT)
+    length = length_of(found)
     if length is None or length < LEAST:
-        raise ConfigError(
-            Fault(
-                f"table {table}, property {PROPERTY}",
-                repr(retention),
-                f"at least {LEAST.days} days, such as 'interval 30 days': readers hold older versions",
-                "set the property of the table",
-            )
-        )
-    return length
+        expected = f"at least {LEAST.days} days, such as 'interval 30 days': readers hold older versions"
+        fix = "set the property of the table"
+        raise ConfigError(Fault(f"table {table}, property {PROPERTY}", repr(found), expected, fix))
 
 
 def length_of(retention: str) -> timedelta | None:

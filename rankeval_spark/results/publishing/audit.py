@@ -27,16 +27,12 @@ TOLERANCE: Final = 1e-9
 
 def failed_checks(checks: pa.Table) -> list[Fault]:
     """Name the checks whose verdict is error."""
-    rows = checks.filter(pc.field("verdict") == "error").to_pylist()
-    return [
-        Fault(
-            f"input {row['input']}, check {row['check']}",
-            f"{row['count']} ({row['share']})",
-            f"a share of at most {row['threshold']}",
-            f"for example {', '.join(row['sample_keys'][:3])}" if row["sample_keys"] else "",
-        )
-        for row in rows
-    ]
+    faults = []
+    for row in checks.filter(pc.field("verdict") == "error").to_pylist():
+        fix = f"for example {', '.join(row['sample_keys'][:3])}" if row["sample_keys"] else ""
+        found, expected = f"{row['count']} ({row['share']})", f"a share of at most {row['threshold']}"
+        faults.append(Fault(f"input {row['input']}, check {row['check']}", found, expected, fix))
+    return faults
 
 
 def refused_rows(staged: Mapping[str, StagedRows], schemas: Sequence[Schema]) -> list[Fault]:
@@ -59,7 +55,9 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
     if faults or metrics is None:
         return faults
     users = rows.summaries(weights, over_users=True) if rows.has_several_lists() else lists
-    return _untied(lists, users, _of_all_users(metrics), measures)
+    columns = [C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS]
+    of_all_users = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).select(columns)
+    return _untied(lists, users, of_all_users.to_pylist(), measures)
 
 
 def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Fault]:
@@ -76,53 +74,35 @@ def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Faul
         total = row[f"{C.VALUE}_sum"]
         has_nan = total is not None and math.isnan(total)  # which Arrow leaves out of the lowest and the highest
         low, high = (math.nan if has_nan else row[f"{C.VALUE}_{end}"] for end in ("min", "max"))
-        if not _is_in_range(low, high, measure):
-            where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}"
-            found.append(_bad_value(where, low, high, measure))
+        where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}"
+        found += _range_faults(where, low, high, measure)
     return found
 
 
 def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureRecord]) -> list[Fault]:
     return [
-        _bad_value(
+        fault
+        for (model, k), of_columns in summaries.items()
+        for column, measure in owners.items()
+        for fault in _range_faults(
             f"table user_metrics, model {model}, {measure.measure} at k = {k}",
             of_columns[column].low,
             of_columns[column].high,
             measure,
         )
-        for (model, k), of_columns in summaries.items()
-        for column, measure in owners.items()
-        if not _is_in_range(of_columns[column].low, of_columns[column].high, measure)
     ]
 
 
-def _bad_value(where: str, low: float | None, high: float | None, measure: MeasureRecord) -> Fault:
-    return Fault(
-        where,
-        f"values from {low} to {high}",
-        f"finite values from {_bound(measure.low, '-inf')} to {_bound(measure.high, 'inf')}, NULL where undefined",
-    )
-
-
-def _bound(bound: float | None, otherwise: str) -> str:
-    return otherwise if bound is None else f"{bound:g}"
-
-
-def _is_in_range(low: float | None, high: float | None, measure: MeasureRecord) -> bool:
+def _range_faults(where: str, low: float | None, high: float | None, measure: MeasureRecord) -> list[Fault]:
+    """Find values that are not finite or out of the range of their measure."""
+    least = -math.inf if measure.low is None else measure.low
+    most = math.inf if measure.high is None else measure.high
     if low is None or high is None:
-        return True
-    is_finite = math.isfinite(low) and math.isfinite(high)
-    is_above = measure.low is None or low >= measure.low - TOLERANCE
-    is_below = measure.high is None or high <= measure.high + TOLERANCE
-    return is_finite and is_above and is_below
-
-
-def _of_all_users(metrics: pa.Table) -> list[dict[str, Any]]:
-    everyone = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS)
-    rows: list[dict[str, Any]] = everyone.select(
-        [C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS]
-    ).to_pylist()
-    return rows
+        return []
+    if math.isfinite(low) and math.isfinite(high) and low >= least - TOLERANCE and high <= most + TOLERANCE:
+        return []
+    expected = f"finite values from {least:g} to {most:g}, NULL where undefined"
+    return [Fault(where, f"values from {low} to {high}", expected)]
 
 
 def _untied(
@@ -138,13 +118,9 @@ def _untied(
         mean = of_lists[0] if fact is not None and fact.unit == "list" else of_users[0]
         counts = (of_users[1], of_lists[1])
         if counts != (row["n_users"], row[C.N_LISTS]) or not _agree(mean, row[C.VALUE]):
-            faults.append(
-                Fault(
-                    f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all",
-                    f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}",
-                    f"{mean} over {_counted(*counts)}, the mean of user_metrics",
-                )
-            )
+            where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all"
+            found = f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}"
+            faults.append(Fault(where, found, f"{mean} over {_counted(*counts)}, the mean of user_metrics"))
     return faults
 
 

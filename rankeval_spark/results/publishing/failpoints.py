@@ -19,10 +19,7 @@ ENVIRONMENT_VARIABLE: Final = "RANKEVAL_FAILPOINTS"
 EXIT_STATUS: Final = 70
 """Status with which an armed ``exit`` ends the process (EX_SOFTWARE)."""
 
-ACTIONS: Final = ("raise", "exit", "hold")
-"""``raise`` an error, ``exit`` at once without clean-up, or ``hold`` still until the process is killed."""
-
-_armed: dict[str, str] = {}
+_armed: set[str] = set()
 
 
 class FailpointError(RankevalError):
@@ -33,8 +30,11 @@ class FailpointError(RankevalError):
 
 
 def failpoint(name: str) -> None:
-    """Fail here if a test armed the failpoint ``name``."""
-    action = {**_from_environment(), **_armed}.get(name)
+    """Fail here if a test armed the failpoint ``name``.
+
+    ``raise`` an error, ``exit`` at once without clean-up, or ``hold`` still until the process is killed.
+    """
+    action = "raise" if name in _armed else _from_environment().get(name)
     if action == "raise":
         raise FailpointError(name)
     if action == "exit":
@@ -45,13 +45,13 @@ def failpoint(name: str) -> None:
 
 
 @contextmanager
-def armed(name: str, action: str = "raise") -> Iterator[None]:
-    """Arm one failpoint of this process within the block."""
-    _armed[name] = action
+def armed(name: str) -> Iterator[None]:
+    """Let one failpoint of this process raise an error within the block."""
+    _armed.add(name)
     try:
         yield
     finally:
-        del _armed[name]
+        _armed.remove(name)
 
 
 def _from_environment() -> dict[str, str]:

@@ -55,12 +55,12 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     """
     last = recover(root).last_recorded
     on_intent()
-    intent = _with(event, journal.PUBLISHING, {})
+    intent = replace(event, status=journal.PUBLISHING, table_versions={})
     announced = journal.record(root.spark, root.storage, intent, after=last, held=[root.lock])
     failpoint("after_intent")
     versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
     failpoint("before_marker")
-    commit = _with(event, journal.PUBLISHED, versions)
+    commit = replace(event, status=journal.PUBLISHED, table_versions=versions)
     journal.record(root.spark, root.storage, commit, after=announced, held=[root.lock])
     return versions
 
@@ -161,7 +161,3 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
         before = None if version is None else writes_on_spark.night_rows(root, table, night, version)
         versions[table] = writes_on_spark.replace_night(root, schema, night, run_id, before)
     return versions
-
-
-def _with(event: journal.RunEvent, status: str, versions: Mapping[str, int]) -> journal.RunEvent:
-    return journal.RunEvent(**{**vars(event), "status": status, "table_versions": versions})

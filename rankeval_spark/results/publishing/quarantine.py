@@ -9,12 +9,12 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.results.storage import tables
+from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.storage.file_store import inside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import Storage
 
 FOLDER: Final = "_quarantine"
@@ -23,7 +23,7 @@ _DATE_LENGTH: Final = len("2026-01-31")
 
 def quarantine_path(storage: Storage, night: NightKey) -> str:
     """Where the rows of a night are."""
-    return tables.table_path(storage, _folder(night))
+    return inside(storage.root, _folder(night))
 
 
 def replace(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:
@@ -33,21 +33,12 @@ def replace(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:
         rows.write.format("delta").save(quarantine_path(storage, night))
 
 
-def remove(storage: Storage, *, evaluation: NightKey | None = None, before: date | None = None) -> list[str]:
-    """Remove the rows of past nights; return the folders that are gone.
-
-    Parameters
-    ----------
-    evaluation : NightKey, optional
-        Any night of the evaluation whose rows go; of all evaluations by default.
-    before : date, optional
-        The first date that is kept; none by default.
-    """
-    removed = []
+def remove(storage: Storage, *, evaluation: str | None = None, before: date | None = None) -> list[str]:
+    """Remove the rows of past nights, of one evaluation or of all, before a date or of any; return the folders."""
+    removed, start = [], None if evaluation is None else NightKey(evaluation, date.min).slug[:-_DATE_LENGTH]
     for name in storage.names(FOLDER):
-        of_evaluation, day = name[: -_DATE_LENGTH - 1], name[-_DATE_LENGTH:]
-        is_meant = evaluation is None or of_evaluation == evaluation.slug[: -_DATE_LENGTH - 1]
-        if is_meant and (before is None or day < before.isoformat()):
+        of_evaluation, day = name[:-_DATE_LENGTH], name[-_DATE_LENGTH:]
+        if start in (None, of_evaluation) and (before is None or day < before.isoformat()):
             storage.remove(f"{FOLDER}/{name}")
             removed.append(name)
     return removed

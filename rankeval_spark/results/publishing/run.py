@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +13,16 @@ from rankeval_spark.results.publishing import staging
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import publish
 from rankeval_spark.results.publishing.staged_run import StagedRun
-from rankeval_spark.results.run_record import Failure, InputRecord, RunRecord
+from rankeval_spark.results.run_record import Failure, RunRecord
 from rankeval_spark.results.storage.commits import Root
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
+    from typing_extensions import Unpack
 
+    from rankeval_spark.results.journal import EventDetails
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
 
@@ -49,19 +51,13 @@ class Run(StagedRun):
     def begin(self) -> None:
         """Record that the run has started."""
         try:
-            self._record(journal.RunEvent(self.facts, journal.RUNNING))
+            journal.record(self._spark, self._storage, journal.RunEvent(self.facts, journal.RUNNING))
             failpoint("before_staging")
         except (Exception, KeyboardInterrupt) as error:
             self.fail("start", error)
             raise
 
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
-        reason: str | None = None,
-    ) -> dict[str, int]:
+    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
         """Publish what was staged; a table that was not staged has no rows for this night afterwards.
 
         Returns
@@ -70,14 +66,7 @@ class Run(StagedRun):
             Delta version of every table as published.
         """
         self._run_lock.assert_held()
-        event = journal.RunEvent(
-            self.facts,
-            journal.PUBLISHING,
-            reason=reason,
-            inputs=tuple(inputs),
-            timings=timings or {},
-            n_rows=self.n_rows,
-        )
+        event = journal.RunEvent(self.facts, journal.PUBLISHING, reason=reason, n_rows=self.n_rows, **details)
         with self._publish_lock(self.facts.run_id) as lock:
             root = Root(self._spark, self._storage, lock)
             versions = publish(root, event, self._staging, on_intent=self._announce)
@@ -87,13 +76,7 @@ class Run(StagedRun):
         return versions
 
     def fail(
-        self,
-        stage: str,
-        error: BaseException,
-        *,
-        failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
+        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
     ) -> None:
         """Record that the run failed, and remove its staging unless a publish may have been announced that needs it.
 
@@ -106,22 +89,17 @@ class Run(StagedRun):
             if not self._is_announced:
                 with suppress(Exception):  # first: on a full disk, it makes room for the row
                     self._staging.remove()
-            self._record(
-                journal.RunEvent(
-                    self.facts,
-                    journal.FAILED,
-                    reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
-                    inputs=tuple(inputs),
-                    timings=timings or {},
-                    error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),
-                    failed_checks=tuple(failed_checks),
-                )
+            event = journal.RunEvent(
+                self.facts,
+                journal.FAILED,
+                reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
+                error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),
+                failed_checks=failed_checks,
+                **details,
             )
+            journal.record(self._spark, self._storage, event)
         except Exception as failure:
             note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
-
-    def _record(self, event: journal.RunEvent) -> None:
-        journal.record(self._spark, self._storage, event)
 
     def _announce(self) -> None:
         """Make sure that the run may publish, and what: while it waited, it may have been taken for dead."""

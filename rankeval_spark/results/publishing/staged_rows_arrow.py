@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,17 +15,20 @@ import pyarrow.parquet as pq
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.staged_rows import Key, StagedRows, Summaries, Summary, key_of, plain_columns
+from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns
 from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.schemas import Schema
 
 MOST_EXAMPLES: Final = 3
 _COUNT: Final = "count_all"
+_KEY: Final = (C.MODEL_ID, C.K)
+_MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
+"""What is computed of each column of numbers, and how that of several parts is put together."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,15 @@ class RowsInProcess(StagedRows):
 
     def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
         """Add the parts up; where users are averaged, all of them are read at once."""
-        names = [C.MODEL_ID, C.K, *([C.USER_ID] if over_users else []), *_values(weights)]
+        names = [*_KEY, *([C.USER_ID] if over_users else []), *_values(weights)]
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
             parts = [_over_lists(pa.concat_tables(parts), weights)]
-        found: dict[Key, _Sums] = {}
-        for rows in parts:
-            _add(found, rows, weights)
-        return {key: sums.summary(weights) for key, sums in found.items()}
+        sums = [_sums(rows, weights) for rows in parts]
+        return {
+            (row[C.MODEL_ID], row[C.K]): {name: _summary(row, name, weight) for name, weight in weights.items()}
+            for row in (_merged(pa.concat_tables(sums)).to_pylist() if sums else ())
+        }
 
     def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for part in self.parts:
@@ -122,137 +127,54 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Sums:
-    """What is added up of one model and cutoff: by column, of values; by weight, of denominators."""
-
-    n: dict[str, int]
-    low: dict[str, float]
-    high: dict[str, float]
-    total: dict[str, float]
-    weight: dict[str, float]
-
-    def plus(self, other: _Sums) -> _Sums:
-        """Add what another part has."""
-        return _Sums(
-            {name: n + other.n[name] for name, n in self.n.items()},
-            {name: float(np.minimum(low, other.low[name])) for name, low in self.low.items()},
-            {name: float(np.maximum(high, other.high[name])) for name, high in self.high.items()},
-            {name: total + other.total[name] for name, total in self.total.items()},
-            {name: weight + other.weight[name] for name, weight in self.weight.items()},
-        )
-
-    def summary(self, weights: Mapping[str, str | None]) -> dict[str, Summary]:
-        """Say what comes of it for each column."""
-        found = {}
-        for column, weight in weights.items():
-            n = self.n[column]
-            by = float(n) if weight is None else self.weight[weight]
-            mean = self.total[column] / by if n and by else None
-            low, high = (self.low[column], self.high[column]) if n else (None, None)
-            found[column] = Summary(n, low, high, mean)
-        return found
+def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Add the products of values and denominators, which are named ``x*``."""
+    products = {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
+    return pa.Table.from_pydict({**{name: rows[name] for name in rows.column_names}, **products})
 
 
-def _add(found: dict[Key, _Sums], rows: pa.Table, weights: Mapping[str, str | None]) -> None:
-    """Add up the rows of each model and cutoff."""
-    if not rows.num_rows:
-        return
-    keys, group = _groups(rows, (C.MODEL_ID, C.K))
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    columns = {name: to_numpy(rows[name])[order] for name in _values(weights)}
-    is_null = {name: _is_null(rows[name])[order] for name in _values(weights)}
-    by_group = _Reduced(starts, columns, is_null)
-    for place, key in enumerate(keys):
-        sums = by_group.sums(place, weights)
-        found[key] = found[key].plus(sums) if key in found else sums
+def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Aggregate each column of numbers by model and cutoff."""
+    found = _with_products(rows, weights)
+    how = [(name, function) for name in found.column_names if name not in _KEY for function in _MERGED]
+    return found.group_by(list(_KEY)).aggregate(how)
 
 
-@dataclass(frozen=True)
-class _Reduced:
-    """Columns in the order of their groups, each reduced to a number a group."""
-
-    starts: IntVector
-    columns: Mapping[str, FloatVector]
-    is_null: Mapping[str, BoolVector]
-
-    def sums(self, place: int, weights: Mapping[str, str | None]) -> _Sums:
-        """Return the numbers of a group."""
-        of_group = slice(self.starts[place], self.starts[place + 1] if place + 1 < len(self.starts) else None)
-        values = {name: self.columns[name][of_group] for name in self.columns}
-        there = {name: ~self.is_null[name][of_group] for name in self.columns}
-        found = _Sums({}, {}, {}, {}, {})
-        for column, weight in weights.items():
-            own = values[column][there[column]]
-            found.n[column] = len(own)
-            found.low[column], found.high[column] = (float(own.min()), float(own.max())) if len(own) else _NO_RANGE
-            if weight is None:
-                found.total[column] = float(own.sum())
-                continue
-            has_both = there[column] & there[weight]
-            found.total[column] = float((values[column] * values[weight])[has_both].sum())
-            found.weight[weight] = float(values[weight][there[weight]].sum())
-        return found
+def _merged(parts: pa.Table) -> pa.Table:
+    """Put the aggregates of several parts together."""
+    how = [(name, _MERGED[name.rpartition("_")[2]]) for name in parts.column_names if name not in _KEY]
+    rows = parts.group_by(list(_KEY)).aggregate(how)
+    return pa.Table.from_pydict(
+        {name: rows[name] for name in _KEY} | {name: rows[f"{name}_{way}"] for name, way in how}
+    )
 
 
-_NO_RANGE: Final = (np.inf, -np.inf)
+def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary:
+    n, low, high, total = (row[f"{column}_{function}"] for function in _MERGED)
+    if not n:
+        return Summary()
+    if math.isnan(total):  # Arrow leaves NaN out of the lowest and the highest
+        low = high = total
+    top, by = (total, n) if weight is None else (row[f"{column}*_sum"] or 0.0, row[f"{weight}_sum"])
+    return Summary(n, low, high, top / by if by else None)
 
 
 def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k)."""
-    _, group = _groups(rows, (C.MODEL_ID, C.K, C.USER_ID))
-    first = np.unique(group, return_index=True)[1]
-    averaged = {name: pc.take(rows[name], to_arrow(first)) for name in (C.MODEL_ID, C.K)}
-    n_groups = len(first)
-
-    def mean(values: FloatVector, there: BoolVector) -> FloatVector:
-        total = np.bincount(group[there], weights=values[there], minlength=n_groups)
-        with np.errstate(invalid="ignore"):
-            return total / np.bincount(group[there], minlength=n_groups)
-
-    columns = {name: to_numpy(rows[name]).astype(np.float64, copy=False) for name in _values(weights)}
-    there = {name: ~_is_null(rows[name]) for name in columns}
-    for column, weight in weights.items():
-        plain = mean(columns[column], there[column])
-        if weight is None:
-            averaged[column] = _nullable(plain)
-            continue
-        by = mean(columns[weight], there[weight])
-        both = there[column] & there[weight]
+    ratios = {column: weight for column, weight in weights.items() if weight is not None}
+    terms = dict.fromkeys([*(f"{column}*" for column in ratios), *ratios.values()], "sum")
+    how = [*((name, "mean") for name in _values(weights)), *terms.items()]
+    found = _with_products(rows, weights).group_by([*_KEY, C.USER_ID]).aggregate(how)
+    averaged = {**{name: found[name] for name in _KEY}, **{name: found[f"{name}_mean"] for name in _values(weights)}}
+    for column, weight in ratios.items():
         # Sums, not means of the products: a list may have one of both only.
-        top = np.bincount(group[both], weights=(columns[column] * columns[weight])[both], minlength=n_groups)
-        bottom = np.bincount(group[there[weight]], weights=columns[weight][there[weight]], minlength=n_groups)
+        top, bottom = (to_numpy(found[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(bottom != 0, top / bottom, plain)
-        averaged[column], averaged[weight] = _nullable(ratio), _nullable(by)
+            ratio = np.where(bottom != 0, top / bottom, to_numpy(averaged[column]))
+        averaged[column] = to_arrow(ratio, is_null=np.isnan(ratio))  # a NaN among the values was refused before
     return pa.Table.from_pydict(averaged)
-
-
-def _groups(rows: pa.Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]], IntVector]:
-    """Give each different key of some rows a number; return the keys, and the number of each row."""
-    coded = [in_one_piece(rows[name]).dictionary_encode() for name in names]
-    codes = [to_numpy(each.indices).astype(np.int64) for each in coded]
-    together = codes[0]
-    for code, each in zip(codes[1:], coded[1:], strict=True):
-        together = together * len(each.dictionary) + code
-    distinct, first, group = np.unique(together, return_index=True, return_inverse=True)
-    columns = (pc.take(each.dictionary, pc.take(each.indices, to_arrow(first))).to_pylist() for each in coded)
-    return list(zip(*columns, strict=True)) if len(distinct) else [], group
 
 
 def _values(weights: Mapping[str, str | None]) -> list[str]:
     """Name the columns of numbers: values, then denominators, each once."""
-    return list(dict.fromkeys([*weights, *(weight for weight in weights.values() if weight is not None)]))
-
-
-def _is_null(column: pa.ChunkedArray) -> BoolVector:
-    if not column.null_count:
-        return np.zeros(len(column), dtype=np.bool_)
-    is_null: BoolVector = to_numpy(column.is_null())
-    return is_null
-
-
-def _nullable(values: FloatVector) -> pa.Array:
-    """Write NaN, which means that there is no value, as NULL; a NaN among the values was refused before."""
-    return to_arrow(values, is_null=np.isnan(values))
+    return list(dict.fromkeys([*weights, *filter(None, weights.values())]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,13 @@ from rankeval_spark.results.storage.file_store import open_storage
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
 
+    from rankeval_spark.results.journal import EventDetails
     from rankeval_spark.results.publishing.staged_rows import StagedRows
     from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.schemas import Field, Schema
+    from rankeval_spark.schemas import Field
 
 
 class StagedRun(ABC):
@@ -58,8 +60,7 @@ class StagedRun(ABC):
             column is an error. Spark computes and writes a frame of users; other tables are few rows, which are kept
             here, too.
         """
-        schema = self._schema(table)
-        fields, where = self._fields(schema), f"table {table}"
+        fields, where = self._fields(table), f"table {table}"
         if table in OF_USERS and not isinstance(rows, pa.Table):
             from rankeval_spark.results.publishing import writes_on_spark  # noqa: PLC0415 - imports pyspark
 
@@ -78,7 +79,7 @@ class StagedRun(ABC):
 
         Parts are as :meth:`stage` takes them. All of it is there at the end of the block, and nothing where that fails.
         """
-        fields, where = self._fields(self._schema(table)), f"table {table}"
+        fields, where = self._fields(table), f"table {table}"
         new = self._staging.new(table, conformed_rows.declared(fields))
         yield lambda rows: new.add(conformed_rows.conform_rows(rows, fields, self.facts, where=where))
         new.commit()
@@ -136,37 +137,21 @@ class StagedRun(ABC):
         return RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
 
     @abstractmethod
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
-        reason: str | None = None,
-    ) -> dict[str, int]:
+    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
         """Do what is to be done with what was staged; return the Delta version of every table it went to."""
 
     @abstractmethod
     def fail(
-        self,
-        stage: str,
-        error: BaseException,
-        *,
-        failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,
+        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
     ) -> None:
         """Hear that the run failed."""
 
-    def _fields(self, schema: Schema) -> tuple[Field, ...]:
-        extra = self.facts.measure_fields() if schema is schemas.USER_METRICS else ()
-        return (*schema.fields, *extra)
-
-    @staticmethod
-    def _schema(table: str) -> Schema:
-        published = {schema.name: schema for schema in schemas.PUBLISHED}
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        """Columns that a table is staged with."""
+        published = {schema.name: schema.fields for schema in schemas.PUBLISHED}
         if table not in published:
             raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
-        return published[table]
+        return (*published[table], *(self.facts.measure_fields() if table == schemas.USER_METRICS.name else ()))
 
 
 class Rehearsal(StagedRun):
@@ -183,13 +168,7 @@ class Rehearsal(StagedRun):
         super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
         self.inputs: tuple[InputRecord, ...] = ()
 
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] | None = None,  # noqa: ARG002 - of the runs that are recorded
-        reason: str | None = None,  # noqa: ARG002 - as above
-    ) -> dict[str, int]:
+    def publish(self, *, inputs: Sequence[InputRecord] = (), **_: object) -> dict[str, int]:
         """Keep what was read, and publish nothing."""
         self.inputs = tuple(inputs)
         return {}

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
-from rankeval_spark.results.storage import delta_log, local_tables, tables
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.results.storage.local_tables import NewTable
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Staging:
     def files(self, table: str) -> list[dict[str, Any]]:
         """Return what is recorded of each file of a staged table, and its ``location``: the folder of the table."""
         path = self._table(table)
-        location = tables.table_path(self._storage, path)
+        location = inside(self._storage.root, path)
         return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
 
     def scan(self, table: str) -> DataFrame | ds.Dataset:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results.conformed_rows import require_types
 from rankeval_spark.results.storage import delta_log, local_tables, spark_tables, tables
 from rankeval_spark.results.storage.commits import Root, lost, retried
+from rankeval_spark.results.storage.file_store import inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,14 +33,7 @@ def conform_frame(frame: DataFrame, fields: Sequence[Field], facts: RunRecord, *
     of_run = {C.EVALUATION: facts.evaluation, C.EVALUATION_DATE: facts.evaluation_date, C.RUN_ID: facts.run_id}
     keyed = frame.withColumns({name: F.lit(value) for name, value in of_run.items()})
     found = {field.name: field.dataType.simpleString() for field in keyed.schema.fields}
-    expected = {field.name: field.type for field in fields}
-    faults = [
-        Fault(f"{where}, column {name}", found.get(name, "none"), expected.get(name, "no such column"))
-        for name in dict.fromkeys([*expected, *found])
-        if found.get(name) != expected.get(name)
-    ]
-    if faults:
-        raise ResultsError(*faults)
+    require_types(found, {field.name: field.type for field in fields}, where)
     return keyed.select(*(F.col(field.name).alias(field.name, metadata={"comment": field.comment}) for field in fields))
 
 
@@ -50,14 +44,14 @@ def stage(spark: SparkSession, storage: Storage, path: str, night: NightKey, row
         _write_files(storage, path, night, frame)
         return
     writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
-    writer.partitionBy(*local_tables.PARTITIONS).save(tables.table_path(storage, path))
+    writer.partitionBy(*local_tables.PARTITIONS).save(inside(storage.root, path))
 
 
 def _write_files(storage: LocalStorage, path: str, night: NightKey, frame: DataFrame) -> None:
     """Let Spark write plain files, and commit them: its own commit of a Delta table takes longer than few rows."""
     stored = frame.drop(*local_tables.PARTITIONS)
     folder = local_tables.folder_of(night)
-    stored.write.mode("error").parquet(tables.table_path(storage, f"{path}/{folder}"))
+    stored.write.mode("error").parquet(inside(storage.root, f"{path}/{folder}"))
     local_tables.commit_new(storage, path, frame.schema.json(), night)
 
 

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.results.storage import local_tables
 from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results.storage.requested_rows import Requested
 
 if TYPE_CHECKING:
     from datetime import date
 
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order
 
 
 class NativeReader:
@@ -35,11 +35,6 @@ class NativeReader:
         """Name the evaluations and dates that a table has rows of."""
         return local_tables.nights_of(self._storage, table, version=version)
 
-    def names(self, scan: ds.Dataset) -> Sequence[str]:
-        """Name the columns of a scan."""
-        names: list[str] = scan.schema.names
-        return names
-
     def frame(self, scan: ds.Dataset) -> pa.Table:
         """Read the rows of a scan."""
         return scan.to_table()
@@ -52,10 +47,10 @@ class NativeReader:
         self, user_metrics: ds.Dataset, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
     ) -> pa.Table:
         """Make a row for each list and requested measure."""
-        columns = sorted({one.column for one in requested if one.column is not None})
+        wanted = requested or {Requested("", 0, C.N_HITS): ()}  # no row, but all columns
+        columns = sorted({one.column for one in wanted if one.column is not None})
         wide = user_metrics.to_table(columns=[*names, *columns])
-        parts = [_values(wide, one, runs, names) for one, runs in requested.items()]
-        return pa.concat_tables(parts or [_values(wide.slice(0, 0), None, (), names)])
+        return pa.concat_tables([_values(wide, one, runs, names) for one, runs in wanted.items()])
 
     def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
         """Make a row a user."""
@@ -95,16 +90,10 @@ class NativeReader:
         return rows
 
 
-def _values(wide: pa.Table, of: Requested | None, runs: Collection[str], names: Sequence[str]) -> pa.Table:
-    """Take one measure of the runs that were requested to compute it; no rows, but all columns, without a measure."""
-    if of is not None:
-        is_own = pc.and_(
-            pc.equal(wide[C.K], of.k), pc.is_in(wide[C.RUN_ID], value_set=pa.array(sorted(runs), pa.string()))
-        )
-        wide = wide.filter(is_own)
-    values = pa.nulls(0, pa.float64()) if of is None else wide[of.column]
-    label = pa.repeat("" if of is None else of.measure, wide.num_rows)
+def _values(wide: pa.Table, of: Requested, runs: Collection[str], names: Sequence[str]) -> pa.Table:
+    """Take one measure of the runs that were requested to compute it."""
+    is_of_runs = pc.is_in(wide[C.RUN_ID], value_set=pa.array(sorted(runs), pa.string()))
+    own = wide.filter(pc.and_(pc.equal(wide[C.K], of.k), is_of_runs))
     key = [name for name in names if name != C.K]
-    return pa.Table.from_arrays(
-        [*(wide[name] for name in key), label, wide[C.K], values], [*key, C.MEASURE, C.K, C.VALUE]
-    )
+    values = [pa.repeat(of.measure, own.num_rows), own[C.K], own[of.column].cast(pa.float64())]
+    return pa.Table.from_arrays([*(own[name] for name in key), *values], [*key, C.MEASURE, C.K, C.VALUE])

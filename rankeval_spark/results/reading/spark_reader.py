@@ -13,15 +13,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.storage import spark_tables
 from rankeval_spark.results.storage.file_store import inside
-from rankeval_spark.results.storage.row_filters import require_columns
+from rankeval_spark.results.storage.requested_rows import require_columns
 
 if TYPE_CHECKING:
     from datetime import date
 
     import pyarrow as pa
 
-    from rankeval_spark.results.reading.table_readers import Order, Requested
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 
 class SparkReader:
@@ -64,10 +63,6 @@ class SparkReader:
         """Name the evaluations and dates that a table has rows of."""
         nights = self.scan(table, version=version).select(C.EVALUATION, C.EVALUATION_DATE).distinct()
         return {(night[C.EVALUATION], night[C.EVALUATION_DATE]) for night in nights.collect()}
-
-    def names(self, scan: DataFrame) -> Sequence[str]:
-        """Name the columns of a scan."""
-        return scan.columns
 
     def frame(self, scan: DataFrame) -> DataFrame:
         """Return the scan, which Spark reads when it is used."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.reading.native_reader import NativeReader
@@ -16,21 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.storage.row_filters import Filters
-
-Order: TypeAlias = Sequence[tuple[str, str]]
-"""Columns to sort by, each with ``asc`` or ``desc``; NULL comes last in both."""
+    from rankeval_spark.results.storage.requested_rows import Filters, Order, Requested
 
 Scan = TypeVar("Scan")
 Frame = TypeVar("Frame")
-
-
-class Requested(NamedTuple):
-    """A measure at a cutoff that a run computed, and its column in ``user_metrics``; None where users have no value."""
-
-    measure: str
-    k: int
-    column: str | None
 
 
 class Reader(Protocol[Scan, Frame]):
@@ -53,10 +42,6 @@ class Reader(Protocol[Scan, Frame]):
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of."""
-        ...
-
-    def names(self, scan: Scan) -> Sequence[str]:
-        """Name the columns of a scan."""
         ...
 
     def frame(self, scan: Scan) -> Frame:
@@ -115,7 +100,7 @@ class Reader(Protocol[Scan, Frame]):
 
 
 def is_native(root: str) -> bool:
-    """Whether this process reads a root without Spark: a local folder whose name its library can open."""
+    """Whether this process reads and writes a root without Spark: a local folder whose name its library can open."""
     location = normalise(root)
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
@@ -134,6 +119,11 @@ def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:
         found = f"{root!r}, which only Spark can read"
         fix = "give a session too: Results(spark, root)"
         raise ConfigError(Fault("results root", found, "a local folder without any of [ ] \\ ^ | %XX in its path", fix))
+    return spark_reader(spark, root)
+
+
+def spark_reader(spark: SparkSession, root: str) -> Reader[Any, Any]:
+    """Let Spark read a root, wherever it is."""
     from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
 
     return SparkReader(spark, normalise(root))

@@ -25,6 +25,11 @@ RUNS_WAIT_SECONDS: Final = 600.0
 """Patience with another commit to ``runs``, which takes a second; a lock that was left behind is free after five
 minutes."""
 
+NO_OTHER_WRITER: Final = (
+    "another writer without the lock, or a store that loses writes: let nothing else write to the root"
+)
+"""What to do where a commit has no effect."""
+
 _CONFLICT: Final = re.compile(r"\bDELTA_(?:CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)\b")
 """Delta's names for them. Its classes of exceptions are those of a Python package that a cluster need not have."""
 
@@ -77,11 +82,5 @@ def turn_for_runs(storage: Storage, owner: str) -> Lock:
 
 def lost(table: str, run_id: str, before: int) -> ResultsError:
     """Say that a commit that was just made is not in the log of its table."""
-    return ResultsError(
-        Fault(
-            f"table {table}",
-            f"no commit of run {run_id} after version {before}",
-            "the commit that this run just made",
-            "another writer without the lock, or a store that loses writes: let nothing else write to the root",
-        )
-    )
+    found = f"no commit of run {run_id} after version {before}"
+    return ResultsError(Fault(f"table {table}", found, "the commit that this run just made", NO_OTHER_WRITER))

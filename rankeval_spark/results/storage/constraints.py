@@ -82,8 +82,8 @@ class Constraint:
         return tuple(name for bound in self.bounds for name in bound.columns)
 
 
-def _of(range_: Range, *columns: str) -> Constraint:
-    return Constraint((Bound(columns, range_),))
+def _counts(*columns: str) -> Constraint:
+    return Constraint((Bound(columns, _NOT_NEGATIVE),))
 
 
 def _of_optional(range_: Range, *columns: str) -> Constraint:
@@ -95,10 +95,10 @@ _TRIPLE: Final = Bound(("n_wins", "n_ties", "n_losses"), _NOT_NEGATIVE, is_optio
 
 CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
     "runs": {"sample_share": _of_optional(_SOME_SHARE, "sample_share")},
-    "lists": {"counts": _of(_NOT_NEGATIVE, "n_recommended", "n_duplicates")},
-    "user_metrics": {"counts": _of(_NOT_NEGATIVE, "k", "n_judged", "n_relevant", "n_recommended", "n_hits")},
+    "lists": {"counts": _counts("n_recommended", "n_duplicates")},
+    "user_metrics": {"counts": _counts("k", "n_judged", "n_relevant", "n_recommended", "n_hits")},
     "metrics": {
-        "counts": _of(_NOT_NEGATIVE, "k", "n_users"),
+        "counts": _counts("k", "n_users"),
         "lists": _of_optional(_NOT_NEGATIVE, "n_lists"),
         "judged_counts": _of_optional(_NOT_NEGATIVE, "n_undefined", "n_missing"),
         "tie_share": _of_optional(_SHARE, "tie_share"),
@@ -106,7 +106,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
         "quantile_error": _of_optional(_NOT_NEGATIVE, "quantile_error"),
     },
     "group_metrics": {
-        "counts": _of(_NOT_NEGATIVE, "k", "n_users", "n_left_out"),
+        "counts": _counts("k", "n_users", "n_left_out"),
         "value": _of_optional(_FINITE, "value"),
     },
     "comparisons": {

@@ -52,17 +52,12 @@ def latest_version(storage: Storage, table: str) -> int:
     return versions(storage, table)[-1]
 
 
-def commit_info(storage: Storage, table: str, version: int) -> dict[str, Any]:
-    """Read what a commit says of itself: operation, metrics, ``userMetadata``; empty where it says nothing."""
-    return next(iter(_actions(storage, table, version, "commitInfo")), {})
-
-
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
     """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
     for version in reversed(versions(storage, table)):
         if version <= after:
             return None
-        if commit_info(storage, table, version).get("userMetadata") == tag:
+        if any(info.get("userMetadata") == tag for info in _actions(storage, table, version, "commitInfo")):
             return version
     return None
 

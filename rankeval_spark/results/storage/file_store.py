@@ -229,28 +229,18 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
         return LocalStorage(location)
     require_locks(root, one_run_per_root=one_run_per_root)
     if getattr(spark, "_jvm", None) is None:
-        raise ConfigError(
-            Fault(
-                "results root",
-                f"{root!r}, through Spark Connect, which has no call for locks in that store",
-                "a folder that this process and the server both have, such as a mounted one",
-                "or run on the cluster, by spark-submit",
-            )
-        )
+        found = f"{root!r}, through Spark Connect, which has no call for locks in that store"
+        expected = "a folder that this process and the server both have, such as a mounted one"
+        raise ConfigError(Fault("results root", found, expected, "or run on the cluster, by spark-submit"))
     return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
 
 
 def require_locks(root: str, *, one_run_per_root: bool) -> None:
     """Refuse a root in a store on which two runs could not be separated."""
     if scheme_of(normalise(root)) in UNLOCKED_SCHEMES and not one_run_per_root:
-        raise ConfigError(
-            Fault(
-                "results root",
-                f"{root!r}, a store on which a lock cannot be taken",
-                f"a local path or one of {', '.join(LOCKING_SCHEMES)}",
-                "or let the scheduler allow one run per root and say so: results.one_run_per_root",
-            )
-        )
+        found = f"{root!r}, a store on which a lock cannot be taken"
+        fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
+        raise ConfigError(Fault("results root", found, f"a local path or one of {', '.join(LOCKING_SCHEMES)}", fix))
 
 
 def normalise(root: str) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
@@ -31,12 +31,12 @@ from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.inputs.missing_inputs import nearest_location
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
-from rankeval_spark.results.storage.row_filters import require_columns
+from rankeval_spark.results.storage.requested_rows import require_columns
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
 
 ROWS_A_FILE: Final = 200_000
 """Rows of users that a file has at least, but for the last one of a night."""
@@ -143,13 +143,7 @@ def append_rows(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, A
 def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     """Write a table that is not there yet, in one commit."""
     path = inside(storage.root, table)
-    create_table_with_add_actions(
-        path,
-        deltalake.Schema.from_arrow(rows.schema),
-        _written(rows, path),
-        mode="error",
-        partition_by=PARTITIONS,
-    )
+    _create(path, deltalake.Schema.from_arrow(rows.schema), _written(rows, path))
 
 
 class NewTable:
@@ -179,8 +173,7 @@ class NewTable:
     def commit(self) -> None:
         """Write the rows that wait, and make the table."""
         self._write(self._drain_waiting())
-        schema = deltalake.Schema.from_arrow(self._schema)
-        create_table_with_add_actions(self._path, schema, self._adds, mode="error", partition_by=PARTITIONS)
+        _create(self._path, deltalake.Schema.from_arrow(self._schema), self._adds)
 
     def _drain_waiting(self) -> list[pa.Table]:
         ready, self._waiting, self._n_waiting = self._waiting, [], 0
@@ -205,8 +198,7 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
     adds = [
         added(path, f"{folder}/{name}", partition_of(night), stats=_counted(Path(path, folder, name))) for name in files
     ]
-    schema = deltalake.Schema.from_json(columns)
-    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+    _create(path, deltalake.Schema.from_json(columns), adds)
 
 
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
@@ -230,11 +222,8 @@ def replace_night(
     """
     opened = open_table(storage, table)
     values, folder = partition_of(night), inside(storage.root, table)
-    adds: list[AddAction | RemoveAction] = [
-        added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
-    ]
     opened.create_write_transaction(
-        adds,
+        [added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files],
         mode="overwrite",
         schema=opened.schema(),
         partition_by=PARTITIONS,
@@ -258,8 +247,11 @@ def folder_of(night: NightKey) -> str:
 
     As Spark names folders: Polars takes the values from them, not from the log.
     """
-    values = {name: _ESCAPED.sub(_percent, value) for name, value in partition_of(night).items()}
-    return "/".join(f"{name}={value}" for name, value in values.items())
+    escaped = (
+        (name, _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value))
+        for name, value in partition_of(night).items()
+    )
+    return "/".join(f"{name}={value}" for name, value in escaped)
 
 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
@@ -309,6 +301,10 @@ def open_table(storage: LocalStorage, table: str, version: int | None = None) ->
     return deltalake.DeltaTable(inside(storage.root, table), version=version)
 
 
+def _create(path: str, schema: deltalake.Schema, adds: list[AddAction]) -> None:
+    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+
+
 def _tagged(tag: str) -> deltalake.CommitProperties:
     return deltalake.CommitProperties(custom_metadata={"userMetadata": tag})
 
@@ -350,10 +346,6 @@ def _only(night: NightKey) -> list[tuple[str, str, Any]]:
 def _counted(file: Path) -> str:
     """Return what the log says of the rows of a file, from its footer."""
     return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
-
-
-def _percent(found: re.Match[str]) -> str:
-    return f"%{ord(found[0]):02X}"
 
 
 def added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:

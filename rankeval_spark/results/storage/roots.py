@@ -52,32 +52,19 @@ def is_free(storage: Storage) -> bool:
 
 def unusable(storage: Storage, error: OSError) -> ConfigError:
     """Say that the root cannot be read or written."""
-    return ConfigError(
-        Fault(
-            "results root",
-            f"{storage.root!r} ({error.strerror or error})",
-            "a folder that can be read and written",
-            "check its permissions and the free space",
-        )
-    )
+    expected, fix = "a folder that can be read and written", "check its permissions and the free space"
+    return _refused(storage, f" ({error.strerror or error})", expected, fix)
 
 
 def _require_ours(storage: Storage, names: list[str]) -> None:
     if MARKER in names:
         _require_known_layout(storage)
     elif names:
-        raise ConfigError(
-            Fault(
-                "results root",
-                f"{storage.root!r}, a folder that holds other things ({', '.join(names[:3])})",
-                "an empty folder or the results of earlier runs",
-                "choose a folder of its own for the results",
-            )
-        )
+        found = f", a folder that holds other things ({', '.join(names[:3])})"
+        expected, fix = "an empty folder or the results of earlier runs", "choose a folder of its own for the results"
+        raise _refused(storage, found, expected, fix)
     else:
-        raise ConfigError(
-            Fault("results root", f"{storage.root!r}, where there are no results", "the root of an earlier run")
-        )
+        raise _refused(storage, ", where there are no results", "the root of an earlier run")
 
 
 def _require_known_layout(storage: Storage) -> None:
@@ -86,14 +73,13 @@ def _require_known_layout(storage: Storage) -> None:
     try:
         layout = int(json.loads(content).get("layout", LAYOUT))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        found, expected = f"{storage.root!r}, whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
-        raise ConfigError(Fault("results root", found, expected, "write it again, if these are our tables")) from None
+        found, expected = f", whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
+        raise _refused(storage, found, expected, "write it again, if these are our tables") from None
     if layout > LAYOUT:
-        raise ConfigError(
-            Fault(
-                "results root",
-                f"{storage.root!r} in layout {layout}",
-                f"layout {LAYOUT}, the newest that this version knows",
-                "run the version of rankeval-spark that wrote it, or a newer one",
-            )
-        )
+        expected = f"layout {LAYOUT}, the newest that this version knows"
+        fix = "run the version of rankeval-spark that wrote it, or a newer one"
+        raise _refused(storage, f" in layout {layout}", expected, fix)
+
+
+def _refused(storage: Storage, found: str, expected: str, fix: str = "") -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r}{found}", expected, fix))

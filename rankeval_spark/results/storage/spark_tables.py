@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.column_json import Json
     from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.results.storage.row_filters import Filters
+    from rankeval_spark.results.storage.requested_rows import Filters
     from rankeval_spark.schemas import Schema
 
 

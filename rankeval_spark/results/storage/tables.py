@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_json import columns_json, type_name
-from rankeval_spark.results.storage import constraints, delta_log, local_tables
-from rankeval_spark.results.storage.file_store import inside
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,16 +37,6 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "delta.checkpointPolicy": "classic",
 }
 
-CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    table: {name: str(rule) for name, rule in rules.items()} for table, rules in constraints.CONSTRAINTS.items()
-}
-"""CHECK constraints by table, as Delta reads them."""
-
-
-def table_path(storage: Storage, table: str) -> str:
-    """Location of a table of the root."""
-    return inside(storage.root, table)
-
 
 def missing_tables(storage: Storage) -> list[Schema]:
     """List the published tables that the root does not have yet."""
@@ -68,18 +58,15 @@ def create_table(storage: Storage, schema: Schema) -> None:
     if storage.names(schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
+    rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
     delta_log.create_log(
         storage,
         schema.name,
         columns=json.dumps(columns_json(schema)),
         partitions=local_tables.PARTITIONS,
         description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
-        configuration={**PROPERTIES, **_constraints(schema)},
+        configuration={**PROPERTIES, **rules},
     )
-
-
-def _constraints(schema: Schema) -> dict[str, str]:
-    return {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
 
 
 def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
@@ -99,14 +86,8 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
     """
     found = delta_log.reader_version(storage, table, after=after)
     if found > READER_VERSION:
-        raise ResultsError(
-            Fault(
-                f"table {table}",
-                f"reader version {found}",
-                f"reader version {READER_VERSION}",
-                "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)",
-            )
-        )
+        fix = "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)"
+        raise ResultsError(Fault(f"table {table}", f"reader version {found}", f"reader version {READER_VERSION}", fix))
 
 
 def measure_columns(columns: Json) -> list[dict[str, Any]]:
@@ -137,11 +118,6 @@ def require_declared(columns: Json, schema: Schema) -> None:
     is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
     if found[: len(declared)] != declared or (extra and not is_measured):
         unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
-        raise ResultsError(
-            Fault(
-                f"table {schema.name}",
-                f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})",
-                "the declared columns in their order",
-                "use the version of rankeval-spark that wrote the table, or a new results root",
-            )
-        )
+        others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
+        fix = "use the version of rankeval-spark that wrote the table, or a new results root"
+        raise ResultsError(Fault(f"table {schema.name}", others, "the declared columns in their order", fix))

@@ -27,8 +27,8 @@ def storage(tmp_path: Path) -> LocalStorage:
     [
         ({}, []),
         ({"before": DAYS[1]}, [NIGHTS[1], NIGHTS[3]]),
-        ({"evaluation": NightKey("nightly", date.min)}, [NIGHTS[2], NIGHTS[3]]),
-        ({"evaluation": NightKey("nightly", date.min), "before": DAYS[1]}, NIGHTS[1:]),
+        ({"evaluation": "nightly"}, [NIGHTS[2], NIGHTS[3]]),
+        ({"evaluation": "nightly", "before": DAYS[1]}, NIGHTS[1:]),
     ],
 )
 def test_rows_of_old_nights_and_of_one_evaluation_are_removed(

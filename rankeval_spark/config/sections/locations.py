@@ -114,6 +114,17 @@ def fill_date(text: str, date: dt.date) -> str:
     return _DATE.sub(lambda found: (date + dt.timedelta(days=int(found[1] or 0))).isoformat(), text)
 
 
+def date_placeholder(days: int) -> str:
+    """Write the day that is so many days after the evaluation date.
+
+    Examples
+    --------
+    >>> date_placeholder(7), date_placeholder(0), date_placeholder(-1)
+    ('{date+7}', '{date}', '{date-1}')
+    """
+    return f"{{date{days:+d}}}" if days else DATE_PLACEHOLDER
+
+
 def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
     """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
 

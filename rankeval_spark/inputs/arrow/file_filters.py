@@ -16,7 +16,7 @@ from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.files import ForSparkError
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.inputs import Filter, Scalar
+    from rankeval_spark.config.sections.input_shapes import Filter, Scalar
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], pc.Expression]]] = {
     "=": operator.eq,

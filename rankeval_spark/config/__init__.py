@@ -6,8 +6,8 @@ from rankeval_spark.config.reading.loading import check_roots, load_config, pars
 from rankeval_spark.config.sections.check_thresholds import Checks, Threshold
 from rankeval_spark.config.sections.gates import Gate
 from rankeval_spark.config.sections.inference import Comparisons, Intervals
+from rankeval_spark.config.sections.input_shapes import Filter
 from rankeval_spark.config.sections.inputs import (
-    Filter,
     HeldOutInput,
     InputConfig,
     Inputs,

@@ -14,6 +14,7 @@ from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.input_shapes import Filter
 
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
@@ -169,13 +170,10 @@ def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = 
     return Fault(where, found, "this column", nearest(name, known) or fix)
 
 
-def filter_faults(names: Sequence[str], known: Sequence[str], where: str) -> list[Fault]:
-    """Find columns of the filters of an input that its table does not have."""
-    return [
-        column_fault(f"{where}.filters[{index}].column", name, known)
-        for index, name in enumerate(names)
-        if name not in known
-    ]
+def filter_faults(filters: Sequence[Filter], known: Sequence[str], where: str) -> list[Fault]:
+    """Find columns of the filters of an input that its table does not have, each place of the config once."""
+    missing = {each.place: each.column for each in filters if each.column not in known}
+    return [column_fault(f"{where}.filters[{place}].column", name, known) for place, name in missing.items()]
 
 
 def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -> Fault:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
@@ -66,3 +68,48 @@ def duration(text: str, *, least: int) -> str:
 
 
 Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(duration, least=0))]
+
+MOST_DAYS: Final = 3660
+"""The longest window of whole days: ten years."""
+DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"
+"""How a number of days is written; some of these are above the most."""
+
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+_DAYS: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("", "d", "day", "days"), 1),
+    **dict.fromkeys(("h", "hour", "hours"), 1 / 24),
+    **dict.fromkeys(("w", "week", "weeks"), 7),
+    **dict.fromkeys(("month", "months"), 30),
+    **dict.fromkeys(("y", "year", "years"), 365),
+}
+"""Days of the units that people may write; ``m`` is left out, which is minutes for some and months for others."""
+
+
+def whole_days(value: object) -> int:
+    """Return the number of days of a window such as ``7d``, 1 to 3660; raise ValueError for anything else.
+
+    Examples
+    --------
+    >>> whole_days("7d")
+    7
+    """
+    if not isinstance(value, str) or not re.fullmatch(DAYS_PATTERN, value) or int(value[:-1]) > MOST_DAYS:
+        raise ValueError(value)
+    return int(value[:-1])
+
+
+def nearest_window(value: object) -> str:
+    """Say how to write the window of whole days that a value may mean.
+
+    Examples
+    --------
+    >>> nearest_window(7), nearest_window("2 weeks"), nearest_window("36h"), nearest_window("0d")
+    ('write 7d', 'write 14d', 'write 2d', 'write 1d')
+    >>> nearest_window("5000d"), nearest_window("a week")
+    ('write 3660d', 'write the number of days, such as 7d')
+    """
+    found = _LENGTH.search(str(value).lower())
+    if found is None or found[2] not in _DAYS:
+        return "write the number of days, such as 7d"
+    days = min(float(found[1]) * _DAYS[found[2]], MOST_DAYS)
+    return f"write {max(1, math.ceil(days))}d"

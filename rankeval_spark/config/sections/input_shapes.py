@@ -1,18 +1,131 @@
-"""Shapes of inputs that are not one row per judgement or recommended item: events, and lists in one row."""
+"""How rows of a table are read: which of them, by filters; events as gains; and lists in one row."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BeforeValidator, StringConstraints, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, Number, fault_error
+from rankeval_spark.config.sections.durations import DAYS_PATTERN, MOST_DAYS, nearest_window, whole_days
+from rankeval_spark.config.sections.locations import check_placeholders, date_placeholder, fill_date
 from rankeval_spark.errors import Fault
 
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in", "last", "next"]
+WINDOWS: Final = ("last", "next")
+"""Operators of a window of days, which an input has as two plain filters."""
+Scalar = str | int | float | bool
+
+
+def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
+    if isinstance(value, list | tuple):
+        return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
+    _is_scalar(value, value)
+    return check_placeholders(value) if isinstance(value, str) else cast("Scalar", value)
+
+
+def _is_scalar(element: object, value: object) -> bool:
+    if not isinstance(element, str | int | float | bool):
+        raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
+    return True
+
+
+_SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
+FilterValue = Annotated[
+    Scalar | tuple[Scalar, ...],
+    PlainValidator(_filter_value),
+    PlainSerializer(lambda value: value),
+    WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, {"type": "array", "items": _SCALAR_SCHEMA, "minItems": 1}]}),
+]
+
+
+class Filter(Model):
+    """Condition on a column of the table. Rows with NULL in the column never meet it."""
+
+    column: ColumnName
+    """Name of the column in the table."""
+    op: FilterOp
+    """Comparison operator; `in` takes a list. `last` and `next` take a number of days: those up to and including the
+    evaluation date, and those after it."""
+    value: FilterValue
+    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date, `{date-1}` the day
+    before. A number is compared with the numeric value of a text column. With `last` and `next`, 1d to 3660d."""
+
+    _place: int = PrivateAttr(default=0)
+
+    @property
+    def place(self) -> int:
+        """Where the config has it among the filters of its input, from 0; the two filters of a window share a place."""
+        return self._place
+
+    @model_validator(mode="after")
+    def _fits_its_op(self) -> Filter:
+        if self.op in WINDOWS:
+            return self._whole_days()
+        is_list = isinstance(self.value, tuple)
+        if is_list != (self.op == "in"):
+            expected = "a list of values" if self.op == "in" else "a single value"
+            fix = "" if self.op == "in" else "use op: in for a list"
+            raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
+        if self.value == ():
+            raise fault_error(Fault(".value", "an empty list", "at least one value"))
+        return self
+
+    def _whole_days(self) -> Filter:
+        try:
+            whole_days(self.value)
+        except ValueError:
+            expected = f"whole days from 1d to {MOST_DAYS}d with op {self.op!r}"
+            raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
+        return self
+
+    def plain(self, place: int) -> tuple[Filter, ...]:
+        """Return the filter at a place of its input; of a window the two that it is short for.
+
+        They are half open, from the first day to before the day after the last one, so that they hold for times too.
+        """
+        if self.op in WINDOWS:
+            days = whole_days(self.value)
+            first, last = (1 - days, 0) if self.op == "last" else (1, days)
+            ends = (">=", date_placeholder(first)), ("<", date_placeholder(last + 1))
+            made = [self.model_copy(update={"op": op, "value": value}) for op, value in ends]
+        else:
+            made = [self.model_copy()]
+        for each in made:
+            each._place = place
+        return tuple(made)
+
+    def values(self, date: dt.date) -> tuple[Scalar, ...]:
+        """Return the values to compare with, with the date filled in; one value unless the operator is ``in``."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return tuple(fill_date(value, date) if isinstance(value, str) else value for value in values)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls,
+        core_schema: Any,  # noqa: ANN401 - private type of pydantic
+        handler: GetJsonSchemaHandler,
+    ) -> dict[str, Any]:
+        """Add how days are written, for checks in editors."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        of_window = {"properties": {"op": {"enum": list(WINDOWS)}}, "required": ["op"]}
+        days = {"properties": {"value": {"type": "string", "pattern": f"^{DAYS_PATTERN}$"}}}
+        schema.update({"if": of_window, "then": days})
+        return schema
 
 
 def _with_text_keys(values: Any) -> Any:  # noqa: ANN401 - a file can hold anything

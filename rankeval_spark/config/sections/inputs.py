@@ -7,13 +7,12 @@ import json
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
     GetJsonSchemaHandler,
-    PlainSerializer,
     PlainValidator,
     StringConstraints,
     ValidationInfo,
@@ -27,7 +26,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
 from rankeval_spark.config.sections.durations import Grace, microseconds
 from rankeval_spark.config.sections.inference import ModelName
-from rankeval_spark.config.sections.input_shapes import ColumnName, Gains, Nested, column_and_field
+from rankeval_spark.config.sections.input_shapes import ColumnName, Filter, Gains, Nested, column_and_field
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
@@ -35,7 +34,6 @@ Format = Literal["delta", "parquet", "orc", "csv", "json", "trec", "table"]
 IN_CATALOG: Final = ("delta", "parquet", "table")
 """Formats of a table that is named."""
 
-FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
     **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
@@ -45,7 +43,6 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 PathsOfModels = Mapping[ModelName, PathText]
-Scalar = str | int | float | bool
 
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (
@@ -55,56 +52,6 @@ READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "json": ("lineSep", "multiLine"),
 }
 """Options of Spark's readers that a config may set, by format."""
-
-
-def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
-    if isinstance(value, list | tuple):
-        return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
-    _is_scalar(value, value)
-    return check_placeholders(value) if isinstance(value, str) else cast("Scalar", value)
-
-
-def _is_scalar(element: object, value: object) -> bool:
-    if not isinstance(element, str | int | float | bool):
-        raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
-    return True
-
-
-_SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
-FilterValue = Annotated[
-    Scalar | tuple[Scalar, ...],
-    PlainValidator(_filter_value),
-    PlainSerializer(lambda value: value),
-    WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, {"type": "array", "items": _SCALAR_SCHEMA, "minItems": 1}]}),
-]
-
-
-class Filter(Model):
-    """Condition on a column of the table. Rows with NULL in the column never meet it."""
-
-    column: ColumnName
-    """Name of the column in the table."""
-    op: FilterOp
-    """Comparison operator; `in` takes a list."""
-    value: FilterValue
-    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date, `{date-1}` the day
-    before. A number is compared with the numeric value of a text column."""
-
-    @model_validator(mode="after")
-    def _list_only_with_in(self) -> Filter:
-        is_list = isinstance(self.value, tuple)
-        if is_list != (self.op == "in"):
-            expected = "a list of values" if self.op == "in" else "a single value"
-            fix = "" if self.op == "in" else "use op: in for a list"
-            raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
-        if self.value == ():
-            raise fault_error(Fault(".value", "an empty list", "at least one value"))
-        return self
-
-    def values(self, date: dt.date) -> tuple[Scalar, ...]:
-        """Return the values to compare with, with the date filled in; one value unless the operator is ``in``."""
-        values = self.value if isinstance(self.value, tuple) else (self.value,)
-        return tuple(fill_date(value, date) if isinstance(value, str) else value for value in values)
 
 
 def _timestamp(text: str) -> str:
@@ -168,6 +115,11 @@ class InputConfig(ModelWithPaths):
         if not cls.allows_other_columns:
             refuse_unknown(columns, cls.canonical_columns)
         return columns
+
+    @field_validator("filters")
+    @classmethod
+    def _windows_become_plain(cls, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+        return tuple(plain for place, each in enumerate(filters) for plain in each.plain(place))
 
     @field_validator("types")
     @classmethod

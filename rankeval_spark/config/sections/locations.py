@@ -107,3 +107,14 @@ def fill_date(text: str, date: dt.date) -> str:
     'logs/2026-02-28/2026-03-01'
     """
     return _DATE.sub(lambda found: (date + dt.timedelta(days=int(found[1] or 0))).isoformat(), text)
+
+
+def date_placeholder(days: int) -> str:
+    """Write the day that is so many days after the evaluation date.
+
+    Examples
+    --------
+    >>> date_placeholder(7), date_placeholder(0), date_placeholder(-1)
+    ('{date+7}', '{date}', '{date-1}')
+    """
+    return f"{{date{days:+d}}}" if days else DATE_PLACEHOLDER

@@ -17,7 +17,7 @@ from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.input_columns import is_bigint
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.inputs import Filter, Scalar
+    from rankeval_spark.config.sections.input_shapes import Filter, Scalar
 
 
 def condition(filters: Sequence[Filter], schema: pa.Schema, date: dt.date) -> pc.Expression | None:

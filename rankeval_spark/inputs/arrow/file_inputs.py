@@ -227,7 +227,7 @@ class FileInput:
         where, known = f"inputs.{self.name}", self.table.schema.names
         return [
             *missing_faults(self._empty.column_names, self._names, self.config.renames, where, self.config.places),
-            *filter_faults([each.column for each in self.config.filters], known, where),
+            *filter_faults(self.config.filters, known, where),
         ]
 
     @property
@@ -338,7 +338,7 @@ def _require_csv_columns(config: EvaluationConfig, name: str, date: dt.date) -> 
     schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
     names = {one: given.renames.get(one, one) for one in schema.field_names()}
     faults = missing_faults(known, names, given.renames, where, given.places)
-    faults += filter_faults([each.column for each in given.filters], known, where)
+    faults += filter_faults(given.filters, known, where)
     if faults:
         raise InputError(*faults)
 

@@ -16,7 +16,7 @@ from rankeval_spark.inputs.input_columns import is_bigint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rankeval_spark.config.sections.inputs import Filter, Scalar
+    from rankeval_spark.config.sections.input_shapes import Filter, Scalar
 
 TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 
@@ -39,17 +39,18 @@ def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.d
     Raises
     ------
     ConfigError
-        All values that are not of their column's type.
+        All values that are not of their column's type; of a window of days the first one.
     """
-    conditions, faults = [], []
-    for index, each in enumerate(filters):
+    conditions: list[Column] = []
+    faults: dict[int, Fault] = {}
+    for each in filters:
         try:
             conditions.append(_condition(each, schema[each.column].dataType, date))
         except ValueError as error:
             found = f"{error} for column {each.column!r} of type {schema[each.column].dataType.simpleString()}"
-            faults.append(Fault(f"{where}[{index}].value", found, "a value of the column's type"))
+            faults.setdefault(each.place, Fault(f"{where}[{each.place}].value", found, "a value of the column's type"))
     if faults:
-        raise ConfigError(*faults)
+        raise ConfigError(*faults.values())
     return reduce(operator.and_, conditions) if conditions else None
 
 

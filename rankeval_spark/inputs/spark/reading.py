@@ -67,7 +67,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     """
     table = open_table(spark, name, config, date)
     where = f"inputs.{name}"
-    faults = filter_faults([each.column for each in config.filters], table.columns, where)
+    faults = filter_faults(config.filters, table.columns, where)
     try:
         reading = Reading(
             where,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -23,10 +26,14 @@ DATE = dt.date(2026, 1, 5)
 OF_DAY = [{"column": "day", "op": "=", "value": "{date}"}]
 BEFORE = [{"column": "day", "op": "=", "value": "{date-1}"}]
 WINDOW = [{"column": "day", "op": ">=", "value": "{date-2}"}, {"column": "day", "op": "<=", "value": "{date}"}]
+LAST = [{"column": "day", "op": "last", "value": "3d"}]
+NEXT = [{"column": "day", "op": "next", "value": "2d"}]
 CASES = [
     pytest.param(OF_DAY, ["i5"], id="the day"),
     pytest.param(BEFORE, ["i4"], id="the day before"),
     pytest.param(WINDOW, ["i3", "i4", "i5"], id="a window of days"),
+    pytest.param(LAST, ["i3", "i4", "i5"], id="the last days"),
+    pytest.param([{**NEXT[0], "value": "1d"}], ["i6"], id="the next day"),
     pytest.param([*OF_DAY, {"column": "item_id", "op": "!=", "value": "i5"}], [], id="and a filter of rows"),
 ]
 
@@ -66,7 +73,7 @@ def test_spark_reads_the_partitions_of_the_days_alone(
     assert files_read(source.unfiltered) == 7
 
 
-@pytest.mark.parametrize(("filters", "expected"), CASES[:3])
+@pytest.mark.parametrize(("filters", "expected"), CASES[:5])
 def test_this_process_reads_the_partitions_of_the_days_alone(
     spark: SparkSession, tmp_path: Path, filters: list[dict[str, Any]], expected: list[str]
 ) -> None:
@@ -78,13 +85,57 @@ def test_this_process_reads_the_partitions_of_the_days_alone(
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == len(expected)
 
 
+EDGES = {
+    "2026-01-02": [],
+    "2026-01-03": LAST,
+    "2026-01-05": LAST,
+    "2026-01-06": NEXT,
+    "2026-01-07": NEXT,
+    "2026-01-08": [],
+}
+"""The days at both ends of the windows and next to them, each with the window that it is in."""
+TIMES = ("T00:00:00", "T23:59:59.999999")
+OF_TYPES = {
+    "dates": ("delta", [""], pa.date32()),
+    "text": ("delta", [""], pa.string()),
+    "text with times": ("delta", TIMES, pa.string()),
+    "times in UTC": ("delta", TIMES, pa.timestamp("us", "UTC")),
+    "times without a zone": ("parquet", TIMES, pa.timestamp("us")),
+}
+
+
+@pytest.mark.parametrize("window", [LAST, NEXT], ids=["last", "next"])
+@pytest.mark.parametrize("type_", OF_TYPES)
+def test_windows_have_their_first_and_last_day_whole(
+    spark: SparkSession, tmp_path: Path, type_: str, window: list[dict[str, Any]]
+) -> None:
+    form, times, arrow_type = OF_TYPES[type_]
+    days = [f"{day}{time}" for day in EDGES for time in times]
+    text = pa.array(days)
+    at = text if arrow_type == pa.string() else text.cast(pa.timestamp("us")).cast(arrow_type)
+    table = pa.table({"day": at, "user_id": ["u"] * len(days), "item_id": days})
+    if form == "delta":
+        deltalake.write_deltalake(tmp_path / "t", table)
+    else:
+        pq.write_table(table, tmp_path / "t")
+    config = config_of(tmp_path / "t", form, window)
+
+    opened = files.open_files(config, DATE)
+    here = opened.read(["item_id"], file_filters.condition(config.filters, opened.schema, DATE))
+    there = read_input(spark, "held_out", config, schemas.HELD_OUT, DATE).frame
+
+    expected = [day for day in days if EDGES[day[:10]] == window]
+    assert sorted(here["item_id"].to_pylist()) == items(there) == expected
+
+
 @pytest.mark.parametrize(
     ("filters", "n_files", "models"),
     [
         (WINDOW, 6, {"als", "pop"}),
+        (LAST, 6, {"als", "pop"}),
         ([*WINDOW, {"column": "model_id", "op": "=", "value": "pop"}], 3, {"pop"}),
     ],
-    ids=["of both models", "of one model"],
+    ids=["of both models", "of both models, the last days", "of one model"],
 )
 def test_of_a_place_for_each_model_the_partitions_of_the_days_are_read(
     spark: SparkSession, tmp_path: Path, filters: list[dict[str, Any]], n_files: int, models: set[str]

@@ -230,6 +230,24 @@ def test_missing_filter_column(spark: SparkSession, tmp_path: Path) -> None:
     assert (fault.where, fault.fix) == ("inputs.held_out.filters[0].column", "did you mean 'day'?")
 
 
+def test_faults_name_the_filter_as_the_config_counts(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "h.csv", "user_id,item_id,day\nu,a,1\n")
+    window = {"column": "day", "op": "last", "value": "7d"}
+    missing = {"column": "place", "op": "=", "value": "x"}
+    assert held_out_fault(spark, format="csv", path=path, filters=[window, missing]).where.endswith("filters[1].column")
+    fault = held_out_fault(spark, format="csv", path=path, filters=[{**window, "column": "days"}])
+    assert (fault.where, fault.fix) == ("inputs.held_out.filters[0].column", "did you mean 'day'?")
+
+
+def test_a_window_of_days_on_a_column_of_numbers_is_one_fault(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).selectExpr("'u' user_id", "'a' item_id", "1 n").write.parquet(str(tmp_path / "h"))
+    filters = [{"column": "n", "op": "!=", "value": 3}, {"column": "n", "op": "last", "value": "7d"}]
+    config = validate_model(HeldOutInput, {"format": "parquet", "path": str(tmp_path / "h"), "filters": filters})
+    with pytest.raises(ConfigError) as raised:
+        read_input(spark, "held_out", config, schemas.HELD_OUT, DATE)
+    assert [fault.where for fault in raised.value.faults] == ["inputs.held_out.filters[1].value"]
+
+
 def test_csv_header_with_a_name_twice(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "h.csv", "user_id,item_id,User_ID\nu,a,v\n")
     assert "a header with 'User_ID', 'user_id' more than once" in held_out_fault(spark, format="csv", path=path).found

@@ -141,6 +141,19 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("inputs.held_out.filters=[{column: d, op: in, value: []}]", "an empty list", ""),
         ("inputs.held_out.filters=[{column: d, op: '=', value: {a: 1}}]", "{'a': 1}", ""),
         ("inputs.held_out.filters=[{column: d, op: '=', value: '{day}'}]", "placeholder {day}", ""),
+        ("inputs.held_out.filters=[{column: d, op: lst, value: 7d}]", "'lst'", "did you mean 'last'?"),
+        ("inputs.held_out.filters=[{column: d, op: last, value: 7}]", "7", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: last, value: 7 days}]", "'7 days'", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: last, value: 07d}]", "'07d'", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: last, value: 1w}]", "'1w'", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: 48h}]", "'48h'", "write 2d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: 30m}]", "'30m'", "write the number of days"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: 0d}]", "'0d'", "write 1d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: -7d}]", "'-7d'", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: 3661d}]", "'3661d'", "write 3660d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: '{date+7}'}]", "'{date+7}'", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: [7d]}]", "('7d',)", "write 7d"),
+        ("inputs.held_out.filters=[{column: d, op: next, value: true}]", "True", "write the number of days"),
         ("evaluation=a/b", "'a/b'", ""),
         ("evaluation=..", "'..'", ""),
         ("models=[7]", "7", "put it in quotes"),
@@ -260,6 +273,29 @@ def test_days_before_and_after_the_date_are_filled_in_paths_filters_and_times() 
     assert config.location(day).endswith("logs/2026-02-28/2026-03-01")
     assert config.moment(day) == dt.datetime(2026, 3, 2, 6, tzinfo=dt.timezone.utc)
     assert config.filters[0].values(day) == ("2026-02-23", "2026-03-08")
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "days"),
+    [
+        ("last", "1d", ("2026-03-01", "2026-03-02")),
+        ("last", "7d", ("2026-02-23", "2026-03-02")),
+        ("last", "3660d", ("2016-02-23", "2026-03-02")),
+        ("next", "1d", ("2026-03-02", "2026-03-03")),
+        ("next", "7d", ("2026-03-02", "2026-03-09")),
+        ("next", "3660d", ("2026-03-02", "2036-03-09")),
+    ],
+)
+def test_a_window_of_days_is_two_plain_filters(op: str, value: str, days: tuple[str, str]) -> None:
+    window = {"column": "day", "op": op, "value": value}
+    other = {"column": "placement", "op": "=", "value": "home"}
+    config = validate_model(HeldOutInput, {"format": "delta", "path": "logs", "filters": [other, window, other]})
+    first, last = config.filters[1:3]
+    assert (first.op, last.op, first.column, last.column) == (">=", "<", "day", "day")
+    assert (*first.values(dt.date(2026, 3, 1)), *last.values(dt.date(2026, 3, 1))) == days
+    assert [each.place for each in config.filters] == [0, 1, 1, 2]
+    written = {"format": "delta", "path": "logs", "filters": config.model_dump(mode="json")["filters"]}
+    assert validate_model(HeldOutInput, written).model_dump() == config.model_dump()
 
 
 def test_dates_are_read_strictly() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from rankeval_spark.config.sections.inputs import HeldOutInput
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, size_of
@@ -47,10 +48,17 @@ def test_delta_counts_the_files_of_the_date_by_partition(tmp_path: Path) -> None
     assert (before.version, before.n_rows) == (0, 2)
 
 
-def test_two_filters_are_a_window_of_days(tmp_path: Path) -> None:
+TWO_FILTERS: Final = (
+    {"column": "day", "op": ">=", "value": "{date-1}"},
+    {"column": "day", "op": "<=", "value": "{date}"},
+)
+LAST: Final = ({"column": "day", "op": "last", "value": "2d"},)
+
+
+@pytest.mark.parametrize("window", [TWO_FILTERS, LAST], ids=["two filters", "last"])
+def test_files_of_a_window_of_days_are_counted(tmp_path: Path, window: tuple[dict[str, str], ...]) -> None:
     for day, n_rows in ROWS.items():
         deltalake.write_deltalake(tmp_path, table_of(day, n_rows), partition_by=["day"], mode="append")
-    window = [{"column": "day", "op": ">=", "value": "{date-1}"}, {"column": "day", "op": "<=", "value": "{date}"}]
 
     found = size(tmp_path, "delta", filters=window)
 
@@ -84,6 +92,8 @@ def test_folders_of_parquet_count_those_of_the_date(tmp_path: Path) -> None:
 
     assert (found.n_files, found.n_partitions, found.n_rows) == (1, 1, 3)
     assert found.n_bytes == bytes_below(tmp_path / "day=2026-01-02")
+    window = size(tmp_path, "parquet", filters=LAST)
+    assert (window.n_files, window.n_partitions, window.n_rows) == (2, 2, 5)
 
 
 def test_files_of_parquet_count_by_their_footers(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,6 +64,22 @@ def test_cold_users_are_those_with_little_history_before_the_date(tmp_path: Path
     }
     assert {user: users[FIRST, user] for user in ("ann", "bob", "eve")} == {"ann": "cold", "bob": "warm", "eve": "none"}
     assert {user: users[SECOND, user] for user in ("ann", "bob")} == {"ann": "warm", "bob": "warm"}
+
+
+def test_a_night_over_a_window_of_days_is_that_of_two_plain_filters(tmp_path: Path) -> None:
+    window = [{"column": "day", "op": "last", "value": "2d"}]
+    plain = [{"column": "day", "op": ">=", "value": "{date-1}"}, {"column": "day", "op": "<", "value": "{date+1}"}]
+    made = {}
+    for name, filters in (("window", window), ("plain", plain)):
+        made[name] = nights.workspace(tmp_path / name, inputs__held_out__filters=filters)
+        result = run_night(on_demand(no_session), load_config(made[name].config), SECOND)
+        assert not result.reason
+    gains = {row["user_id"]: row["judged_gains"] for row in rows(made["window"], "lists") if row["model_id"] == "als"}
+    # Of ann, a and c were judged on the first day and b on the second one; of bob d on both days, best with 2, and a.
+    assert (gains["ann"], gains["bob"]) == ([3, 1, 1], [2, 2])
+    recorded = [json.loads(rows(one, "runs")[0]["config"])["inputs"]["held_out"] for one in made.values()]
+    assert recorded[0] == recorded[1]
+    assert [each["op"] for each in recorded[0]["filters"]] == [">=", "<"]
 
 
 def test_nights_of_sampled_candidates_warn_and_say_so_in_their_checks(tmp_path: Path) -> None:

@@ -121,10 +121,8 @@ def _lists_to_move(inputs: InputFrames, request: Request, needs: frozenset[str])
 
 
 def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
-    """Keep the lists of the expected models, in the columns that decide about them; the engine looks at their items."""
+    """Keep the lists with their keys, in the columns that decide about them; the engine looks at their items."""
     policies = request.policies
-    if request.models is not None:
-        lists = lists.where(F.col(C.MODEL_ID).isin(*request.models))
     has_keys = usable_rows.has_keys(usable_rows.LIST_KEYS)
     if marks_unusable:
         lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={"null_keys": ~has_keys})
@@ -153,11 +151,11 @@ def _has_double_scores(log: DataFrame) -> bool:
 
 
 def _usable_log(inputs: InputFrames, request: Request) -> DataFrame:
-    """Keep the rows of the expected models that can be placed in a list."""
-    policies, log = request.policies, inputs.recommendations
-    if request.models is not None:
-        log = log.where(F.col(C.MODEL_ID).isin(*request.models))
-    log = log.transform(usable_rows.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+    """Keep the rows that can be placed in a list."""
+    policies = request.policies
+    log = inputs.recommendations.transform(
+        usable_rows.keep_usable_recommendations, invalid_scores=policies.invalid_scores
+    )
     return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
 
 

@@ -124,9 +124,7 @@ def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
         [] if has_bad_log else _without_fault(check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), n_log)
     )
     if not has_bad_held_out:
-        found = {name: seen.tallies[name] for name in row_flags.flag_held_out(held_out) if name in seen.tallies}
-        absent = [name for name in row_flags.flag_held_out(held_out) if name not in found]
-        counted += [*_without_fault(check_rows.HELD_OUT, absent, n_judged), *_counted(found.values())]
+        counted += _of_usable_judgements(row_flags.flag_held_out(held_out), seen.tallies, n_judged)
     counted += _counted(seen.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
     return [
         *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
@@ -137,6 +135,24 @@ def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
             [{**vars(fact), "sample_keys": list(fact.sample_keys)} for fact in counted], input_checks.FACT_TYPES
         ),
     ]
+
+
+def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[Fact]:
+    """Say what workers counted of judgements of which each can be used.
+
+    Raises
+    ------
+    ValueError
+        At a check that no worker makes: its count would be 0, whatever the judgements are.
+    """
+    names = set(checks)
+    if unknown := names.difference(check_rows.UNUSABLE, partition_tallies.CHECKED_ROWS):
+        message = f"workers do not count {', '.join(sorted(unknown))} of the judgements"
+        raise ValueError(message)
+    of_unusable = [name for name in check_rows.UNUSABLE if name in names]
+    of_usable = [name for name in partition_tallies.CHECKED_ROWS if name in names]
+    counted = _counted(tallies.get(name, Tally(name, 0, n_rows)) for name in of_usable)
+    return [*_without_fault(check_rows.HELD_OUT, of_unusable, n_rows), *counted]
 
 
 def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:

@@ -33,6 +33,9 @@ USED_ITEMS: Final = "_used_items"
 ITEM_FIELDS: Final = {C.ITEM_ID: "", "n_judged": "bigint", "is_listed": "boolean"}
 """Fields of an item with their types in Spark: its id, of the type of the inputs, and how it is used."""
 
+CHECKED_ROWS: Final = ("negative_gains", "low_gains", "null_values", "invalid_weights")
+"""Checks of single judgements that are counted here; the last two where the judgements have the column."""
+
 TALLIES: Final = "_tallies"
 """Column of what was counted of the judgements, likewise: structs of the fields of :class:`Tally`."""
 
@@ -124,11 +127,12 @@ def _of_rows(batch: Batch) -> Iterator[Tally]:
     """Count gains below 0, or too low to be relevant, values that are no number, and weights that are not above 0."""
     held_out = batch.held_out
     gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
-    flags = {"negative_gains": gain < 0, "low_gains": (gain > 0) & (gain < RELEVANT)}
+    negative, low, null_values, invalid_weights = CHECKED_ROWS
+    flags = {negative: gain < 0, low: (gain > 0) & (gain < RELEVANT)}
     if C.VALUE in held_out.columns:
-        flags["null_values"] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+        flags[null_values] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
     if C.WEIGHT in held_out.columns:
-        flags["invalid_weights"] = usable_weights(held_out.columns[C.WEIGHT]) == 0
+        flags[invalid_weights] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():
         concerned = np.flatnonzero(flag)
         users, items = (

@@ -43,16 +43,15 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     """
     ids = in_one_piece(items[C.ITEM_ID])
     _refuse_repeated(ids)
-    facts: dict[str, pa.Array] = {C.ITEM_ID: ids}
-    for name in sorted(needs):
-        if name == N.ITEM_AGE:
-            facts[name] = _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date)
-        elif name == N.ITEM_CATEGORIES:
-            facts[name] = _categories(in_one_piece(items[C.CATEGORIES]))
-        else:
-            facts[name] = _vectors(in_one_piece(items[C.VECTOR]))
-            _refuse_two_lengths(ids, facts[name])
-    return pa.Table.from_pydict(facts)
+    facts = {
+        N.ITEM_AGE: lambda: _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date),
+        N.ITEM_CATEGORIES: lambda: _categories(in_one_piece(items[C.CATEGORIES])),
+        N.ITEM_VECTORS: lambda: _vectors(in_one_piece(items[C.VECTOR])),
+    }
+    found = {name: facts[name]() for name in sorted(needs)}
+    if N.ITEM_VECTORS in found:
+        _refuse_two_lengths(ids, found[N.ITEM_VECTORS])
+    return pa.Table.from_pydict({C.ITEM_ID: ids, **found})
 
 
 def list_lengths(lists: pa.Array) -> IntVector:

@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.facts.catalogue import to_catalogue
 from rankeval_spark.engine.facts.item_facts import FactSources, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scoring.features import UNSEEN
@@ -65,6 +66,11 @@ def by(table: pa.Table | None, *keys: str) -> dict[Any, Any]:
     found = {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in table.to_pylist()}
     assert len(found) == len(table)
     return found
+
+
+def test_a_fact_that_the_catalogue_does_not_have_is_no_vector() -> None:
+    with pytest.raises(KeyError, match="item_price"):
+        to_catalogue(items_of(("a", None, [1.0], None)), needs=["item_price"])
 
 
 # ---- the definitions ------------------------------------------------------------------------------------------------

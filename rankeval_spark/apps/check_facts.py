@@ -205,13 +205,12 @@ def _dropped_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> 
 
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
-    cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
     baseline = request.comparisons.baseline if request.comparisons else None
     if request.policies.seen_in_train == "drop":  # what was in the log is counted there; of the lists they are gone
         scored = scored.drop(C.SEEN)
     return input_checks.to_list_facts(
         scored,
-        k=max(cutoffs, default=C.WHOLE_LIST),
+        k=request.measures.last_cutoff,
         baseline=baseline,
         window=request.policies.window,
         events_until=None if request.events_until is None else micros_of(request.events_until),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.planning import carries_partials
 from rankeval_spark.in_process.checks import list_checks
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import mean_metrics, scored_rows
@@ -92,9 +93,9 @@ class NightTables:
             Takes the number of rows of the inputs that are done, and of all rows, from any thread.
         """
         request = self._request
-        has_one_list, has_means = self.usable.has_one_list, bool(request.measures.columns)
-        has_partials = has_one_list and request.draws is None and has_means
-        are_kept = has_means and not has_one_list
+        has_one_list = self.usable.has_one_list
+        has_partials = carries_partials(request, has_one_list=has_one_list)
+        are_kept = bool(request.measures.columns) and not has_one_list
         done = _RowsDone(advance, self.usable.user_rows.n_rows)
 
         def on_bucket(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[_Part]:

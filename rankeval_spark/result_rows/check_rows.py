@@ -58,6 +58,9 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
 
+OF_RANKS: Final[Mapping[str, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
+"""Checks of the ranks of the log, and the flag of a list that each counts."""
+
 OPEN_WINDOWS: Final = "open_windows"
 """The check that no list's window was still open when the events were read; made of a night, which has a clock."""
 

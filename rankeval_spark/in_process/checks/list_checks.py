@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 _COUNTS: Final = (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES, N_LISTED, C.HAS_TIES)
 
 
@@ -39,8 +38,8 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
         Of every list, outside the population too, as of :func:`counted_rows`.
     """
     lists = _Lists(rows)
-    yield from lists.of_rows(_cutoff(request))
-    yield from (lists.of_ranks(check, column) for check, column in _RANK_CHECKS.items())
+    yield from lists.of_rows(request.measures.last_cutoff)
+    yield from (lists.of_ranks(check, column) for check, column in check_rows.OF_RANKS.items())
     if C.SEEN in rows.column_names and request.policies.seen_in_train != "drop":
         yield lists.of_seen()
     if C.TIMING in rows.column_names:
@@ -53,13 +52,9 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
     yield lists.of_missing_users()
 
 
-def _cutoff(request: Request) -> int:
-    return max((k for k in request.measures.ks if k != C.WHOLE_LIST), default=C.WHOLE_LIST)
-
-
 def counted_rows(scored: pa.Table, request: Request) -> pa.Table:
     """Take what is counted of scored rows: some columns of those at the largest cutoff, or of whole lists."""
-    k = _cutoff(request)
+    k = request.measures.last_cutoff
     names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *C.FOR_CHECKS)
     is_at = to_numpy(scored[C.K]) == k
     lists = scored.select([name for name in names if name in scored.column_names])

@@ -17,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.sections.bands import segments_from_train as bands_of_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER, refuse_by_check, refuse_zero_rank
 from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.planning import needs_of, reads_optional
 from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -224,15 +223,17 @@ def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, h
 
 def _others_read(tables: Tables, request: Request) -> list[tuple[Source, Sequence[str]]]:
     """List the optional inputs that the request reads, with their keys."""
-    policies, read = request.policies, {one.partition(".")[0] for one in request.measures.requiring()}
-    counts_seen = request.counts_seen or N.ITEM_SEEN in request.measures.needs or policies.seen_in_train == "drop"
-    has_segments = bool(set(request.segments) - set(bands_of_train(request.bands)))
+    needs = needs_of(request, has_train=tables.train is not None)
     candidates = (
-        (tables.segments, SEGMENT_KEYS, has_segments),
-        (tables.train, schemas.TRAIN.key, "train" in read or counts_seen),
-        (tables.items, schemas.ITEMS.key, "items" in read or policies.unknown_items == "drop"),
+        (tables.segments, SEGMENT_KEYS),
+        (tables.train, schemas.TRAIN.key),
+        (tables.items, schemas.ITEMS.key),
     )
-    return [(source, keys) for source, keys, is_read in candidates if source is not None and is_read]
+    return [
+        (source, keys)
+        for source, keys in candidates
+        if source is not None and reads_optional(request, source.name, needs)
+    ]
 
 
 def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> None:

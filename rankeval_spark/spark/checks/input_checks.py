@@ -21,6 +21,7 @@ from rankeval_spark.result_rows.check_rows import (
     HELD_OUT,
     ITEMS,
     MISSING_USERS,
+    OF_RANKS,
     OF_TIMING,
     OPEN_WINDOWS,
     RECOMMENDATIONS,
@@ -241,7 +242,7 @@ def to_list_facts(
         "short_lists": _CheckColumns(F.count_if(is_short), n_lists, is_short),
         "ties": _CheckColumns(F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
         "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
-        **{check: _rank_check(lists, name) for check, name in _RANK_CHECKS.items()},
+        **{check: _rank_check(lists, name) for check, name in OF_RANKS.items()},
         **({SEEN_IN_TRAIN: _field_check(C.SEEN, "n_seen", "n_items")} if C.SEEN in lists.columns else {}),
         **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if has_timing},
         **({OPEN_WINDOWS: _open_windows(events_until)} if has_timing and events_until is not None else {}),
@@ -280,9 +281,6 @@ class _CheckColumns:
     count: Column
     total: Column
     flag: Column
-
-
-_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 
 
 def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import denominators, parity_of, scoring_of
+from rankeval_spark.engine.planning import carries_partials, denominators, exposure_parts, scoring_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.measures.required_facts import TRAINED_ITEMS
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
@@ -111,7 +110,7 @@ def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False,
     has_facts : bool
         Whether rows without a model say what the inputs have, see :mod:`engine.checks.partition_tallies`.
     """
-    has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
+    has_partials = carries_partials(request, has_one_list=inputs.has_one_list)
     rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_facts)
     return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
 
@@ -157,7 +156,7 @@ def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
 
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
     """Do the same with compact lists that are a table already; measures then read no facts of items."""
-    has_partials = _carries_partials(request, has_one_list=has_one_list)
+    has_partials = carries_partials(request, has_one_list=has_one_list)
     return scored_lists.to_scored(lists, scoring=scoring_of(request), has_partials=has_partials)
 
 
@@ -196,29 +195,22 @@ def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
 
 def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
-    requested = request.measures.exposures
-    if not requested:
+    if not request.measures.exposures:
         return None
-    parities = parity_of(request)
-    shown = [one for one in requested if one not in parities.measures]
-    of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
-    others = [one for one in shown if TRAINED_ITEMS not in one.needs]
-    catalogue = inputs.catalogue if any(one.needs_catalogue for one in shown) else None
-    by_catalogue = ((others, catalogue), (of_train, inputs.train))  # a histogram knows the items of one catalogue
+    parity, others, of_train, reads_catalogue, depth = exposure_parts(request)
+    by_catalogue = ((others, inputs.catalogue if reads_catalogue else None), (of_train, inputs.train))
     frames = []
-    if shown:
-        cutoffs = [one.k for one in shown]
-        depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
+    if others or of_train:
         lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
             item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, reported=request.reported)
             for some, of in by_catalogue
             if some
         ]
-    if parities.measures:
-        needs = frozenset(need for one in parities.measures for need in one.needs)
-        counts = to_user_rows(inputs, request, needs=needs).to_parity(parities)
-        rows = ParityRows(parities.measures, JackknifeRows(request.reported))
+    if parity.measures:
+        needs = frozenset(need for one in parity.measures for need in one.needs)
+        counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported))
         frames.append(group_parity.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 
@@ -235,14 +227,6 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
         *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
         *(F.col(measure.column).alias(name) for name, measure in measures.items()),
     )
-
-
-def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
-    """Return True if scored rows carry their moments: not where lists of a user are averaged.
-
-    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
-    """
-    return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
 def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:

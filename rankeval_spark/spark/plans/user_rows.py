@@ -21,6 +21,7 @@ from rankeval_spark.engine.planning import (
     log_columns,
     needs_of,
     reads_event_times,
+    reads_optional,
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
@@ -186,14 +187,11 @@ def _counted_first(
         found[row_kinds.NAMES[row_kinds.LOG]] = (log, row_flags.flag_recommendations(log))
     if not is_aggregated:
         found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
-        if segments is not None and request.segments:
+        if segments is not None and reads_optional(request, "segments", needs):
             found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(usable_rows.SEGMENT_KEYS))
-    read = {one.partition(".")[0] for one in request.measures.requiring()}
-    if inputs.train is not None and (
-        "train" in read or N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"
-    ):
+    if inputs.train is not None and reads_optional(request, "train", needs):
         found["train"] = (inputs.train, row_flags.flag_train())
-    if inputs.items is not None and ("items" in read or request.policies.unknown_items == "drop"):
+    if inputs.items is not None and reads_optional(request, "items", needs):
         found["items"] = (inputs.items, row_flags.flag_keys(usable_rows.ITEM_KEYS))
     return found
 

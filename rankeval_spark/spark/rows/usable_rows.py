@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
+from rankeval_spark.engine.planning import order_column
 
 RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
 LIST_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
@@ -19,11 +20,6 @@ ITEM_KEYS = (C.ITEM_ID,)
 SEGMENT_KEYS = (C.USER_ID,)
 
 SAMPLE_BUCKETS = 1_000_000
-
-
-def order_column(recommendations: DataFrame) -> str:
-    """Name the column that orders the lists: the score, or the rank where the log has no score."""
-    return C.SCORE if C.SCORE in recommendations.columns else C.RANK
 
 
 def has_keys(keys: tuple[str, ...]) -> Column:
@@ -50,7 +46,7 @@ def is_finite_vector(vector: Column) -> Column:
 
 def has_valid_order(recommendations: DataFrame) -> Column:
     """Return True if a row has a place in its list: a finite score, or a rank of at least 1 where there is no score."""
-    if order_column(recommendations) == C.SCORE:
+    if order_column(recommendations.columns) == C.SCORE:
         return is_finite(C.SCORE)
     return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
 
@@ -64,7 +60,7 @@ def keep_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> D
 
 def has_zero_rank(recommendations: DataFrame) -> Column:
     """Return True if a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
-    if order_column(recommendations) == C.SCORE:
+    if order_column(recommendations.columns) == C.SCORE:
         return F.lit(False)
     return F.coalesce(F.col(C.RANK) == 0, F.lit(False))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.checks.partition_tallies import Tally
 from rankeval_spark.engine.ranking.attribution import micros_of
@@ -117,7 +117,7 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
 
 def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
     """Take the same from what was seen; an input with unusable rows is read, to name some of them."""
-    log, held_out, of_users = inputs.recommendations, inputs.held_out, ("duplicates", "zero_relevant")
+    log, held_out, of_users = inputs.recommendations, inputs.held_out, (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
     has_bad_log, has_bad_held_out = (seen.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
     n_log, n_judged = (int(seen.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
     counted = (
@@ -146,11 +146,11 @@ def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n
         At a check that no worker makes: its count would be 0, whatever the judgements are.
     """
     names = set(checks)
-    if unknown := names.difference(check_rows.UNUSABLE, partition_tallies.CHECKED_ROWS):
+    if unknown := names.difference(row_checks.UNUSABLE, row_checks.OF_USABLE_JUDGEMENTS):
         message = f"workers do not count {', '.join(sorted(unknown))} of the judgements"
         raise ValueError(message)
-    of_unusable = [name for name in check_rows.UNUSABLE if name in names]
-    of_usable = [name for name in partition_tallies.CHECKED_ROWS if name in names]
+    of_unusable = [name for name in row_checks.UNUSABLE if name in names]
+    of_usable = [name for name in row_checks.OF_USABLE_JUDGEMENTS if name in names]
     counted = _counted(tallies.get(name, Tally(name, 0, n_rows)) for name in of_usable)
     return [*_without_fault(check_rows.HELD_OUT, of_unusable, n_rows), *counted]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +30,6 @@ Add: TypeAlias = Callable[[pa.Table], None]
 
 Advance: TypeAlias = Callable[[int, int], None]
 """What hears how many rows of all are done, from any thread."""
-
-_IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class NightTables:
 def with_text_ids(table: pa.Table) -> pa.Table:
     """Turn ids into text, as all published tables hold them."""
     for place, name in enumerate(table.column_names):
-        if name in _IDS and table[name].type != pa.string():
+        if name in C.LIST_KEY and table[name].type != pa.string():
             table = table.set_column(place, name, table[name].cast(pa.string()))
     return table
 

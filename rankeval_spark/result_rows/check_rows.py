@@ -32,6 +32,9 @@ EXTRA_COLUMNS: Final = "extra_columns"
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
+ZERO_RELEVANT: Final = "zero_relevant"
+"""The check of judged users without a relevant item."""
+
 SAMPLED_CANDIDATES: Final = "sampled_candidates"
 """The check that lists rank the whole catalogue, made where the config says that they do not."""
 
@@ -67,6 +70,9 @@ OPEN_WINDOWS: Final = "open_windows"
 EVENTS_END: Final = "events_end"
 """The check that the events reach the end of the last list's window; it counts seconds."""
 
+UNKNOWN_ITEMS: Final = "unknown_items"
+"""The check of recommended items that the catalogue does not have."""
+
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
 
@@ -93,13 +99,6 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
-
-ZERO_RANKS: Final = "zero_ranks"
-UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
-"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
-
-REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_weights", "invalid_facts")
-"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
 
 _SECOND: Final = 1_000_000
 """Microseconds of a second."""

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
 
-IDS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
-
 
 class SparkHost(NightHost):
     """Plans of Spark; rows of users are computed once and kept until the block ends."""
@@ -171,7 +169,7 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
 
 def with_text_ids(frame: DataFrame) -> DataFrame:
     """Turn ids into text, as all published tables hold them."""
-    return frame.withColumns({name: F.col(name).cast("string") for name in IDS if name in frame.columns})
+    return frame.withColumns({name: F.col(name).cast("string") for name in C.LIST_KEY if name in frame.columns})
 
 
 def with_all_columns(lists: DataFrame) -> DataFrame:

@@ -23,6 +23,7 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, fix_of
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -303,7 +304,7 @@ class _Night(RunLife):
 
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        has_refused = any(fact.count and fact.check in check_rows.REFUSALS for fact in self.facts)
+        has_refused = any(fact.count and fact.check in row_checks.REFUSALS for fact in self.facts)
         is_needed = self.plan.config.results.quarantine and has_refused
         self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
@@ -365,7 +366,7 @@ class _Night(RunLife):
         faults = []
         for name, n_rows in self.counts.items():
             found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
-            reasons = {reason: found[reason] for reason in check_rows.UNUSABLE if reason in found}
+            reasons = {reason: found[reason] for reason in row_checks.UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
@@ -442,9 +443,9 @@ def candidate_facts(config: EvaluationConfig) -> list[Fact]:
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
-    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_checks.REFUSALS else ""
     fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
-    if row["check"] == check_rows.ZERO_RANKS:
+    if row["check"] == row_checks.ZERO_RANKS:
         expected = "ranks that count from 1"
         fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.checks.unusable_rows import RowCounts
 from rankeval_spark.engine.ranking.judgements import usable_weights
@@ -32,9 +33,6 @@ USED_ITEMS: Final = "_used_items"
 
 ITEM_FIELDS: Final = {C.ITEM_ID: "", "n_judged": "bigint", "is_listed": "boolean"}
 """Fields of an item with their types in Spark: its id, of the type of the inputs, and how it is used."""
-
-CHECKED_ROWS: Final = ("negative_gains", "low_gains", "null_values", "invalid_weights")
-"""Checks of single judgements that are counted here; the last two where the judgements have the column."""
 
 TALLIES: Final = "_tallies"
 """Column of what was counted of the judgements, likewise: structs of the fields of :class:`Tally`."""
@@ -127,12 +125,11 @@ def _of_rows(batch: Batch) -> Iterator[Tally]:
     """Count gains below 0, or too low to be relevant, values that are no number, and weights that are not above 0."""
     held_out = batch.held_out
     gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
-    negative, low, null_values, invalid_weights = CHECKED_ROWS
-    flags = {negative: gain < 0, low: (gain > 0) & (gain < RELEVANT)}
+    flags = {row_checks.NEGATIVE_GAINS: gain < 0, row_checks.LOW_GAINS: (gain > 0) & (gain < RELEVANT)}
     if C.VALUE in held_out.columns:
-        flags[null_values] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+        flags[row_checks.NULL_VALUES] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
     if C.WEIGHT in held_out.columns:
-        flags[invalid_weights] = usable_weights(held_out.columns[C.WEIGHT]) == 0
+        flags[row_checks.INVALID_WEIGHTS] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():
         concerned = np.flatnonzero(flag)
         users, items = (

@@ -111,9 +111,7 @@ class RowFacts:
         """Count the rows of the segments, and those without a user."""
         segments = self.tables.segments
         if segments is not None:
-            yield from _row_facts(
-                segments, row_flags.flag_keys(segments, row_flags.SEGMENT_KEYS), row_flags.SEGMENT_KEYS
-            )
+            yield from _row_facts(segments, row_flags.flag_keys(segments, C.SEGMENT_KEY), C.SEGMENT_KEY)
 
     def _of_judgements(self) -> tuple[Fact, Fact]:
         """Count judgements that repeat another, and users without a relevant one."""
@@ -129,7 +127,7 @@ class RowFacts:
         repeated, without = (sample_value_keys(users.values, of) for of in (is_repeated, has_none))
         return (
             _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), repeated),
-            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, without),
+            _fact(HELD_OUT, check_rows.ZERO_RELEVANT, np.count_nonzero(has_none), users.n_values, without),
         )
 
     def _unmatched_items(self) -> Fact:
@@ -153,7 +151,7 @@ class RowFacts:
         items = self._listed
         is_unknown: BoolVector = ~to_numpy(pc.is_in(items, value_set=known))
         unknown = sample_value_keys(items, is_unknown)
-        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), unknown)
+        yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ITEMS, np.count_nonzero(is_unknown), len(items), unknown)
         if is_dropped:
             is_of_unknown = pc.is_in(self._log[C.ITEM_ID], value_set=items.filter(to_arrow(is_unknown)))
             count, total = np.count_nonzero(to_numpy(is_of_unknown)), self._log.num_rows
@@ -163,7 +161,7 @@ class RowFacts:
         """Look for values that are alike among the segments that are text in the table."""
         names = [name for name in self.request.segments if name not in self.request.bands]
         if names and self.tables.segments is not None:
-            yield _alike_fact(row_flags.usable_keys(self.tables.segments, row_flags.SEGMENT_KEYS), names)
+            yield _alike_fact(row_flags.usable_keys(self.tables.segments, C.SEGMENT_KEY), names)
 
 
 def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[Fact]:

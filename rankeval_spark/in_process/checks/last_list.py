@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
-
-_KEYS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
@@ -40,7 +38,7 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     log = _usable_log(config, request, date)
     if C.RECOMMENDED_AT not in log.column_names:
         return None
-    keys = [name for name in _KEYS if name in log.column_names]
+    keys = [name for name in C.LIST_KEY if name in log.column_names]
     if request.policies.lists == "pooled" and C.LIST_ID in keys:
         keys.remove(C.LIST_ID)
     shown = log.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min")])[f"{C.RECOMMENDED_AT}_min"]

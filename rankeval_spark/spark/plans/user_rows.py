@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
-from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
@@ -28,7 +28,7 @@ from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.checks import row_flags, unusable_rows
 from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
 from rankeval_spark.spark.facts.item_facts import FactFrames
-from rankeval_spark.spark.rows import catalogue_filter, slice_columns, usable_rows
+from rankeval_spark.spark.rows import slice_columns, usable_rows
 from rankeval_spark.spark.rows.exchange import UserRows, type_of, unite
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def _lists_to_move(inputs: InputFrames, request: Request, needs: frozenset[str])
 def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
     """Keep the lists with their keys, in the columns that decide about them; the engine looks at their items."""
     policies = request.policies
-    has_keys = usable_rows.has_keys(usable_rows.LIST_KEYS)
+    has_keys = usable_rows.has_keys(C.LIST_KEY)
     if marks_unusable:
-        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={"null_keys": ~has_keys})
+        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={row_checks.NULL_KEYS: ~has_keys})
     else:
         lists = lists.where(has_keys)
     if policies.score_precision == "single" and row_kinds.LISTED_SCORES in lists.columns:
@@ -188,11 +188,11 @@ def _counted_first(
     if not is_aggregated:
         found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
         if segments is not None and reads_optional(request, "segments", needs):
-            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(usable_rows.SEGMENT_KEYS))
+            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(C.SEGMENT_KEY))
     if inputs.train is not None and reads_optional(request, "train", needs):
         found["train"] = (inputs.train, row_flags.flag_train())
     if inputs.items is not None and reads_optional(request, "items", needs):
-        found["items"] = (inputs.items, row_flags.flag_keys(usable_rows.ITEM_KEYS))
+        found["items"] = (inputs.items, row_flags.flag_keys(schemas.ITEMS.key))
     return found
 
 
@@ -200,9 +200,7 @@ def _log_rows(log: DataFrame, inputs: InputFrames, request: Request) -> DataFram
     """Keep the rows that enter lists, in the columns that decide about them."""
     if request.policies.unknown_items == "drop":
         is_small = inputs.has_small_catalogue and inputs.items is not None
-        log = log.transform(
-            catalogue_filter.keep_known, catalogue=_sources(inputs, request).catalogue, is_small=is_small
-        )
+        log = log.transform(usable_rows.keep_known, catalogue=_sources(inputs, request).catalogue, is_small=is_small)
     names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
     return log.select(*names, *([row_kinds.KIND] if row_kinds.KIND in log.columns else []))
 
@@ -239,15 +237,13 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
         text = F.to_json(F.struct(values.alias(row_kinds.VALUES_IN_TEXT)))
         users = inputs.segments.select(C.USER_ID, text.alias(row_kinds.SEGMENT_VALUES))
         if inputs.are_checked:
-            found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(usable_rows.SEGMENT_KEYS))
+            found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(C.SEGMENT_KEY))
         else:
-            rules = row_flags.flag_keys(usable_rows.SEGMENT_KEYS)
+            rules = row_flags.flag_keys(C.SEGMENT_KEY)
             found[row_kinds.SEGMENTS] = users.transform(unusable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
     if reads_train(request, needs):
         train = item_facts.require_input(inputs.train)
-        found[row_kinds.TRAIN] = train.select(*usable_rows.TRAIN_KEYS).where(
-            usable_rows.has_keys(usable_rows.TRAIN_KEYS)
-        )
+        found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))
     return found
 
 

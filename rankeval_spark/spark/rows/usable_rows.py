@@ -8,16 +8,10 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
 from rankeval_spark.engine.planning import order_column
-
-RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
-LIST_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
-HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
-TRAIN_KEYS = (C.USER_ID, C.ITEM_ID)
-ITEM_KEYS = (C.ITEM_ID,)
-SEGMENT_KEYS = (C.USER_ID,)
 
 SAMPLE_BUCKETS = 1_000_000
 
@@ -72,16 +66,31 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     """
     is_valid = has_valid_order(recommendations)
     if invalid_scores == "error":
-        is_valid = _or_fail(is_valid, "invalid_scores", INVALID_ORDER)
-    return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
+        is_valid = _or_fail(is_valid, row_checks.INVALID_SCORES, INVALID_ORDER)
+    return recommendations.where(has_keys(schemas.RECOMMENDATIONS.key)).where(is_valid)
 
 
 def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
     """Keep all rows; with ``invalid_scores='error'`` one whose place in its list is unknown fails the job."""
     if invalid_scores != "error":
         return recommendations
-    is_fine = ~has_keys(RECOMMENDATION_KEYS) | has_valid_order(recommendations)
-    return recommendations.where(_or_fail(is_fine, "invalid_scores", INVALID_ORDER))
+    is_fine = ~has_keys(schemas.RECOMMENDATIONS.key) | has_valid_order(recommendations)
+    return recommendations.where(_or_fail(is_fine, row_checks.INVALID_SCORES, INVALID_ORDER))
+
+
+def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:
+    """Keep the rows whose item the catalogue has, however often it occurs there.
+
+    Parameters
+    ----------
+    catalogue : DataFrame
+        A frame whose ``item_id`` are all items.
+    is_small : bool
+        Whether it is known to fit into the memory of every task. It is then sent there, and no row is moved to its
+        item; how another one is joined is left to Spark.
+    """
+    known = catalogue.select(*schemas.ITEMS.key).where(has_keys(schemas.ITEMS.key))
+    return recommendations.join(F.broadcast(known) if is_small else known.distinct(), on=[C.ITEM_ID], how="left_semi")
 
 
 def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:
@@ -106,7 +115,7 @@ def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
 
 def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     """Drop judgements with a NULL key or a gain that is NULL, NaN or infinite."""
-    return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
+    return held_out.where(has_keys(schemas.HELD_OUT.key)).where(is_finite(C.GAIN))
 
 
 def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:

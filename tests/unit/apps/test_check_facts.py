@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rankeval_spark.apps.check_facts import _of_usable_judgements
-from rankeval_spark.engine.checks.partition_tallies import CHECKED_ROWS, Tally
+from rankeval_spark.engine.batch.row_checks import OF_USABLE_JUDGEMENTS
+from rankeval_spark.engine.checks.partition_tallies import Tally
 
 
 def test_checks_of_unusable_judgements_found_nothing_and_others_what_workers_counted() -> None:
-    tallies = {name: Tally(name, place, 9, "first", "last") for place, name in enumerate(CHECKED_ROWS)}
-    facts = _of_usable_judgements(["null_keys", "null_gains", *CHECKED_ROWS], tallies, 9)
+    tallies = {name: Tally(name, place, 9, "first", "last") for place, name in enumerate(OF_USABLE_JUDGEMENTS)}
+    facts = _of_usable_judgements(["null_keys", "null_gains", *OF_USABLE_JUDGEMENTS], tallies, 9)
     assert {fact.check: (fact.count, fact.total) for fact in facts} == {
         "rows": (9, 9),
         "null_keys": (0, 9),

@@ -146,8 +146,10 @@ ONE_MODEL: Final = "model"
 """``model_id`` where the log does not name its model."""
 
 LIST_KEY: Final = (MODEL_ID, USER_ID, LIST_ID)
-SEGMENT_KEY: Final = (USER_ID,)
 """Key of a list."""
+
+SEGMENT_KEY: Final = (USER_ID,)
+"""Key of the segments of a user."""
 
 RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)
 """First columns of every published table."""

@@ -130,10 +130,9 @@ class NightTables:
     @cached_property
     def comparisons(self) -> pa.Table | None:
         """As ``schemas.COMPARISONS`` from the baseline on; None where nothing is compared."""
-        asked = self._request.comparisons
-        if asked is None or not self._request.measures.columns:
+        if self._request.comparisons is None or not self._request.measures.columns:
             return None
-        return to_comparisons(self.usable, self._users, asked)
+        return to_comparisons(self.usable, self._users)
 
     @property
     def _request(self) -> Request:

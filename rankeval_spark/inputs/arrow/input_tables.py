@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class Tables:
     segments: Source | None = None
     train: Source | None = None
     items: Source | None = None
-    are_checked: ClassVar[bool] = False
+    are_checked: bool = False
 
     def all(self) -> tuple[Source, ...]:
         """Return the inputs that there are, in the order of the arguments of ``evaluate``."""
@@ -68,9 +68,3 @@ class Tables:
     def has_one_list(self) -> bool:
         """Whether no user has several lists of a model."""
         return "list_id" not in self.recommendations.given
-
-
-class CheckedTables(Tables):
-    """The inputs of a night."""
-
-    are_checked = True

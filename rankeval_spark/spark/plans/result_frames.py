@@ -142,7 +142,7 @@ def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None
     """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
     if request.comparisons is None:
         return None
-    finisher = comparison_finisher(request.measures, request.reported, request.comparisons, models=request.models)
+    finisher = comparison_finisher(request)
     partials = to_user_rows(inputs, request, is_aggregated=True).to_differences(finisher.aggregator)
     return paired_comparisons.to_comparisons_of_partials(partials, finisher)
 
@@ -248,9 +248,7 @@ def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFr
 
 
 def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
-    asked = request.comparisons
-    if asked is None:
+    if request.comparisons is None:
         return None
-    weights = denominators(request, has_one_list=has_one_list)
-    finisher = comparison_finisher(request.measures, request.reported, asked, weights=weights, models=request.models)
+    finisher = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
     return paired_comparisons.to_comparisons(users, finisher)

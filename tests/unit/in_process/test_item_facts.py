@@ -128,7 +128,7 @@ def test_familiarity_is_the_mean_similarity_to_the_items_of_the_user(
         for item in items[: depth or None] if own else []:
             similar = sorted(cosine(pairs, item, each) for each in own)
             expected[user, item] = reduce(add, similar, 0.0) / len(own)
-    found = by(to_familiarity(ranked_of(lists), train, depth), C.USER_ID, C.ITEM_ID)
+    found = by(to_familiarity(ranked_of(lists), Interactions.of(train), depth), C.USER_ID, C.ITEM_ID)
     assert {key: row[row_kinds.SIMILARITY] for key, row in found.items()} == expected
 
 
@@ -138,7 +138,7 @@ def test_pairs_are_those_with_users_in_common(most: int, pairs: list[Pair], list
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cooccurrence, "MOST_CELLS", most)
         patch.setattr(cooccurrence, "AT_ONCE", most)
-        table = to_pairs(ranked_of(lists), train_of(*pairs, ids=pa.int64()), depth)
+        table = to_pairs(ranked_of(lists), Interactions.of(train_of(*pairs, ids=pa.int64())), depth)
     expected = {}
     for user, items in enumerate(lists):
         top = list(enumerate(items[: depth or None], 1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, functions as F, types as T
 
+from rankeval_spark import columns as C
 from rankeval_spark.config.sections.inputs import parse_moment
 from rankeval_spark.errors import ConfigError, Fault
 
@@ -30,7 +31,7 @@ _MAX_LONG: Final = 2**63
 
 def column(name: str) -> Column:
     """Refer to a top-level column by its exact name, with any characters."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(C.quoted_name(name))
 
 
 def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.date, where: str) -> Column | None:
@@ -126,7 +127,7 @@ def _timestamp(value: Scalar) -> Column:
 
 
 def _zoneless_timestamp(value: Scalar) -> Column:
-    # a column without a zone is in UTC, as in canonical.py
+    # a column without a zone is in UTC, as in canonical_columns.py
     moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
     return F.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
 

@@ -151,7 +151,7 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
     if newest is not None:
         return newest
-    table = _quoted(location) if config.table else f"delta.{_backticked(location)}"
+    table = _quoted(location) if config.table else f"delta.{C.quoted_name(location)}"
     version = probes.delta_version(spark, table, moment)
     if version is None:
         found = f"no version as old as {moment} at {location}"
@@ -239,8 +239,4 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 
 def _quoted(table: str) -> str:
     """Quote each part of a table name."""
-    return ".".join(map(_backticked, table.split(".")))
-
-
-def _backticked(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return ".".join(map(C.quoted_name, table.split(".")))

@@ -39,7 +39,6 @@ from rankeval_spark.spark.checks import row_flags
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
 from rankeval_spark.spark.rows.population import has_judgements, has_list
-from rankeval_spark.spark.rows.slice_columns import quoted_name
 from rankeval_spark.spark.rows.usable_rows import has_keys, is_finite_vector
 
 if TYPE_CHECKING:
@@ -93,7 +92,9 @@ def to_segment_facts(segments: DataFrame) -> DataFrame:
 
 def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
     """Collect the values of these segments, for the check of those that are alike."""
-    each = F.array(*(F.struct(F.lit(name).alias("segment"), F.col(quoted_name(name)).alias("value")) for name in names))
+    each = F.array(
+        *(F.struct(F.lit(name).alias("segment"), F.col(C.quoted_name(name)).alias("value")) for name in names)
+    )
     values = segments.where(has_keys(C.SEGMENT_KEY)).select(F.inline(each)).where(F.col("value").isNotNull()).distinct()
     return _in_parts(values, SEGMENTS, ALIKE_VALUES)
 

@@ -28,7 +28,7 @@ from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.checks import row_flags, unusable_rows
 from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
 from rankeval_spark.spark.facts.item_facts import FactFrames
-from rankeval_spark.spark.rows import slice_columns, usable_rows
+from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.spark.rows.exchange import UserRows, type_of, unite
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
     """Rows of segments and training data, each only where something reads it."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
-        values = F.array(*(F.col(slice_columns.quoted_name(name)).cast("string") for name in request.segments))
+        values = F.array(*(F.col(C.quoted_name(name)).cast("string") for name in request.segments))
         text = F.to_json(F.struct(values.alias(row_kinds.VALUES_IN_TEXT)))
         users = inputs.segments.select(C.USER_ID, text.alias(row_kinds.SEGMENT_VALUES))
         if inputs.are_checked:

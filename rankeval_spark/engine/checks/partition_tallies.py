@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.checks.unusable_rows import RowCounts
 from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
@@ -112,13 +113,10 @@ class PartitionTallies:
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
-    n_rows, n_pairs = (np.bincount(user, minlength=batch.n_users) for user in (batch.held_out.user, judgements.owner))
-    best = np.full(batch.n_users, -np.inf)
-    np.maximum.at(best, judgements.owner, judgements.gain)
-    is_repeated, has_none = n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
-    n_judged = len(batch.held_out.user)
-    yield _tally("duplicates", n_judged - len(judgements.owner), n_judged, batch.users, is_repeated)
-    yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(n_pairs), batch.users, has_none)
+    users = judged_users(batch.held_out.user, judgements.owner, judgements.gain, n_users=batch.n_users)
+    n_rows, n_judged, has_none = len(batch.held_out.user), np.count_nonzero(users.is_judged), users.has_none_relevant
+    yield _tally("duplicates", n_rows - len(judgements.owner), n_rows, batch.users, users.is_repeated)
+    yield _tally("zero_relevant", np.count_nonzero(has_none), n_judged, batch.users, has_none)
 
 
 def _of_rows(batch: Batch) -> Iterator[Tally]:

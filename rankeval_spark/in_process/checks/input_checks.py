@@ -15,9 +15,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import CodedRows
 from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.in_process.checks import row_flags, sample_keys
 from rankeval_spark.in_process.checks.list_checks import counted_rows, list_facts
 from rankeval_spark.in_process.checks.sample_keys import sample_value_keys
@@ -118,12 +118,9 @@ class RowFacts:
         users = to_codes(self._held_out[C.USER_ID])
         judged = CodedRows(users.code, self._judged_items.code, _gains(self._held_out))
         policy = self.request.policies.held_out_duplicates
-        user, gain = _judgements(judged, self._judged_items.n_values, policy)
-        n_rows, n_pairs = (np.bincount(each, minlength=users.n_values) for each in (users.code, user))
-        best = np.full(users.n_values, -np.inf)
-        np.maximum.at(best, user, gain)
-        is_repeated, has_none = n_rows > n_pairs, best < RELEVANT
-        n_copies = len(users.code) - len(user)
+        owner, gain = _judgements(judged, self._judged_items.n_values, policy)
+        _, is_repeated, has_none = judged_users(users.code, owner, gain, n_users=users.n_values)
+        n_copies = len(users.code) - len(owner)
         repeated, without = (sample_value_keys(users.values, of) for of in (is_repeated, has_none))
         return (
             _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), repeated),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.request import request_of
+from rankeval_spark.config.request import counting_invalid_scores, request_of
 from rankeval_spark.in_process.checks.row_flags import of_known_items, usable_recommendations
 from rankeval_spark.inputs.arrow.file_inputs import open_input
 
@@ -48,9 +47,8 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
 
 def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa.Table:
     """Read the rows that enter lists; scores that a run refuses are left out, as it says so itself."""
-    counted = replace(request, policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
     source = open_input(config, "recommendations", date).read()
-    log = usable_recommendations(source, counted, are_checked=True)
+    log = usable_recommendations(source, counting_invalid_scores(request), are_checked=True)
     if request.policies.unknown_items == "keep":
         return log
     catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()

@@ -24,7 +24,8 @@ from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.batch import row_checks
-from rankeval_spark.engine.checks.unusable_rows import EXPECTED, fix_of
+from rankeval_spark.engine.checks.unusable_rows import EXPECTED, ZERO_RANK_EXPECTED, fix_of
+from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (
     ChecksFailedError,
     Fault,
@@ -51,8 +52,8 @@ _MODELS_SHOWN: Final = 20
 
 
 _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
-    check_rows.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
-    check_rows.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
+    check_rows.DUPLICATES: (ONCE_EXPECTED, ONCE_FIX),
+    check_rows.VECTOR_LENGTHS: (f"vectors of {ONE_LENGTH_EXPECTED}", ONE_LENGTH_FIX),
 }
 """Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
 
@@ -446,7 +447,7 @@ def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_checks.REFUSALS else ""
     fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
     if row["check"] == row_checks.ZERO_RANKS:
-        expected = "ranks that count from 1"
+        expected = ZERO_RANK_EXPECTED
         fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
         expected, fix = _OF_CATALOGUE[row["check"]]

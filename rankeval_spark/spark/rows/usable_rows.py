@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
+from rankeval_spark.engine.failures import input_words, policy_words
 from rankeval_spark.engine.planning import order_column
 
 SAMPLE_BUCKETS = 1_000_000
@@ -118,17 +119,10 @@ def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     return held_out.where(has_keys(schemas.HELD_OUT.key)).where(is_finite(C.GAIN))
 
 
-def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:
-    """Fail the job, when it runs, because a policy of 'error' met its case; ``apps.error_translation`` parses it."""
-    case = F.lit(what) if isinstance(what, str) else what
-    return F.raise_error(
-        F.concat(F.lit(f"[rankeval:{policy}] "), case, F.lit(f", and the policy {policy} is '{setting}'"))
-    )
-
-
 def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
-    """Fail the job, when it runs, because no policy can use an input; ``apps.error_translation`` parses the message."""
-    return F.raise_error(F.concat(F.lit(f"[rankeval:{name}] "), what, F.lit(f"; expected {expected}; fix: {fix}.")))
+    """Fail the job, when it runs, because no policy can use an input."""
+    before, after = input_words(name, expected=expected, fix=fix)
+    return F.raise_error(F.concat(F.lit(before), what, F.lit(after)))
 
 
 def quoted(key: Column) -> Column:
@@ -137,4 +131,6 @@ def quoted(key: Column) -> Column:
 
 
 def _or_fail(condition: Column, policy: str, what: str) -> Column:
-    return F.when(condition, True).otherwise(policy_failure(policy, what).cast("boolean"))
+    """Fail the job, when it runs, because a policy of 'error' met its case."""
+    failure = F.raise_error(F.lit(what.join(policy_words(policy))))
+    return F.when(condition, True).otherwise(failure.cast("boolean"))

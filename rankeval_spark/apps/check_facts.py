@@ -15,7 +15,7 @@ from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks, row_flags
 from rankeval_spark.spark.rows import usable_rows
@@ -60,7 +60,7 @@ def seen_inputs(computed: DataFrame) -> SeenInputs:
     return SeenInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
 
 
-def without_facts(computed: DataFrame) -> DataFrame:
+def without_tallies(computed: DataFrame) -> DataFrame:
     """Leave the rows and columns of :func:`seen_inputs` out."""
     names = (partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES, partition_tallies.USED_ITEMS)
     if partition_tallies.TALLIES not in computed.columns:
@@ -73,9 +73,9 @@ def can_be_seen(request: Request) -> bool:
     return plans.can_mark_unusable(request)
 
 
-def computed_facts(*frames: DataFrame) -> list[Fact]:
+def computed_facts(*frames: DataFrame) -> list[CheckCount]:
     """Compute facts of the checks: some thirty rows."""
-    return [check_rows.joined_fact(Fact(*row)) for row in input_checks.union(*frames).collect()]
+    return [check_rows.joined_fact(CheckCount(*row)) for row in input_checks.union(*frames).collect()]
 
 
 def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
@@ -137,7 +137,7 @@ def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
     ]
 
 
-def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[Fact]:
+def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:
     """Say what workers counted of judgements of which each can be used.
 
     Raises
@@ -155,13 +155,13 @@ def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n
     return [*_without_fault(check_rows.HELD_OUT, of_unusable, n_rows), *counted]
 
 
-def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:
+def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[CheckCount]:
     """Say how many rows an input has, and that all of them pass these checks."""
-    return [Fact(name, check_rows.ROWS, n_rows, n_rows), *(Fact(name, one, 0, n_rows) for one in checks)]
+    return [CheckCount(name, check_rows.ROWS, n_rows, n_rows), *(CheckCount(name, one, 0, n_rows) for one in checks)]
 
 
-def _counted(tallies: Iterable[Tally]) -> list[Fact]:
-    return [Fact(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
+def _counted(tallies: Iterable[Tally]) -> list[CheckCount]:
+    return [CheckCount(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
 
 
 def unreadable_of(items: DataFrame) -> str | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.in_process.rows.assembly import Usable
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 Add: TypeAlias = Callable[[pa.Table], None]
 """What takes some rows, from any thread."""
@@ -109,7 +109,7 @@ class NightTables:
 
         self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
 
-    def list_facts(self) -> Iterator[Fact]:
+    def list_facts(self) -> Iterator[CheckCount]:
         """Count what the checks ask of the lists."""
         checked = [part.checked for part in self._parts]
         if not checked:  # the columns are there without a row too

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.input_tables import Tables
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
 
 
@@ -121,12 +121,12 @@ class ProcessHost(NightHost):
                 step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
     @override
-    def input_facts(self) -> list[Fact]:
+    def input_facts(self) -> list[CheckCount]:
         facts = RowFacts(self._tables, counting_invalid_scores(self._plan.request))
         return [*facts.all(self._usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
-    def list_facts(self) -> list[Fact]:
+    def list_facts(self) -> list[CheckCount]:
         return [*self._night.list_facts()]
 
     @property

@@ -38,7 +38,7 @@ from rankeval_spark.errors import (
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
 
@@ -227,7 +227,7 @@ class _Night(RunLife):
     plan: NightPlan
     host: NightHost
     history: RunHistory
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[CheckCount] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
@@ -424,21 +424,21 @@ class _Night(RunLife):
         return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
 
 
-def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
+def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:
     """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
     return [
-        Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
+        CheckCount(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
         for one in inputs
     ]
 
 
-def candidate_facts(config: EvaluationConfig) -> list[Fact]:
+def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
     """Say that lists rank a sample of the catalogue, if the config does: readers of the results cannot see it."""
     n_candidates = config.inputs.recommendations.sampled_candidates
     if n_candidates is None:
         return []
     words = f"lists rank {n_candidates:,} sampled candidates: no value or order of models holds for the whole catalogue"
-    return [Fact(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
+    return [CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
 
 
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.inputs.arrow.input_tables import Tables
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Usable:
         return self.train if self.items is None else self.items
 
     @cached_property
-    def segments_and_facts(self) -> tuple[pa.Table | None, list[Fact]]:
+    def segments_and_facts(self) -> tuple[pa.Table | None, list[CheckCount]]:
         """Segments of the users as text, numbers in bands; and what the checks count of the bands."""
         source = self.tables.segments
         segments = None if source is None else source.table

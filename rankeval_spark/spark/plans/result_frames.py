@@ -85,19 +85,21 @@ class Frames:
         return _users(self.scored, self.request, has_one_list=self.has_one_list)
 
 
-def to_lists(inputs: InputFrames, *, request: Request, has_facts: bool = False) -> DataFrame:
+def to_lists(inputs: InputFrames, *, request: Request, has_tallies: bool = False) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
     Parameters
     ----------
-    has_facts : bool
+    has_tallies : bool
         As for :func:`to_scored`.
     """
-    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_facts, counts_rows=has_facts)
-    return rows.to_lists(has_facts=has_facts)
+    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_tallies, counts_rows=has_tallies)
+    return rows.to_lists(has_tallies=has_tallies)
 
 
-def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False, has_facts: bool = False) -> DataFrame:
+def to_scored(
+    inputs: InputFrames, *, request: Request, is_cached: bool = False, has_tallies: bool = False
+) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population.
 
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
@@ -107,12 +109,12 @@ def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False,
     ----------
     is_cached : bool
         Whether the rows are kept, for several results.
-    has_facts : bool
+    has_tallies : bool
         Whether rows without a model say what the inputs have, see :mod:`engine.checks.partition_tallies`.
     """
     has_partials = carries_partials(request, has_one_list=inputs.has_one_list)
-    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_facts)
-    return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
+    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_tallies)
+    return rows.to_scored(has_partials=has_partials, has_tallies=has_tallies)
 
 
 def can_be_summarised(inputs: InputFrames, request: Request) -> bool:

@@ -68,7 +68,7 @@ class UserRows:
     job: Job
     id_types: Mapping[str, str]
 
-    def to_lists(self, *, has_facts: bool = False) -> DataFrame:
+    def to_lists(self, *, has_tallies: bool = False) -> DataFrame:
         """Make one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
         ``hit_scores`` is there only where a measure reads it, the columns :data:`columns.OF_RANKS` where the log has
@@ -76,23 +76,23 @@ class UserRows:
 
         Parameters
         ----------
-        has_facts : bool
+        has_tallies : bool
             Whether a last row of each partition, without a model, has the columns of
             :mod:`engine.checks.partition_tallies`.
         """
         job = replace(self.job, needs=frozenset())
-        if has_facts:
-            return self._with_facts(partial(job.list_rows, has_facts=True), self._list_types())
+        if has_tallies:
+            return self._with_tallies(partial(job.list_rows, has_tallies=True), self._list_types())
         return map_in_arrow(self.frame, job.list_rows, self._list_types())
 
-    def to_scored(self, *, has_partials: bool, has_facts: bool = False) -> DataFrame:
+    def to_scored(self, *, has_partials: bool, has_tallies: bool = False) -> DataFrame:
         """Make one row per list and cutoff, with counts and a column a measure.
 
         Parameters
         ----------
         has_partials : bool
             Whether the first row of each partition has its partial moments, in :data:`columns.PARTIALS`.
-        has_facts : bool
+        has_tallies : bool
             As for :meth:`to_lists`.
         """
         job = self.job
@@ -102,8 +102,8 @@ class UserRows:
         if not has_partials:
             del types[C.PARTIALS]
         work = partial(job.scored_rows, has_partials=has_partials)
-        if has_facts:
-            return self._with_facts(partial(work, has_facts=True), types)
+        if has_tallies:
+            return self._with_tallies(partial(work, has_tallies=True), types)
         return map_in_arrow(self.frame, work, types)
 
     def to_partials(self) -> DataFrame:
@@ -143,7 +143,7 @@ class UserRows:
         of_list = {C.LIST_ID: "string"} if self.job.has_lists else {}
         return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
 
-    def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
+    def _with_tallies(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
         items = {**partition_tallies.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
         types = {**types, partition_tallies.ROWS_BY_KIND: "binary"}
         types |= {

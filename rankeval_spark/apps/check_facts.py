@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SeenInputs:
+class TalliedInputs:
     """What the workers saw of the log and the judgements while they evaluated them.
 
     Attributes
@@ -49,26 +49,26 @@ class SeenInputs:
     items: DataFrame
 
 
-def seen_inputs(computed: DataFrame) -> SeenInputs:
-    """Take what was seen out of computed rows: those without a model, see :mod:`engine.checks.partition_tallies`."""
+def tallied_inputs(computed: DataFrame) -> TalliedInputs:
+    """Take what workers tallied out of computed rows, those without a model: :mod:`engine.checks.partition_tallies`."""
     facts = computed.where(F.col(C.MODEL_ID).isNull())
     cells = facts.select(partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES).collect()  # one a partition
     counts, tallies = (
         partition_tallies.counts_of(row[0] for row in cells),
         partition_tallies.tallies_of(row[1] for row in cells),
     )
-    return SeenInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
+    return TalliedInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
 
 
 def without_tallies(computed: DataFrame) -> DataFrame:
-    """Leave the rows and columns of :func:`seen_inputs` out."""
+    """Leave the rows and columns of :func:`tallied_inputs` out."""
     names = (partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES, partition_tallies.USED_ITEMS)
     if partition_tallies.TALLIES not in computed.columns:
         return computed
     return computed.where(F.col(C.MODEL_ID).isNotNull()).drop(*names)
 
 
-def can_be_seen(request: Request) -> bool:
+def can_be_tallied(request: Request) -> bool:
     """Return True if the workers see the whole log: not where items are left out before."""
     return plans.can_mark_unusable(request)
 
@@ -78,17 +78,17 @@ def computed_facts(*frames: DataFrame) -> list[CheckCount]:
     return [check_rows.joined_fact(CheckCount(*row)) for row in input_checks.union(*frames).collect()]
 
 
-def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
+def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | None = None) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs.
 
     Parameters
     ----------
-    seen : SeenInputs, optional
+    tallied : TalliedInputs, optional
         What is known of the log and the judgements; where it is left out, they are read.
     """
     listed = usable_rows.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    of_both = _read_facts(inputs, request, listed) if seen is None else _seen_facts(inputs, seen)
-    items = listed if seen is None else seen.items.where(F.col("is_listed"))
+    of_both = _read_facts(inputs, request, listed) if tallied is None else _tallied_facts(inputs, tallied)
+    items = listed if tallied is None else tallied.items.where(F.col("is_listed"))
     return [
         *of_both,
         *(
@@ -115,21 +115,21 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
     ]
 
 
-def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
-    """Take the same from what was seen; an input with unusable rows is read, to name some of them."""
+def _tallied_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFrame]:
+    """Take the same from what workers tallied; an input with unusable rows is read, to name some of them."""
     log, held_out, of_users = inputs.recommendations, inputs.held_out, (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
-    has_bad_log, has_bad_held_out = (seen.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
-    n_log, n_judged = (int(seen.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
+    has_bad_log, has_bad_held_out = (tallied.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
+    n_log, n_judged = (int(tallied.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
     counted = (
         [] if has_bad_log else _without_fault(check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), n_log)
     )
     if not has_bad_held_out:
-        counted += _of_usable_judgements(row_flags.flag_held_out(held_out), seen.tallies, n_judged)
-    counted += _counted(seen.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
+        counted += _of_usable_judgements(row_flags.flag_held_out(held_out), tallied.tallies, n_judged)
+    counted += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
     return [
         *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
         *([input_checks.to_held_out_facts(held_out)] if has_bad_held_out else []),
-        input_checks.to_unmatched_facts(seen.items),
+        input_checks.to_unmatched_facts(tallied.items),
         # Spark Connect takes no tuple for an array.
         log.sparkSession.createDataFrame(
             [{**vars(fact), "sample_keys": list(fact.sample_keys)} for fact in counted], input_checks.FACT_TYPES

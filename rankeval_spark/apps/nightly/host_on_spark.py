@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.check_facts import (
-    can_be_seen,
+    can_be_tallied,
     computed_facts,
     list_facts,
     row_facts,
-    seen_inputs,
+    tallied_inputs,
     without_tallies,
 )
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, with_model_names
@@ -34,7 +34,7 @@ from rankeval_spark.spark.spark_types import with_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.apps.check_facts import SeenInputs
+    from rankeval_spark.apps.check_facts import TalliedInputs
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost
@@ -51,7 +51,7 @@ class SparkHost(NightHost):
         self._spark = spark
         self._plan = plan
         self._kept = ExitStack()
-        self._seen: SeenInputs | None = None
+        self._tallied: TalliedInputs | None = None
         self._scored: DataFrame | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -65,14 +65,14 @@ class SparkHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        request, inputs, has_tallies = self._plan.request, self._usable, can_be_seen(self._plan.request)
+        request, inputs, has_tallies = self._plan.request, self._usable, can_be_tallied(self._plan.request)
         if self._plan.config.results.lists:
             with steps.step("match") as step:
                 lists = with_text_ids(plans.to_lists(inputs, request=request, has_tallies=has_tallies))
                 lists = self._keep(lists) if has_tallies else lists
                 run.stage(schemas.LISTS.name, with_all_columns(without_tallies(lists)))
                 step.n_rows = run.n_rows[schemas.LISTS.name]
-            self._seen = seen_inputs(lists) if has_tallies else None
+            self._tallied = tallied_inputs(lists) if has_tallies else None
             if plans.are_lists_enough(inputs, request):
                 staged = run.frame(schemas.LISTS.name)
                 scored = plans.to_scored_lists(staged, request=request, has_one_list=inputs.has_one_list)
@@ -80,18 +80,18 @@ class SparkHost(NightHost):
                 stage_users(run, self._scored, steps=steps)
                 return
         # Facts of items are not published: where a measure reads them, the log is ranked once more.
-        counts_rows = has_tallies and self._seen is None
+        counts_rows = has_tallies and self._tallied is None
         planned = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=counts_rows)
         computed = self._keep(with_text_ids(planned))
         self._scored = without_tallies(computed)
         stage_users(run, self._scored, steps=steps)
-        self._seen = seen_inputs(computed) if counts_rows else self._seen
+        self._tallied = tallied_inputs(computed) if counts_rows else self._tallied
 
     @override
     def input_facts(self) -> list[CheckCount]:
         segments = self._sources.segments
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        return computed_facts(*row_facts(self._usable, self._plan.request, self._seen), *of_segments)
+        return computed_facts(*row_facts(self._usable, self._plan.request, self._tallied), *of_segments)
 
     @override
     def list_facts(self) -> list[CheckCount]:

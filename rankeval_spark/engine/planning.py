@@ -10,7 +10,7 @@ from rankeval_spark.config.sections.bands import segments_from_train
 from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.attribution import AttributionRules
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.measures import required_facts as N
@@ -55,10 +55,10 @@ _OF_CATALOGUE: Final = {
 """What is made of the facts that the catalogue has of the items of an input."""
 
 
-def scoring_of(request: Request) -> Scoring:
+def outputs_of(request: Request) -> ListOutputs:
     """Take from a request how lists become values and moments."""
     slices = tuple(request.every_slice)
-    return Scoring(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
+    return ListOutputs(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
@@ -248,7 +248,7 @@ def job_of(
     )
     return Job(
         rules,
-        scoring_of(request),
+        outputs_of(request),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),

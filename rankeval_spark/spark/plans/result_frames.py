@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import carries_partials, denominators, exposure_parts, scoring_of
+from rankeval_spark.engine.planning import carries_partials, denominators, exposure_parts, outputs_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
@@ -159,7 +159,7 @@ def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
     """Do the same with compact lists that are a table already; measures then read no facts of items."""
     has_partials = carries_partials(request, has_one_list=has_one_list)
-    return scored_lists.to_scored(lists, scoring=scoring_of(request), has_partials=has_partials)
+    return scored_lists.to_scored(lists, outputs=outputs_of(request), has_partials=has_partials)
 
 
 def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:

@@ -29,7 +29,7 @@ from rankeval_spark.spark.checks import row_flags, unusable_rows
 from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
 from rankeval_spark.spark.facts.item_facts import FactFrames
 from rankeval_spark.spark.rows import usable_rows
-from rankeval_spark.spark.rows.exchange import UserRows, type_of, unite
+from rankeval_spark.spark.rows.moved_rows import MovedRows, type_of, unite
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -44,7 +44,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     is_aggregated: bool = False,
     is_cached: bool = False,
     counts_rows: bool = False,
-) -> UserRows:
+) -> MovedRows:
     """Plan the rows of all users and what the workers do with them.
 
     Parameters
@@ -84,7 +84,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
         needs=item_needs(needs),
         row_counts=unusable_rows.to_row_counts(counted) if counted else None,
     )
-    return UserRows(
+    return MovedRows(
         unite(
             by_kind,
             constants=constants,

@@ -51,7 +51,7 @@ _SEGMENTS_TYPE: Final = "map<string,string>"
 
 
 @dataclass(frozen=True)
-class UserRows:
+class MovedRows:
     """The rows of all users, each with all of theirs in one partition, and what is made of them.
 
     Attributes
@@ -98,7 +98,7 @@ class UserRows:
         job = self.job
         for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
         for_checks += [C.TIMING] if job.rules.attribution else []
-        types = scored_types(job.scoring.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
+        types = scored_types(job.outputs.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
         if not has_partials:
             del types[C.PARTIALS]
         work = partial(job.scored_rows, has_partials=has_partials)
@@ -107,8 +107,8 @@ class UserRows:
         return map_in_arrow(self.frame, work, types)
 
     def to_partials(self) -> DataFrame:
-        """Make the partial moments of each partition, as :meth:`Scoring.to_partials` does."""
-        is_drawn = self.job.scoring.draws is not None
+        """Make the partial moments of each partition, as :meth:`ListOutputs.to_partials` does."""
+        is_drawn = self.job.outputs.draws is not None
         types = {**_types_in(PARTIAL), **(dict.fromkeys(STATES, "binary") if is_drawn else {})}
         return map_in_arrow(self.frame, self.job.partials, types)
 
@@ -159,7 +159,7 @@ class UserRows:
 
     def _list_types(self) -> dict[str, str]:
         key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], C.LIST_ID: "string"}
-        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.scoring.measures.needs else {}
+        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.outputs.measures.needs else {}
         flags = dict.fromkeys(_rank_columns(self.job), "boolean")
         empty = {C.EMPTY_RANKS: "array<struct<first:int,last:int>>"} if self.job.rules.keeps_gaps else {}
         return {**key, **_LIST_COLUMNS, **scores, **empty, **flags, C.SEGMENTS: _SEGMENTS_TYPE}

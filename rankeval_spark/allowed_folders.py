@@ -14,6 +14,7 @@ import posixpath
 import re
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -79,6 +80,21 @@ def scheme_of(path: str) -> str:
     """Name the file system of a path in lower case; empty for a path without one."""
     found = _SCHEME.match(path)
     return found.group(1).lower() if found else ""
+
+
+def local_path(location: str) -> Path | None:
+    """Return the path of a location on this machine, None for any other location.
+
+    Spark reads ``%20`` in an address as three characters, and so does this.
+
+    Examples
+    --------
+    >>> local_path("file:///data/a%20b").as_posix(), local_path("s3a://bucket/a"), local_path("schema.table")
+    ('/data/a%20b', None, None)
+    """
+    if scheme_of(location) == "file":
+        return Path("/", location.partition(":")[2].lstrip("/"))
+    return Path(location) if location.startswith("/") else None
 
 
 @contextmanager

@@ -139,6 +139,17 @@ def readable_value(value: str | None) -> str:
     return value
 
 
+def quoted_name(name: str) -> str:
+    """Write the name of a column, or a part of the name of a table, so that Spark takes its dots for letters.
+
+    Examples
+    --------
+    >>> quoted_name("a.b"), quoted_name("a`b")
+    ('`a.b`', '`a``b`')
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 ONE_LIST: Final = ""
 """``list_id`` where the log has one list per user."""
 
@@ -147,6 +158,9 @@ ONE_MODEL: Final = "model"
 
 LIST_KEY: Final = (MODEL_ID, USER_ID, LIST_ID)
 """Key of a list."""
+
+SEGMENT_KEY: Final = (USER_ID,)
+"""Key of the segments of a user."""
 
 RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)
 """First columns of every published table."""

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from rankeval_spark.engine.failures import INPUT_REFUSED, POLICY_REFUSED
 from rankeval_spark.errors import ChecksFailedError, Fault, JudgementError, RefusedCallError
 from rankeval_spark.inputs.input_columns import input_schemas
 
-_POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
-_INPUT: Final = re.compile(
-    r"\[rankeval:(?P<input>\w+)\] (?P<found>[^\n]+?); expected (?P<expected>[^\n]+?); fix: (?P<fix>[^\n.]+)\."
-)
 _JUDGEMENT: Final = re.compile(
     JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
     r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
@@ -62,7 +59,7 @@ def refusals_of_call() -> Iterator[None]:
 
 
 def _of_policy(text: str, *, is_call: bool) -> Fault | None:
-    found = _POLICY.search(text)
+    found = POLICY_REFUSED.search(text)
     if found is None:
         return None
     policy = found["policy"]
@@ -71,7 +68,7 @@ def _of_policy(text: str, *, is_call: bool) -> Fault | None:
 
 
 def _of_input(text: str, *, is_call: bool) -> Fault | None:
-    found = _INPUT.search(text)
+    found = INPUT_REFUSED.search(text)
     if found is None:
         return None
     name = found["input"]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.checks.partition_tallies import Tally
 from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks, row_flags
 from rankeval_spark.spark.rows import usable_rows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SeenInputs:
+class TalliedInputs:
     """What the workers saw of the log and the judgements while they evaluated them.
 
     Attributes
@@ -49,46 +49,46 @@ class SeenInputs:
     items: DataFrame
 
 
-def seen_inputs(computed: DataFrame) -> SeenInputs:
-    """Take what was seen out of computed rows: those without a model, see :mod:`engine.checks.partition_tallies`."""
+def tallied_inputs(computed: DataFrame) -> TalliedInputs:
+    """Take what workers tallied out of computed rows, those without a model: :mod:`engine.checks.partition_tallies`."""
     facts = computed.where(F.col(C.MODEL_ID).isNull())
     cells = facts.select(partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES).collect()  # one a partition
     counts, tallies = (
         partition_tallies.counts_of(row[0] for row in cells),
         partition_tallies.tallies_of(row[1] for row in cells),
     )
-    return SeenInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
+    return TalliedInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
 
 
-def without_facts(computed: DataFrame) -> DataFrame:
-    """Leave the rows and columns of :func:`seen_inputs` out."""
+def without_tallies(computed: DataFrame) -> DataFrame:
+    """Leave the rows and columns of :func:`tallied_inputs` out."""
     names = (partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES, partition_tallies.USED_ITEMS)
     if partition_tallies.TALLIES not in computed.columns:
         return computed
     return computed.where(F.col(C.MODEL_ID).isNotNull()).drop(*names)
 
 
-def can_be_seen(request: Request) -> bool:
+def can_be_tallied(request: Request) -> bool:
     """Return True if the workers see the whole log: not where items are left out before."""
     return plans.can_mark_unusable(request)
 
 
-def computed_facts(*frames: DataFrame) -> list[Fact]:
+def computed_facts(*frames: DataFrame) -> list[CheckCount]:
     """Compute facts of the checks: some thirty rows."""
-    return [check_rows.joined_fact(Fact(*row)) for row in input_checks.union(*frames).collect()]
+    return [check_rows.joined_fact(CheckCount(*row)) for row in input_checks.union(*frames).collect()]
 
 
-def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
+def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | None = None) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs.
 
     Parameters
     ----------
-    seen : SeenInputs, optional
+    tallied : TalliedInputs, optional
         What is known of the log and the judgements; where it is left out, they are read.
     """
     listed = usable_rows.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    of_both = _read_facts(inputs, request, listed) if seen is None else _seen_facts(inputs, seen)
-    items = listed if seen is None else seen.items.where(F.col("is_listed"))
+    of_both = _read_facts(inputs, request, listed) if tallied is None else _tallied_facts(inputs, tallied)
+    items = listed if tallied is None else tallied.items.where(F.col("is_listed"))
     return [
         *of_both,
         *(
@@ -115,23 +115,21 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
     ]
 
 
-def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
-    """Take the same from what was seen; an input with unusable rows is read, to name some of them."""
-    log, held_out, of_users = inputs.recommendations, inputs.held_out, ("duplicates", "zero_relevant")
-    has_bad_log, has_bad_held_out = (seen.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
-    n_log, n_judged = (int(seen.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
+def _tallied_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFrame]:
+    """Take the same from what workers tallied; an input with unusable rows is read, to name some of them."""
+    log, held_out, of_users = inputs.recommendations, inputs.held_out, (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
+    has_bad_log, has_bad_held_out = (tallied.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
+    n_log, n_judged = (int(tallied.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
     counted = (
         [] if has_bad_log else _without_fault(check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), n_log)
     )
     if not has_bad_held_out:
-        found = {name: seen.tallies[name] for name in row_flags.flag_held_out(held_out) if name in seen.tallies}
-        absent = [name for name in row_flags.flag_held_out(held_out) if name not in found]
-        counted += [*_without_fault(check_rows.HELD_OUT, absent, n_judged), *_counted(found.values())]
-    counted += _counted(seen.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
+        counted += _of_usable_judgements(row_flags.flag_held_out(held_out), tallied.tallies, n_judged)
+    counted += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
     return [
         *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
         *([input_checks.to_held_out_facts(held_out)] if has_bad_held_out else []),
-        input_checks.to_unmatched_facts(seen.items),
+        input_checks.to_unmatched_facts(tallied.items),
         # Spark Connect takes no tuple for an array.
         log.sparkSession.createDataFrame(
             [{**vars(fact), "sample_keys": list(fact.sample_keys)} for fact in counted], input_checks.FACT_TYPES
@@ -139,13 +137,31 @@ def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
     ]
 
 
-def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:
+def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:
+    """Say what workers counted of judgements of which each can be used.
+
+    Raises
+    ------
+    ValueError
+        At a check that no worker makes: its count would be 0, whatever the judgements are.
+    """
+    names = set(checks)
+    if unknown := names.difference(row_checks.UNUSABLE, row_checks.OF_USABLE_JUDGEMENTS):
+        message = f"workers do not count {', '.join(sorted(unknown))} of the judgements"
+        raise ValueError(message)
+    of_unusable = [name for name in row_checks.UNUSABLE if name in names]
+    of_usable = [name for name in row_checks.OF_USABLE_JUDGEMENTS if name in names]
+    counted = _counted(tallies.get(name, Tally(name, 0, n_rows)) for name in of_usable)
+    return [*_without_fault(check_rows.HELD_OUT, of_unusable, n_rows), *counted]
+
+
+def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[CheckCount]:
     """Say how many rows an input has, and that all of them pass these checks."""
-    return [Fact(name, check_rows.ROWS, n_rows, n_rows), *(Fact(name, one, 0, n_rows) for one in checks)]
+    return [CheckCount(name, check_rows.ROWS, n_rows, n_rows), *(CheckCount(name, one, 0, n_rows) for one in checks)]
 
 
-def _counted(tallies: Iterable[Tally]) -> list[Fact]:
-    return [Fact(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
+def _counted(tallies: Iterable[Tally]) -> list[CheckCount]:
+    return [CheckCount(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
 
 
 def unreadable_of(items: DataFrame) -> str | None:
@@ -189,13 +205,12 @@ def _dropped_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> 
 
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
-    cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
     baseline = request.comparisons.baseline if request.comparisons else None
     if request.policies.seen_in_train == "drop":  # what was in the log is counted there; of the lists they are gone
         scored = scored.drop(C.SEEN)
     return input_checks.to_list_facts(
         scored,
-        k=max(cutoffs, default=C.WHOLE_LIST),
+        k=request.measures.last_cutoff,
         baseline=baseline,
         window=request.policies.window,
         events_until=None if request.events_until is None else micros_of(request.events_until),

@@ -1,7 +1,7 @@
 """Configuration: typed and frozen. A config object that exists is valid."""
 
 from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig
-from rankeval_spark.config.night_size import Cost, least_cost
+from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
 from rankeval_spark.config.reading.loading import check_roots, load_config, parse_date, validate_model
 from rankeval_spark.config.sections.check_thresholds import Checks, Threshold
 from rankeval_spark.config.sections.gates import Gate
@@ -42,6 +42,7 @@ __all__ = [
     "Threshold",
     "TrainInput",
     "check_roots",
+    "counted_cost",
     "least_cost",
     "load_config",
     "parse_date",

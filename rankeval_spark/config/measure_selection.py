@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.config.sections.policies import TIES_BY_GAIN
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES
@@ -22,9 +23,6 @@ WHOLE_LIST_WORD: Final = "all"
 
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})
 """Facts that are made of all judgements of a user."""
-
-_BY_GAIN: Final = ("optimistic", "pessimistic")
-"""Policies that order ties by their gains."""
 
 _BOUNDED: Final = (
     "measures for which ordering ties by gain is best or worst (not group=, gains='value', unjudged='mean' or "
@@ -88,7 +86,7 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
         known = ", ".join(entry.name for entry in registry.entries() if entry.definition.ties.has_mean)
         expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
         is_supported = _has_mean
-    elif ties in _BY_GAIN:
+    elif ties in TIES_BY_GAIN:
         expected, is_supported = _BOUNDED, _is_bounded
     else:
         return []

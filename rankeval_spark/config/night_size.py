@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark.columns import CROSSING
@@ -99,6 +99,25 @@ def least_cost(config: EvaluationConfig) -> Cost:
         {CROSSING.join(names): 1 for names in config.slices},
         0 if compared is None else len(compared.tests),
         compared is not None and compared.all_pairs,
+    )
+
+
+def counted_cost(config: EvaluationConfig, *, n_models: int, slice_values: Mapping[str, int]) -> Cost:
+    """Return about how many rows a night has, once its data are counted.
+
+    Parameters
+    ----------
+    n_models : int
+        Models of the log, which count where the config expects none.
+    slice_values : mapping
+        Number of values of each slice except ``all``; one without a value counts as one.
+    """
+    least = least_cost(config)
+    return replace(
+        least,
+        n_models=least.n_models if config.expected_models else max(1, n_models),
+        slice_values={name: max(1, count) for name, count in slice_values.items()},
+        is_counted=True,
     )
 
 

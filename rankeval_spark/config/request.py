@@ -114,6 +114,11 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
     )
 
 
+def counting_invalid_scores(request: Request) -> Request:
+    """Leave out scores that the policy refuses, for a caller who counts them instead of failing at them."""
+    return replace(request, policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
+
+
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
     """Build the request of how much the lists of each model agree with those of a baseline, for all users with a list.
 

@@ -38,7 +38,7 @@ from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, P
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
-    from rankeval_spark.engine.outputs import Scoring
+    from rankeval_spark.engine.outputs import ListOutputs
     from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.engine.ranking.list_rules import ListRules
     from rankeval_spark.measures.arrays import IntVector
@@ -52,7 +52,7 @@ class Job:
     ----------
     rules : ListRules
         How rows of the log become ranked lists.
-    scoring : Scoring
+    outputs : ListOutputs
         How lists become values and moments.
     models : tuple of str or None
         The models expected; None: those in the log.
@@ -75,7 +75,7 @@ class Job:
     """
 
     rules: ListRules
-    scoring: Scoring
+    outputs: ListOutputs
     models: tuple[str, ...]
     segments: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -86,61 +86,61 @@ class Job:
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
     refuses_invalid_scores: bool = False
 
-    def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
+    def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_tallies: bool = False) -> Iterator[pa.RecordBatch]:
         """Make the compact row of each list: its key, the columns of :mod:`compact_lists` and its segments.
 
         Parameters
         ----------
-        has_facts : bool
+        has_tallies : bool
             Whether a last batch has the row of :meth:`PartitionTallies.to_row`.
         """
-        facts = PartitionTallies(is_enabled=has_facts)
-        for lists in self._lists(batches, facts):
+        tallies = PartitionTallies(is_enabled=has_tallies)
+        for lists in self._lists(batches, tallies):
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists)
-        if has_facts:
-            yield facts.to_row()
+        if has_tallies:
+            yield tallies.to_row()
 
     def scored_rows(
-        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool, has_facts: bool = False
+        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool, has_tallies: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Make a row per list and cutoff with every measure, see :meth:`Scoring.to_scored_rows`.
+        """Make a row per list and cutoff with every measure, see :meth:`ListOutputs.to_scored_rows`.
 
         Parameters
         ----------
-        has_facts : bool
+        has_tallies : bool
             As for :meth:`list_rows`.
         """
-        facts = PartitionTallies(is_enabled=has_facts)
-        for lists in self._lists(batches, facts):
-            yield self.scoring.to_scored_rows(lists, has_partials=has_partials)
-        if has_facts:
-            yield facts.to_row()
+        tallies = PartitionTallies(is_enabled=has_tallies)
+        for lists in self._lists(batches, tallies):
+            yield self.outputs.to_scored_rows(lists, has_partials=has_partials)
+        if has_tallies:
+            yield tallies.to_row()
 
     def lists_with_rows(
         self, batches: Iterable[pa.RecordBatch], *, has_partials: bool
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Make both of some lists at a time: what :meth:`list_rows` makes of them, and :meth:`scored_rows`."""
         for lists in self._lists(batches, PartitionTallies()):
-            rows = self.scoring.to_scored_rows(lists, has_partials=has_partials)
+            rows = self.outputs.to_scored_rows(lists, has_partials=has_partials)
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists), rows
 
     def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
-        facts = PartitionTallies()
-        counts = facts.counts
-        yield from self.scoring.to_partials(self._lists(batches, facts))
+        """Make partial moments by slice, see :meth:`ListOutputs.to_partials`, and count the rows that came in."""
+        tallies = PartitionTallies()
+        counts = tallies.counts
+        yield from self.outputs.to_partials(self._lists(batches, tallies))
         if counts.by_kind.any():
-            yield counts.to_batch() if self.scoring.draws is None else with_states(counts.to_batch())
+            yield counts.to_batch() if self.outputs.draws is None else with_states(counts.to_batch())
 
     def differences(
         self, batches: Iterable[pa.RecordBatch], *, aggregator: DifferenceAggregator
     ) -> Iterator[pa.RecordBatch]:
-        """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
-        facts = PartitionTallies()
-        counts = facts.counts
-        yield from self.scoring.to_differences(self._lists(batches, facts), aggregator)
+        """Make aggregates of comparisons, see :meth:`ListOutputs.to_differences`, and the counts of the rows."""
+        tallies = PartitionTallies()
+        counts = tallies.counts
+        yield from self.outputs.to_differences(self._lists(batches, tallies), aggregator)
         if counts.by_kind.any():
             yield from to_batches([counts.to_partial()])
 
@@ -169,11 +169,11 @@ class Job:
         for _, judgements, ranked in self._ranked(batches, PartitionTallies()):
             yield from counter.add_up(judgements, ranked, segments_of)
 
-    def _lists(self, batches: Iterable[pa.RecordBatch], facts: PartitionTallies) -> Iterator[dict[str, pa.Array]]:
+    def _lists(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
-        needs = self.scoring.measures.needs
+        needs = self.outputs.measures.needs
         compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
-        for batch, judgements, ranked in self._ranked(batches, facts):
+        for batch, judgements, ranked in self._ranked(batches, tallies):
             lists = compact(ranked, rules=self.rules)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
@@ -183,7 +183,7 @@ class Job:
 
     def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
-        measures = self.scoring.measures
+        measures = self.outputs.measures
         segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
         features = to_features(
             ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
@@ -195,23 +195,23 @@ class Job:
         """Give the bits of the groups of each item, where measures read them."""
         if self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
             return None
-        return bits_of_items(batch.known_items, self.scoring.measures.groups, n_items=batch.n_items)
+        return bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
 
     def _ranked(
-        self, batches: Iterable[pa.RecordBatch], facts: PartitionTallies
+        self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
         if row_kinds.COUNTS in constants:
             refuse_unusable(constants[row_kinds.COUNTS])
         rows = with_items(rest, has_ranks=self.rules.reads_ranks)
-        usable = facts.counts.usable(rows, refuses_invalid_scores=self.refuses_invalid_scores)
+        usable = tallies.counts.usable(rows, refuses_invalid_scores=self.refuses_invalid_scores)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
             batch = to_batch(table, models=self.models, constants=constants, described=self.described)
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))
             rules = self.rules
             judgements = judge(batch.held_out, duplicates=rules.duplicates_of_users)
-            facts.add(batch, judgements)
+            tallies.add(batch, judgements)
             of_lists = partial(judge, duplicates=rules.held_out_duplicates)
             yield batch, judgements, to_ranked(match_log(batch, judgements, rules=rules, judge=of_lists), rules=rules)
 

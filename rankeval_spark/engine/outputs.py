@@ -40,7 +40,7 @@ _PARTIALS_TYPE: Final = pa.list_(pa.struct([*KEY_FIELDS, (STATE, pa.binary()), (
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ListOutputs:
     """How lists become values and moments.
 
     Attributes

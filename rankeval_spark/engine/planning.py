@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.sections.bands import segments_from_train
 from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.attribution import AttributionRules
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.measures import required_facts as N
@@ -17,7 +18,7 @@ from rankeval_spark.measures import required_facts as N
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.policies import Policies
-    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.measures import Measure, MeasureSet
 
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
 """Facts that are made of ranked items: lists are ranked once more for them."""
@@ -54,10 +55,10 @@ _OF_CATALOGUE: Final = {
 """What is made of the facts that the catalogue has of the items of an input."""
 
 
-def scoring_of(request: Request) -> Scoring:
+def outputs_of(request: Request) -> ListOutputs:
     """Take from a request how lists become values and moments."""
     slices = tuple(request.every_slice)
-    return Scoring(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
+    return ListOutputs(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
@@ -81,6 +82,23 @@ def reads_train(request: Request, needs: frozenset[str]) -> bool:
     profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS}
     read = {N.ITEM_SEEN, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
     return not needs.isdisjoint(read) or request.policies.seen_in_train == "drop"
+
+
+def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
+    """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used.
+
+    Parameters
+    ----------
+    needs : frozenset of str
+        Facts that are collected.
+    """
+    policies = request.policies
+    read = {
+        "segments": not {*request.segments}.issubset(segments_from_train(request.bands)),
+        "train": N.ITEM_SEEN in needs or policies.seen_in_train == "drop",
+        "items": policies.unknown_items == "drop",
+    }
+    return read[name] or name in {one.partition(".")[0] for one in request.measures.requiring()}
 
 
 def is_described(needs: frozenset[str]) -> bool:
@@ -111,14 +129,51 @@ def parity_of(request: Request) -> Parity:
     return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
 
 
+class ExposureParts(NamedTuple):
+    """The measures of all lists together, by what they read.
+
+    Attributes
+    ----------
+    parity : Parity
+        What the workers count for measures of parity.
+    others, of_train : tuple of Measure
+        Measures of the items that are shown: those that know the items of the catalogue, and those that know the items
+        of the training data. A histogram knows the items of one of them.
+    reads_catalogue : bool
+        Whether any of the measures of shown items reads which items the catalogue has.
+    depth : int
+        Rank down to which items are shown; 0 for whole lists.
+    """
+
+    parity: Parity
+    others: tuple[Measure, ...]
+    of_train: tuple[Measure, ...]
+    reads_catalogue: bool
+    depth: int
+
+
+def exposure_parts(request: Request) -> ExposureParts:
+    """Part the measures of all lists together by what they read."""
+    parity = parity_of(request)
+    shown = tuple(one for one in request.measures.exposures if one not in parity.measures)
+    of_train = tuple(one for one in shown if N.TRAINED_ITEMS in one.needs)
+    others = tuple(one for one in shown if N.TRAINED_ITEMS not in one.needs)
+    cutoffs = [one.k for one in shown]
+    depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs, default=0)
+    return ExposureParts(parity, others, of_train, any(one.needs_catalogue for one in shown), depth)
+
+
+def carries_partials(request: Request, *, has_one_list: bool) -> bool:
+    """Return True if scored rows carry their moments: not where lists of a user are averaged.
+
+    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
+    """
+    return has_one_list and request.draws is None and bool(request.measures.columns)
+
+
 def depth_of(measures: MeasureSet) -> int:
     """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
-    return measures.item_depth if is_described(measures.needs) else _last_cutoff(measures)
-
-
-def _last_cutoff(measures: MeasureSet) -> int:
-    """Return the largest cutoff, 0 where there is none."""
-    return max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
+    return measures.item_depth if is_described(measures.needs) else measures.last_cutoff
 
 
 def order_column(columns: Collection[str]) -> str:
@@ -193,7 +248,7 @@ def job_of(
     )
     return Job(
         rules,
-        scoring_of(request),
+        outputs_of(request),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),

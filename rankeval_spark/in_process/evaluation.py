@@ -72,7 +72,7 @@ def evaluate_in_process(
     refuse_large(frames)
     read = partial(to_source, ranks_from=ranks_from, gains=gains)
     with refusals_of_call():
-        tables = Tables(**read_given(frames, request, read, expected="a table"))
+        tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     if request.policies.is_attributed:
         warn_of_unread_times(tables)
@@ -126,7 +126,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
         refuse_unknown_baseline(self.request, self.usable.models)
-        rows = to_comparisons(self.usable, self._users, self.request.comparisons)
+        rows = to_comparisons(self.usable, self._users)
         return in_order_of(rows, (C.BASELINE_MODEL_ID, *METRICS_KEY, "test"))
 
     @cached_property

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.planning import carries_partials
 from rankeval_spark.in_process.checks import list_checks
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import mean_metrics, scored_rows
@@ -22,15 +23,13 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.in_process.rows.assembly import Usable
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 Add: TypeAlias = Callable[[pa.Table], None]
 """What takes some rows, from any thread."""
 
 Advance: TypeAlias = Callable[[int, int], None]
 """What hears how many rows of all are done, from any thread."""
-
-_IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,9 @@ class NightTables:
             Takes the number of rows of the inputs that are done, and of all rows, from any thread.
         """
         request = self._request
-        has_one_list, has_means = self.usable.has_one_list, bool(request.measures.columns)
-        has_partials = has_one_list and request.draws is None and has_means
-        are_kept = has_means and not has_one_list
+        has_one_list = self.usable.has_one_list
+        has_partials = carries_partials(request, has_one_list=has_one_list)
+        are_kept = bool(request.measures.columns) and not has_one_list
         done = _RowsDone(advance, self.usable.user_rows.n_rows)
 
         def on_bucket(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[_Part]:
@@ -110,7 +109,7 @@ class NightTables:
 
         self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
 
-    def list_facts(self) -> Iterator[Fact]:
+    def list_facts(self) -> Iterator[CheckCount]:
         """Count what the checks ask of the lists."""
         checked = [part.checked for part in self._parts]
         if not checked:  # the columns are there without a row too
@@ -131,10 +130,9 @@ class NightTables:
     @cached_property
     def comparisons(self) -> pa.Table | None:
         """As ``schemas.COMPARISONS`` from the baseline on; None where nothing is compared."""
-        asked = self._request.comparisons
-        if asked is None or not self._request.measures.columns:
+        if self._request.comparisons is None or not self._request.measures.columns:
             return None
-        return to_comparisons(self.usable, self._users, asked)
+        return to_comparisons(self.usable, self._users)
 
     @property
     def _request(self) -> Request:
@@ -163,7 +161,7 @@ class NightTables:
 def with_text_ids(table: pa.Table) -> pa.Table:
     """Turn ids into text, as all published tables hold them."""
     for place, name in enumerate(table.column_names):
-        if name in _IDS and table[name].type != pa.string():
+        if name in C.LIST_KEY and table[name].type != pa.string():
             table = table.set_column(place, name, table[name].cast(pa.string()))
     return table
 

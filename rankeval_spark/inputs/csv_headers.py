@@ -12,7 +12,7 @@ from typing import Final
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.inputs.missing_inputs import EXPECTED, local_path, missing_input
+from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 
 COMMA: Final = ","
 """The separator where the option ``sep`` does not name another one."""
@@ -52,9 +52,9 @@ def checked_header(
 
 def header_here(location: str, options: Mapping[str, str]) -> list[str] | None:
     """Read the header of a file or folder of this machine; None where only Spark surely reads it as Spark does."""
-    path, separator = Path(local_path(location)), options.get("sep", COMMA)
-    is_plain = bool(local_path(location)) and options.keys() <= {"sep"} and len(separator) == 1
-    if not is_plain or allowed_folders.outside_faults([("inputs", str(path))]):
+    path, separator = allowed_folders.local_path(location), options.get("sep", COMMA)
+    is_plain = options.keys() <= {"sep"} and len(separator) == 1
+    if path is None or not is_plain or allowed_folders.outside_faults([("inputs", str(path))]):
         return None
     names = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
     files = [file for file in names if file.name[0] not in _HIDDEN]

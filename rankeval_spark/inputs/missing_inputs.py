@@ -6,12 +6,14 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Final
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Final
 
+from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import Fault, nearest, nearest_days
 from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXPECTED: Final[Mapping[str, str]] = {
     "delta": "a Delta table",
@@ -52,20 +54,12 @@ def no_row(name: str, location: str) -> Fault:
     return Fault(f"inputs.{name}", f"no row in {location}", "rows", fix)
 
 
-def local_path(location: str) -> str:
-    """Return the path of a location on this machine; empty for any other location."""
-    parts = urlsplit(location)
-    if parts.scheme == "file":
-        return unquote(parts.path)
-    return location if location.startswith("/") else ""
-
-
 def nearest_location(location: str) -> str:
     """Name the days that there are, where a file or folder of a day is missing, else the name that is most similar.
 
     Empty where something is there, and for a location that is not of this machine.
     """
-    path = Path(local_path(location)) if local_path(location) else None
+    path = local_path(location)
     if path is None or path.exists():
         return ""
     folder = next(parent for parent in path.parents if parent.is_dir())
@@ -96,7 +90,8 @@ def _day(text: str) -> dt.date | None:
 
 def _newest_version(location: str) -> str:
     """Name the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
-    versions = delta_versions(Path(local_path(location))) if local_path(location) else []
+    path = local_path(location)
+    versions = delta_versions(path) if path else []
     return f"the newest is {max(versions)}" if versions else ""
 
 
@@ -107,8 +102,9 @@ def delta_versions(table: Path) -> list[int]:
 
 def _other_format(location: str) -> str:
     """Suggest the format of the files of a local folder that is not a Delta table."""
-    if not local_path(location):
+    path = local_path(location)
+    if path is None:
         return ""
-    suffixes = {file.suffix.removeprefix(".") for file in Path(local_path(location)).glob("*.*")}
+    suffixes = {file.suffix.removeprefix(".") for file in path.glob("*.*")}
     seen = [known for known in _KNOWN_SUFFIXES if known in suffixes]
     return f"did you mean format: {seen[0]}?" if seen else ""

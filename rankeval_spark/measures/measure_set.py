@@ -100,6 +100,11 @@ class MeasureSet:
         return self.ks[-1]
 
     @cached_property
+    def last_cutoff(self) -> int:
+        """Largest cutoff at which lists are cut; 0, the whole list, where there is none."""
+        return max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """Names without cutoff, in order of first mention."""
         return tuple(self._by_label)

@@ -32,6 +32,9 @@ EXTRA_COLUMNS: Final = "extra_columns"
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
+ZERO_RELEVANT: Final = "zero_relevant"
+"""The check of judged users without a relevant item."""
+
 SAMPLED_CANDIDATES: Final = "sampled_candidates"
 """The check that lists rank the whole catalogue, made where the config says that they do not."""
 
@@ -58,11 +61,17 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
 
+OF_RANKS: Final[Mapping[str, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
+"""Checks of the ranks of the log, and the flag of a list that each counts."""
+
 OPEN_WINDOWS: Final = "open_windows"
 """The check that no list's window was still open when the events were read; made of a night, which has a clock."""
 
 EVENTS_END: Final = "events_end"
 """The check that the events reach the end of the last list's window; it counts seconds."""
+
+UNKNOWN_ITEMS: Final = "unknown_items"
+"""The check of recommended items that the catalogue does not have."""
 
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
@@ -91,13 +100,6 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
 
-ZERO_RANKS: Final = "zero_ranks"
-UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
-"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
-
-REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_weights", "invalid_facts")
-"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
-
 _SECOND: Final = 1_000_000
 """Microseconds of a second."""
 
@@ -116,7 +118,7 @@ _NAMES: Final = tuple(name for name in schemas.CHECKS.field_names() if name not 
 
 
 @dataclass(frozen=True)
-class Fact:
+class CheckCount:
     """What was counted of an input.
 
     Attributes
@@ -136,7 +138,7 @@ class Fact:
     sample_keys: Sequence[str] = ()
 
 
-def alike_values(parts: Iterable[tuple[str, str]]) -> Fact:
+def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
     """Count the values of segments, of which each comes once, that differ from another by case or blanks only."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name, value in parts:
@@ -144,19 +146,21 @@ def alike_values(parts: Iterable[tuple[str, str]]) -> Fact:
     found = {key: sorted(values) for key, values in alike.items() if len(values) > 1}
     texts = [f"{name}: " + ", ".join(f"'{one}'" for one in values[:_MOST_SHOWN]) for (name, _), values in found.items()]
     count, total = (sum(map(len, each.values())) for each in (found, alike))
-    return Fact(SEGMENTS, ALIKE_VALUES, count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else [])
+    return CheckCount(
+        SEGMENTS, ALIKE_VALUES, count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else []
+    )
 
 
-def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> Fact:
+def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
     """Count the vectors of another length than most, of lengths with their numbers of items and first items."""
     commonest = sorted(parts, key=lambda part: (-part[1], part[0]))
     n_vectors = [n for _, n, _ in commonest]
     shown = [f"{item}: {length} {'number' if length == 1 else 'numbers'}" for length, _, item in commonest]
     n_others = sum(n_vectors[1:])
-    return Fact(ITEMS, VECTOR_LENGTHS, n_others, sum(n_vectors), shown[:_MOST_SHOWN] if n_others else [])
+    return CheckCount(ITEMS, VECTOR_LENGTHS, n_others, sum(n_vectors), shown[:_MOST_SHOWN] if n_others else [])
 
 
-def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
+def missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
     """Count the judged users without a list for the model that misses most: another model must not hide it.
 
     Parameters
@@ -167,10 +171,10 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
     # The name too, so that of two models that miss as many it is always the same.
     worst = max(parts, key=lambda part: (part[1] / part[2] if part[2] else -1.0, part[0]), default=("", 0, 0))
     model, n_missing, n_judged = worst
-    return Fact(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
+    return CheckCount(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
 
 
-def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
+def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCount:
     """Count the seconds of the last list's window that lie after the newest interaction.
 
     Parameters
@@ -181,20 +185,20 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> Fact:
     ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
     last = max((one for one in ends if one is not None), default=None)
     if last is None:
-        return Fact(RECOMMENDATIONS, EVENTS_END, 0, 0)
+        return CheckCount(RECOMMENDATIONS, EVENTS_END, 0, 0)
     event = max((one for one in newest if one is not None), default=last - lengths[0])
     window = lengths[0] // _SECOND
     missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
     words = f"the last window ends {text_of_micros(last)}, the newest event is of {text_of_micros(event)}"
-    return Fact(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
+    return CheckCount(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
 
 
-_OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {
+_OF_PARTS: Final[Mapping[str, Callable[..., CheckCount]]] = {
     one.__name__: one for one in (alike_values, vector_lengths, missing_users, events_end)
 }
 
 
-def joined_fact(fact: Fact) -> Fact:
+def joined_fact(fact: CheckCount) -> CheckCount:
     """Make a fact that came in parts, each a JSON object in its sample keys, from these; others stay as they are."""
     make = _OF_PARTS.get(fact.check)
     return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
@@ -202,7 +206,7 @@ def joined_fact(fact: Fact) -> Fact:
 
 def judged(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, of facts that may come in parts."""
-    facts = [joined_fact(Fact(**row)) for batch in batches for row in batch.to_pylist()]
+    facts = [joined_fact(CheckCount(**row)) for batch in batches for row in batch.to_pylist()]
     yield from to_check_rows(facts, checks).to_batches()
 
 
@@ -215,13 +219,13 @@ class CheckVerdict(NamedTuple):
     verdict: str
 
 
-def to_check_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
+def to_check_rows(facts: Sequence[CheckCount], checks: Checks) -> pa.Table:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, in the order of the facts.
 
     Examples
     --------
     >>> from rankeval_spark.config import Checks
-    >>> to_check_rows([Fact("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
+    >>> to_check_rows([CheckCount("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
     verdicts = [verdict_of(fact, checks) for fact in facts]
@@ -240,7 +244,7 @@ def to_check_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})
 
 
-def verdict_of(fact: Fact, checks: Checks) -> CheckVerdict:
+def verdict_of(fact: CheckCount, checks: Checks) -> CheckVerdict:
     """Compare the share of a fact with its thresholds; without a total there is no share, and nothing is wrong."""
     warn, error = _limits(fact, checks)
     share = fact.count / fact.total if fact.total > 0 else None
@@ -250,7 +254,7 @@ def verdict_of(fact: Fact, checks: Checks) -> CheckVerdict:
     return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)
 
 
-def _limits(fact: Fact, checks: Checks) -> tuple[float | None, float | None]:
+def _limits(fact: CheckCount, checks: Checks) -> tuple[float | None, float | None]:
     if fact.check not in type(checks).model_fields:
         warn = error = None
     else:

@@ -21,8 +21,8 @@ from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, Pai
 from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:
-    from rankeval_spark.config import Comparisons
     from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.inference import TestName
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.result_rows.significance import Numbers
@@ -46,28 +46,27 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
 
 
-def comparison_finisher(
-    measures: MeasureSet,
-    reported: ReportedSlices,
-    comparisons: Comparisons,
-    *,
-    weights: Mapping[str, str] | None = None,
-    models: Sequence[str] | None = None,
-) -> ComparisonRows:
+def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None = None) -> ComparisonRows:
     """Say how aggregates of differences become rows.
 
     Parameters
     ----------
-    reported : ReportedSlices
-        The slices; those that are small have no p, and a verdict is given where the adjusted p is at most one minus the
-        confidence.
-    comparisons : Comparisons
-        Which models are compared, by which tests; what is done about the number of tests.
+    request : Request
+        Its comparisons say which models are compared, by which tests, and what is done about the number of tests.
+        Slices that are small have no p; a verdict is given where the adjusted p is at most one minus the confidence.
+        Expected models have rows without users too.
     weights : mapping, optional
         Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
-    models : sequence of str, optional
-        Expected models, which have rows without users too; None: those that have users.
+
+    Raises
+    ------
+    ValueError
+        If nothing is compared.
     """
+    measures, comparisons = request.measures, request.comparisons
+    if comparisons is None:
+        message = "nothing is compared"
+        raise ValueError(message)
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
     weights = measures.weights if weights is None else weights
@@ -83,13 +82,13 @@ def comparison_finisher(
         baseline=comparisons.baseline,
         all_pairs=comparisons.all_pairs,
         margin=comparisons.margin,
-        expected=tuple(models or ()),
+        expected=tuple(request.models or ()),
     )
     return ComparisonRows(
         requested=requested,
         labels=tuple(labels[column] for column in compared),
         direction=np.array([_direction(measures, column) for column in compared]),
-        reported=reported,
+        reported=request.reported,
         correction=comparisons.correction,
     )
 

@@ -40,7 +40,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/session/warm_workers.py": "starts the workers by a job that has nothing else to do",
-    "rankeval_spark/spark/rows/exchange.py": "asks Spark how it writes a frame without rows as Arrow",
+    "rankeval_spark/spark/rows/moved_rows.py": "asks Spark how it writes a frame without rows as Arrow",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
@@ -50,7 +50,7 @@ IO_ALLOWED: Final = {
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
-    "rankeval_spark/spark/rows/exchange.py": "the engine: all rows of a user in, lists, values and moments out",
+    "rankeval_spark/spark/rows/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/spark/facts/shared_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/result_tables/partial_aggregates.py": "values of users in, moments out",
     "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",

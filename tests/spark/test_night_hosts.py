@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import deltalake
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night import NightResult
@@ -494,6 +494,19 @@ def test_logs_with_a_row_per_list(
         assert rows_of(workspace, "here", name) == rows_of(flat, "here", name), name
     null_keys = [row for row in rows_of(workspace, "here", "checks") if row["check"] == "null_keys"]
     assert {row["input"]: row["count"] for row in null_keys}["recommendations"] == 3
+
+
+def test_lists_without_a_model_are_counted_where_models_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    models, users = ["als", "als", None, "other"], ["ann", "bob", "eve", "kim"]
+    items, scores = [["a"], ["b", "a"], ["a", "c"], ["a"]], [[1.0], [2.0, 1.0], [2.0, 1.0], [1.0]]
+    lists = pa.table({"model_id": models, "user_id": users, "item_id": items, "score": scores})
+    workspace = awkward(tmp_path, replace(Awkward.make(7), recommendations=lists))
+    nested_log = {"items": "item_id", "scores": "score"}
+    workspace.change(inputs__recommendations__nested=nested_log, models=["als"], checks__unmatched_items={})
+    on_both(spark, workspace)
+    of_log = [row for row in rows_of(workspace, "on_spark", "checks") if row["input"] == "recommendations"]
+    counts = {row["check"]: row["count"] for row in of_log}
+    assert (counts["rows"], counts["null_keys"]) == (5, 2)
 
 
 def flat_log(lists: pa.Table, names: dict[str, str]) -> pa.Table:

@@ -15,7 +15,7 @@ from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.engine.ranking.matching import match_log
@@ -168,7 +168,7 @@ def job(
     """Describe a job; its models are 'm' where none are named, and its facts those that the measures read."""
     asked = MeasureSet.parse(measures)
     segment_names = tuple(dict.fromkeys(name for one in slices for name in one))
-    scoring = Scoring(asked, policies or Policies.model_validate({"ties": rules.ties}), ((), *map(tuple, slices)))
+    scoring = ListOutputs(asked, policies or Policies.model_validate({"ties": rules.ties}), ((), *map(tuple, slices)))
     made = Job(rules, scoring, ("m",), segments=segment_names, needs=asked.needs)
     return replace(made, **options)
 
@@ -228,7 +228,7 @@ def scored_rows(work: Job, table: pa.Table) -> list[Row]:
     return read(work.scored_rows(table.to_batches(), has_partials=False))
 
 
-def score(scoring: Scoring, lists: Mapping[str, pa.Array]) -> list[Row]:
+def score(scoring: ListOutputs, lists: Mapping[str, pa.Array]) -> list[Row]:
     """Score compact lists."""
     return read([scoring.to_scored_rows(lists, has_partials=False)])
 

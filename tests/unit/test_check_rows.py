@@ -9,17 +9,17 @@ import pytest
 
 from rankeval_spark.config import Checks, Threshold
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 
 
 def test_a_share_is_judged_by_its_thresholds() -> None:
     facts = [
-        Fact("recommendations", "duplicates", 10, 100, ["a"]),
-        Fact("recommendations", "null_keys", 60, 100, ["b"]),
-        Fact("recommendations", "short_lists", 50, 100),
-        Fact("recommendations", "extra_users", 99, 100),
-        Fact("recommendations", "ties", 0, 0),
-        Fact("recommendations", "rows", 100, 100),
+        CheckCount("recommendations", "duplicates", 10, 100, ["a"]),
+        CheckCount("recommendations", "null_keys", 60, 100, ["b"]),
+        CheckCount("recommendations", "short_lists", 50, 100),
+        CheckCount("recommendations", "extra_users", 99, 100),
+        CheckCount("recommendations", "ties", 0, 0),
+        CheckCount("recommendations", "rows", 100, 100),
     ]
     checks = Checks(
         duplicates=Threshold(warn=0.05, error=0.5),
@@ -46,7 +46,7 @@ def test_facts_that_come_in_parts_are_put_together_whatever_their_order(order: i
     values = [{"segment": "c", "value": value} for value in ("DE", " de", "FR", "Fr", "AT")]
 
     def whole(check: str, parts: Sequence[Mapping[str, object]]) -> tuple[int, int, list[str]]:
-        fact = check_rows.joined_fact(Fact("", check, 0, 0, [json.dumps(part) for part in parts[::order]]))
+        fact = check_rows.joined_fact(CheckCount("", check, 0, 0, [json.dumps(part) for part in parts[::order]]))
         return fact.count, fact.total, [*fact.sample_keys]
 
     assert whole(check_rows.MISSING_USERS, models) == (2, 2, ["z"])

@@ -11,7 +11,7 @@ import numpy as np
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.statistics.drift import LEAST_NIGHTS, DriftBand, band_of, has_drifted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_SHOWN: Final = 3
 
 def to_fact(
     facts: RunRecord, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
-) -> Fact | None:
+) -> CheckCount | None:
     """Hold the means of a night over all users against those of the nights before; None where none can be.
 
     Parameters
@@ -39,7 +39,7 @@ def to_fact(
 
     Returns
     -------
-    Fact or None
+    CheckCount or None
         A fact as :mod:`rankeval_spark.spark.checks.input_checks` makes them.
     """
     if len(recent) < LEAST_NIGHTS:
@@ -55,7 +55,9 @@ def to_fact(
     return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
 
 
-def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Fact | None:
+def fact_of(
+    tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()
+) -> CheckCount | None:
     """Count the means that left their band; None where no mean has a value and a band, so that nothing is checked.
 
     Parameters
@@ -67,7 +69,7 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
 
     Returns
     -------
-    Fact or None
+    CheckCount or None
         ``count`` of the ``total`` means that have a value and a band; ``sample_keys`` name a few of them.
     """
     keys = [_key(row) for row in tonight]
@@ -82,7 +84,7 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
     total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
     if total == 0:
         return None
-    return Fact(
+    return CheckCount(
         input=schemas.METRICS.name,
         check=check_rows.DRIFT,
         count=int(has_drifted(values, band).sum()),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.gates import Previous
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import RunRecord, StagedRun
     from rankeval_spark.results.run_record import NightKey
 
@@ -48,11 +48,11 @@ class RunHistory:
     is_alone: bool = False
     wait: Callable[[], None] | None = None
 
-    def volume(self, counts: Mapping[str, int]) -> list[Fact]:
+    def volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
         return volume_check.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
 
-    def of_means(self, metrics: pa.Table) -> list[Fact]:
+    def of_means(self, metrics: pa.Table) -> list[CheckCount]:
         """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
 
         No fact where these nights are too few.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.check_thresholds import LEAST_COUNTED
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 
 if TYPE_CHECKING:
     from datetime import date
@@ -29,7 +29,7 @@ _NOT_ROWS: Final = ("version", "timestamp", "ranks_from", "late_data_grace", "sa
 """Keys of an input that do not say which table, and which of its rows, are read."""
 
 
-def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequence[PastNight]) -> list[Fact]:
+def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequence[PastNight]) -> list[CheckCount]:
     """Hold the rows of each input against their median on the nights before.
 
     Parameters
@@ -42,7 +42,7 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequenc
 
     Returns
     -------
-    list of Fact
+    list of CheckCount
         A fact for each input that enough nights have rows of: ``count`` of the ``total`` rows, of the night with more,
         are the difference.
     """
@@ -54,11 +54,11 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequenc
     return [_volume(name, n, past[name]) for name, n in counts.items() if len(past[name]) >= LEAST_COUNTED]
 
 
-def _volume(name: str, n_rows: int, past: Sequence[int]) -> Fact:
+def _volume(name: str, n_rows: int, past: Sequence[int]) -> CheckCount:
     usual = round(median(past))
     off = abs(n_rows - usual)
     words = f"{n_rows:,} rows, {usual:,} by the median of {len(past)} nights"
-    return Fact(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else [])
+    return CheckCount(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else [])
 
 
 def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | None:
@@ -70,7 +70,7 @@ def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | Non
 
 def to_model_facts(
     facts: RunRecord, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
-) -> list[Fact]:
+) -> list[CheckCount]:
     """Count the models that had lists on the last night and have none, and the users that the others lost.
 
     A model that tonight's config does not name any more was taken out on purpose.
@@ -93,17 +93,17 @@ def to_model_facts(
         return []
     now = users_with_list(tonight, asked)
     absent = sorted(model for model in then if not now.get(model))
-    gone = Fact(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
+    gone = CheckCount(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
     return [gone, _fewer({model: (then[model], now[model]) for model in then if now.get(model)}, last.evaluation_date)]
 
 
-def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> Fact:
+def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> CheckCount:
     """Name the model that lost most, by its share: another model must not hide it."""
     lost = {model: max(0, then - now) for model, (then, now) in users.items()}
     worst = max(users, key=lambda model: (lost[model] / users[model][0], model), default="")
     then, now = users.get(worst, (0, 0))
     words = f"{worst}: {now:,} users with a list, {then:,} on {last}"
-    return Fact(
+    return CheckCount(
         check_rows.RECOMMENDATIONS, check_rows.FEWER_USERS, lost.get(worst, 0), then, [words] if lost.get(worst) else []
     )
 

@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_host import NightHost
-from rankeval_spark.config import Cost, least_cost
+from rankeval_spark.config import Cost, counted_cost
+from rankeval_spark.config.request import counting_invalid_scores
 from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.input_tables import Tables
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
 
 
@@ -103,9 +104,8 @@ class ProcessHost(NightHost):
     @override
     def read(self) -> Cost:
         self.inputs = self._opened
-        least = least_cost(self._plan.config)
-        n_models = least.n_models if self._plan.config.expected_models else max(1, len(self._usable.models))
-        return replace(least, n_models=n_models, slice_values=self._slice_values, is_counted=True)
+        n_models = len(self._usable.models)
+        return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
@@ -121,12 +121,12 @@ class ProcessHost(NightHost):
                 step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
     @override
-    def input_facts(self) -> list[Fact]:
-        facts = RowFacts(self._tables, self._with_invalid_scores_dropped)
+    def input_facts(self) -> list[CheckCount]:
+        facts = RowFacts(self._tables, counting_invalid_scores(self._plan.request))
         return [*facts.all(self._usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
-    def list_facts(self) -> list[Fact]:
+    def list_facts(self) -> list[CheckCount]:
         return [*self._night.list_facts()]
 
     @property
@@ -178,17 +178,10 @@ class ProcessHost(NightHost):
         segments = self._usable.segments
         if segments is None:
             return {}
-        counts = {
+        return {
             C.CROSSING.join(names): segments.group_by(list(names)).aggregate([]).num_rows
             for names in self._plan.config.slices
         }
-        return {name: max(1, count) for name, count in counts.items()}
-
-    @property
-    def _with_invalid_scores_dropped(self) -> Request:
-        """Count scores that the policy refuses, instead of failing at them."""
-        policies = self._plan.request.policies.model_copy(update={"invalid_scores": "drop"})
-        return replace(self._plan.request, policies=policies)
 
     @property
     def _on_spark(self) -> NightHost:

@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.check_facts import (
-    can_be_seen,
+    can_be_tallied,
     computed_facts,
     list_facts,
     row_facts,
-    seen_inputs,
-    without_facts,
+    tallied_inputs,
+    without_tallies,
 )
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, with_model_names
 from rankeval_spark.apps.nightly import quarantine
@@ -34,15 +34,13 @@ from rankeval_spark.spark.spark_types import with_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.apps.check_facts import SeenInputs
+    from rankeval_spark.apps.check_facts import TalliedInputs
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
-
-IDS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 class SparkHost(NightHost):
@@ -53,7 +51,7 @@ class SparkHost(NightHost):
         self._spark = spark
         self._plan = plan
         self._kept = ExitStack()
-        self._seen: SeenInputs | None = None
+        self._tallied: TalliedInputs | None = None
         self._scored: DataFrame | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -67,14 +65,14 @@ class SparkHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        request, inputs, has_facts = self._plan.request, self._usable, can_be_seen(self._plan.request)
+        request, inputs, has_tallies = self._plan.request, self._usable, can_be_tallied(self._plan.request)
         if self._plan.config.results.lists:
             with steps.step("match") as step:
-                lists = with_text_ids(plans.to_lists(inputs, request=request, has_facts=has_facts))
-                lists = self._keep(lists) if has_facts else lists
-                run.stage(schemas.LISTS.name, with_all_columns(without_facts(lists)))
+                lists = with_text_ids(plans.to_lists(inputs, request=request, has_tallies=has_tallies))
+                lists = self._keep(lists) if has_tallies else lists
+                run.stage(schemas.LISTS.name, with_all_columns(without_tallies(lists)))
                 step.n_rows = run.n_rows[schemas.LISTS.name]
-            self._seen = seen_inputs(lists) if has_facts else None
+            self._tallied = tallied_inputs(lists) if has_tallies else None
             if plans.are_lists_enough(inputs, request):
                 staged = run.frame(schemas.LISTS.name)
                 scored = plans.to_scored_lists(staged, request=request, has_one_list=inputs.has_one_list)
@@ -82,21 +80,21 @@ class SparkHost(NightHost):
                 stage_users(run, self._scored, steps=steps)
                 return
         # Facts of items are not published: where a measure reads them, the log is ranked once more.
-        counts_rows = has_facts and self._seen is None
-        planned = plans.to_scored(inputs, request=request, is_cached=True, has_facts=counts_rows)
+        counts_rows = has_tallies and self._tallied is None
+        planned = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=counts_rows)
         computed = self._keep(with_text_ids(planned))
-        self._scored = without_facts(computed)
+        self._scored = without_tallies(computed)
         stage_users(run, self._scored, steps=steps)
-        self._seen = seen_inputs(computed) if counts_rows else self._seen
+        self._tallied = tallied_inputs(computed) if counts_rows else self._tallied
 
     @override
-    def input_facts(self) -> list[Fact]:
+    def input_facts(self) -> list[CheckCount]:
         segments = self._sources.segments
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        return computed_facts(*row_facts(self._usable, self._plan.request, self._seen), *of_segments)
+        return computed_facts(*row_facts(self._usable, self._plan.request, self._tallied), *of_segments)
 
     @override
-    def list_facts(self) -> list[Fact]:
+    def list_facts(self) -> list[CheckCount]:
         return computed_facts(list_facts(self._frames.scored, self._plan.request))
 
     @property
@@ -171,7 +169,7 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
 
 def with_text_ids(frame: DataFrame) -> DataFrame:
     """Turn ids into text, as all published tables hold them."""
-    return frame.withColumns({name: F.col(name).cast("string") for name in IDS if name in frame.columns})
+    return frame.withColumns({name: F.col(name).cast("string") for name in C.LIST_KEY if name in frame.columns})
 
 
 def with_all_columns(lists: DataFrame) -> DataFrame:

@@ -23,7 +23,9 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.engine.checks.unusable_rows import EXPECTED, fix_of
+from rankeval_spark.engine.batch import row_checks
+from rankeval_spark.engine.checks.unusable_rows import EXPECTED, ZERO_RANK_EXPECTED, fix_of
+from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (
     ChecksFailedError,
     Fault,
@@ -36,7 +38,7 @@ from rankeval_spark.errors import (
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
 
@@ -50,8 +52,8 @@ _MODELS_SHOWN: Final = 20
 
 
 _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
-    check_rows.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
-    check_rows.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
+    check_rows.DUPLICATES: (ONCE_EXPECTED, ONCE_FIX),
+    check_rows.VECTOR_LENGTHS: (f"vectors of {ONE_LENGTH_EXPECTED}", ONE_LENGTH_FIX),
 }
 """Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
 
@@ -225,7 +227,7 @@ class _Night(RunLife):
     plan: NightPlan
     host: NightHost
     history: RunHistory
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[CheckCount] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
@@ -303,7 +305,7 @@ class _Night(RunLife):
 
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        has_refused = any(fact.count and fact.check in check_rows.REFUSALS for fact in self.facts)
+        has_refused = any(fact.count and fact.check in row_checks.REFUSALS for fact in self.facts)
         is_needed = self.plan.config.results.quarantine and has_refused
         self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
@@ -365,7 +367,7 @@ class _Night(RunLife):
         faults = []
         for name, n_rows in self.counts.items():
             found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
-            reasons = {reason: found[reason] for reason in check_rows.UNUSABLE if reason in found}
+            reasons = {reason: found[reason] for reason in row_checks.UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
@@ -422,30 +424,30 @@ class _Night(RunLife):
         return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
 
 
-def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
+def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:
     """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
     return [
-        Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
+        CheckCount(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
         for one in inputs
     ]
 
 
-def candidate_facts(config: EvaluationConfig) -> list[Fact]:
+def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
     """Say that lists rank a sample of the catalogue, if the config does: readers of the results cannot see it."""
     n_candidates = config.inputs.recommendations.sampled_candidates
     if n_candidates is None:
         return []
     words = f"lists rank {n_candidates:,} sampled candidates: no value or order of models holds for the whole catalogue"
-    return [Fact(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
+    return [CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
 
 
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
-    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_checks.REFUSALS else ""
     fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
-    if row["check"] == check_rows.ZERO_RANKS:
-        expected = "ranks that count from 1"
+    if row["check"] == row_checks.ZERO_RANKS:
+        expected = ZERO_RANK_EXPECTED
         fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
         expected, fix = _OF_CATALOGUE[row["check"]]

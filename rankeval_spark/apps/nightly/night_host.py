@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
 
 
@@ -69,11 +69,11 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         """Stage the rows of users and, where they are published, the lists."""
 
     @abstractmethod
-    def input_facts(self) -> list[Fact]:
+    def input_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the inputs, whether :meth:`stage_users` succeeded or not."""
 
     @abstractmethod
-    def list_facts(self) -> list[Fact]:
+    def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
 
     @property

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Cost, least_cost
+from rankeval_spark.config import Cost, counted_cost
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
@@ -20,20 +19,18 @@ _ERROR: Final = 0.02
 
 def cost_of(config: EvaluationConfig, inputs: InputFrames) -> Cost:
     """Count the values of each slice, about; models are those that are expected or, where none are, of the log."""
-    least = least_cost(config)
-    n_models = least.n_models if config.expected_models else max(1, len(inputs.model_names))
-    return replace(least, n_models=n_models, slice_values=_slice_values(config, inputs), is_counted=True)
+    return counted_cost(config, n_models=len(inputs.model_names), slice_values=_slice_values(config, inputs))
 
 
 def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
     """Count the values of each slice, NULL among them: users that are not in the table may add one more."""
     if inputs.segments is None or not config.slices:
         return {}
-    columns = {name: F.col("`" + name.replace("`", "``") + "`") for names in config.slices for name in names}
+    columns = {name: F.col(C.quoted_name(name)) for names in config.slices for name in names}
     # NULL is left out of a count; its hash is one as any other.
     counts = [
         F.approx_count_distinct(F.xxhash64(*(columns[name] for name in names)), _ERROR).alias(str(place))
         for place, names in enumerate(config.slices)
     ]
     (row,) = inputs.segments.select(*counts).collect()
-    return {C.CROSSING.join(names): max(1, row[str(place)]) for place, names in enumerate(config.slices)}
+    return {C.CROSSING.join(names): row[str(place)] for place, names in enumerate(config.slices)}

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from rankeval_spark import columns as C
 from rankeval_spark.apps.check_facts import unreadable_of
 from rankeval_spark.apps.inputs import inputs_of
 from rankeval_spark.inputs.spark import RAW
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.checks import row_flags
-from rankeval_spark.spark.rows.usable_rows import SEGMENT_KEYS
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -38,7 +38,9 @@ def to_refused_rows(sources: Sources, request: Request, *, sample_share: float =
     ]
     if marked.segments is not None:
         found.append(
-            row_flags.to_refused(marked.segments.frame, check_rows.SEGMENTS, row_flags.flag_keys(SEGMENT_KEYS), row=RAW)
+            row_flags.to_refused(
+                marked.segments.frame, check_rows.SEGMENTS, row_flags.flag_keys(C.SEGMENT_KEY), row=RAW
+            )
         )
     if inputs.train is not None:
         found.append(row_flags.to_refused(inputs.train, check_rows.TRAIN, row_flags.flag_train(), row=RAW))

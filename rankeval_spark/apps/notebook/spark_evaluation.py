@@ -162,7 +162,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
         direction = F.asc_nulls_last if measures[0].better == "lower" else F.desc
-        best_first = [direction(_quoted(str(measures[0]))), F.asc(C.MODEL_ID)]
+        best_first = [direction(C.quoted_name(str(measures[0]))), F.asc(C.MODEL_ID)]
         return means.agg(_most_users(measures), *map(_mean_of, measures)).orderBy(*best_first)
 
     @override
@@ -223,7 +223,3 @@ def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int,
 
     with refusals_of_call():
         return Sources(**read_given(frames, request, read, expected=expected))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

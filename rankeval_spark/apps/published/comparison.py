@@ -239,7 +239,7 @@ def _computed(
         return spark_comparisons.of_published_users(user_metrics, request)
     from rankeval_spark.in_process.result_tables import paired_comparisons  # noqa: PLC0415 - imports the engine
 
-    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request, comparisons))
+    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request))
 
 
 def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:

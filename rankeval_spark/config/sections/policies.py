@@ -28,6 +28,9 @@ Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
 ConsumedBefore = Literal["keep", "drop"]
 
+TIES_BY_GAIN: Final = ("optimistic", "pessimistic")
+"""Values of :data:`Ties` that order equal scores by their gains."""
+
 
 def _window(text: str) -> str:
     return text if text == "none" else duration(text, least=1)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import COLUMNS_OF
 from rankeval_spark.measures.arrays import in_ranges
@@ -153,7 +153,7 @@ def _kinds(kinds: np.ndarray, flat: FlatLists) -> np.ndarray:
             if pa.types.is_floating(flat.scores.type)
             else to_numpy(flat.scores.is_valid())
         )
-        found[is_usable & ~is_number] = row_kinds.unusable(row_kinds.LOG, "invalid_scores")
+        found[is_usable & ~is_number] = row_kinds.unusable(row_kinds.LOG, row_checks.INVALID_SCORES)
     if flat.items.null_count:
-        found[is_usable & to_numpy(flat.items.is_null())] = row_kinds.unusable(row_kinds.LOG, "null_keys")
+        found[is_usable & to_numpy(flat.items.is_null())] = row_kinds.unusable(row_kinds.LOG, row_checks.NULL_KEYS)
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rankeval_spark.engine.batch import row_checks
+
 KIND: Final = "_kind"
 """Which input a row is of: one of the numbers below."""
 
@@ -48,12 +50,12 @@ NAMES: Final[Mapping[int, str]] = {LOG: "recommendations", HELD_OUT: "held_out",
 """Name of each input whose unusable rows are counted."""
 
 UNUSABLE: Final = (
-    (LOG, "null_keys"),
-    (LOG, "zero_ranks"),
-    (LOG, "invalid_scores"),
-    (HELD_OUT, "null_keys"),
-    (HELD_OUT, "null_gains"),
-    (SEGMENTS, "null_keys"),
+    (LOG, row_checks.NULL_KEYS),
+    (LOG, row_checks.ZERO_RANKS),
+    (LOG, row_checks.INVALID_SCORES),
+    (HELD_OUT, row_checks.NULL_KEYS),
+    (HELD_OUT, row_checks.NULL_GAINS),
+    (SEGMENTS, row_checks.NULL_KEYS),
 )
 """Input and failed check of the rows that are only counted."""
 

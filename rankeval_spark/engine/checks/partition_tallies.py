@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.checks.unusable_rows import RowCounts
 from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
@@ -111,24 +113,21 @@ class PartitionTallies:
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
-    n_rows, n_pairs = (np.bincount(user, minlength=batch.n_users) for user in (batch.held_out.user, judgements.owner))
-    best = np.full(batch.n_users, -np.inf)
-    np.maximum.at(best, judgements.owner, judgements.gain)
-    is_repeated, has_none = n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
-    n_judged = len(batch.held_out.user)
-    yield _tally("duplicates", n_judged - len(judgements.owner), n_judged, batch.users, is_repeated)
-    yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(n_pairs), batch.users, has_none)
+    users = judged_users(batch.held_out.user, judgements.owner, judgements.gain, n_users=batch.n_users)
+    n_rows, n_judged, has_none = len(batch.held_out.user), np.count_nonzero(users.is_judged), users.has_none_relevant
+    yield _tally("duplicates", n_rows - len(judgements.owner), n_rows, batch.users, users.is_repeated)
+    yield _tally("zero_relevant", np.count_nonzero(has_none), n_judged, batch.users, has_none)
 
 
 def _of_rows(batch: Batch) -> Iterator[Tally]:
     """Count gains below 0, or too low to be relevant, values that are no number, and weights that are not above 0."""
     held_out = batch.held_out
     gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
-    flags = {"negative_gains": gain < 0, "low_gains": (gain > 0) & (gain < RELEVANT)}
+    flags = {row_checks.NEGATIVE_GAINS: gain < 0, row_checks.LOW_GAINS: (gain > 0) & (gain < RELEVANT)}
     if C.VALUE in held_out.columns:
-        flags["null_values"] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+        flags[row_checks.NULL_VALUES] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
     if C.WEIGHT in held_out.columns:
-        flags["invalid_weights"] = usable_weights(held_out.columns[C.WEIGHT]) == 0
+        flags[row_checks.INVALID_WEIGHTS] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():
         concerned = np.flatnonzero(flag)
         users, items = (

@@ -17,7 +17,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     doubles_to_cells,
     key_columns,
 )
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.comparisons.comparison_state import ROWS, ComparisonKey
 from rankeval_spark.engine.failures import refuse, refuse_input
@@ -37,8 +37,8 @@ EXPECTED: Final[Mapping[str, str]] = {
 _FIX: Final = "correct the rows"
 
 _FIXES: Final = {
-    "invalid_scores": "correct the rows; where rows are lists, the arrays of items and scores have one length",
-    "null_gains": "correct the rows; gains name events as the column writes them, with upper and lower case",
+    row_checks.INVALID_SCORES: "correct the rows; where rows are lists, the arrays of items and scores have one length",
+    row_checks.NULL_GAINS: "correct the rows; gains name events as the column writes them, with upper and lower case",
 }
 """What to do where all rows fail one check."""
 
@@ -52,8 +52,7 @@ ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item
 OF_INPUTS: Final = -1
 """The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
 
-_INVALID_SCORES: Final = "invalid_scores"
-_INVALID: Final = row_kinds.unusable(row_kinds.LOG, _INVALID_SCORES)
+_INVALID: Final = row_kinds.unusable(row_kinds.LOG, row_checks.INVALID_SCORES)
 _N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE)
 
 
@@ -82,7 +81,7 @@ class RowCounts:
             kind = to_numpy(batch[row_kinds.KIND])
             self.by_kind += np.bincount(kind, minlength=_N_KINDS)
             if refuses_invalid_scores and self.by_kind[_INVALID]:
-                refuse(_INVALID_SCORES, INVALID_ORDER)
+                refuse(row_checks.INVALID_SCORES, INVALID_ORDER)
             if kind.max(initial=0) < row_kinds.FIRST_UNUSABLE:
                 yield batch
             else:
@@ -172,8 +171,7 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
     RefusedError
         With the counts by check.
     """
-    checks = dict.fromkeys(check for _, check in row_kinds.UNUSABLE)
-    unusable = {check: by_check[check] for check in checks if by_check.get(check)}
+    unusable = {check: by_check[check] for check in row_checks.UNUSABLE if by_check.get(check)}
     if unusable and not by_check.get(None):
         each = ", ".join(f"{count} {check}" for check, count in unusable.items())
         found = f"{sum(unusable.values())} rows{or_more} and none that can be used ({each})"

@@ -20,6 +20,12 @@ from rankeval_spark.measures import required_facts as N
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
+ONCE_EXPECTED: Final = "each item once"
+ONCE_FIX: Final = "keep one row an item in the catalogue"
+
+ONE_LENGTH_EXPECTED: Final = "one length"
+ONE_LENGTH_FIX: Final = "give each item a vector of one length"
+
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
@@ -43,16 +49,15 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     """
     ids = in_one_piece(items[C.ITEM_ID])
     _refuse_repeated(ids)
-    facts: dict[str, pa.Array] = {C.ITEM_ID: ids}
-    for name in sorted(needs):
-        if name == N.ITEM_AGE:
-            facts[name] = _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date)
-        elif name == N.ITEM_CATEGORIES:
-            facts[name] = _categories(in_one_piece(items[C.CATEGORIES]))
-        else:
-            facts[name] = _vectors(in_one_piece(items[C.VECTOR]))
-            _refuse_two_lengths(ids, facts[name])
-    return pa.Table.from_pydict(facts)
+    facts = {
+        N.ITEM_AGE: lambda: _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date),
+        N.ITEM_CATEGORIES: lambda: _categories(in_one_piece(items[C.CATEGORIES])),
+        N.ITEM_VECTORS: lambda: _vectors(in_one_piece(items[C.VECTOR])),
+    }
+    found = {name: facts[name]() for name in sorted(needs)}
+    if N.ITEM_VECTORS in found:
+        _refuse_two_lengths(ids, found[N.ITEM_VECTORS])
+    return pa.Table.from_pydict({C.ITEM_ID: ids, **found})
 
 
 def list_lengths(lists: pa.Array) -> IntVector:
@@ -71,7 +76,7 @@ def _refuse_repeated(ids: pa.Array) -> None:
         return
     repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
     what = f"item {quoted(_least(repeated))} twice in the catalogue"
-    refuse_input("items", what, expected="each item once", fix="keep one row an item in the catalogue")
+    refuse_input("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
 
 
 def _ages(published_at: pa.Array, evaluation_date: date | None) -> pa.Array:
@@ -110,8 +115,7 @@ def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:
     shortest = _least(ids.filter(to_arrow(lengths == lengths.min())))
     longest = _greatest(ids.filter(to_arrow(lengths == lengths.max())))
     shown = f"{lengths.min()} numbers for {quoted(shortest)} and {lengths.max()} numbers for {quoted(longest)}"
-    what, fix = f"vectors of two lengths, {shown}", "give each item a vector of one length"
-    refuse_input("items", what, expected="one length", fix=fix)
+    refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
 
 
 def _least(ids: pa.Array) -> object:

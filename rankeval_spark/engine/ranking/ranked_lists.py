@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.sections.policies import TIES_BY_GAIN
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import (
     ascending,
@@ -254,13 +255,17 @@ def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, 
     place = bytes_descending(ids) if rules.ties == "item_desc" else ascending(ids)
     by_item = [place[codes.code]]
     by_rank = [] if entries.logged is None else [entries.logged[rows]]
-    if rules.ties == "rank":
-        return [*by_rank, *by_item]
-    if rules.ties in ("optimistic", "pessimistic"):
-        gain = np.append(judgements.gain, 0.0)[entries.judgement[rows]]
-        by_gain: np.ndarray = -gain if rules.ties == "optimistic" else gain
-        return [by_gain, *by_item, *by_rank]
-    return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input
+    match rules.ties:
+        case "rank":
+            return [*by_rank, *by_item]
+        case ties if ties in TIES_BY_GAIN:
+            gain = np.append(judgements.gain, 0.0)[entries.judgement[rows]]
+            return [-gain if ties == "optimistic" else gain, *by_item, *by_rank]
+        case "item_asc" | "item_desc" | "expected" | "error":
+            return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input
+        case unknown:
+            message = f"no order of ties {unknown!r}"
+            raise ValueError(message)
 
 
 def _refuse(is_tied: BoolVector, rules: ListRules) -> None:

@@ -27,7 +27,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
     known : mapping of str to pa.Array
         As :attr:`Batch.known_items`.
     groups : sequence of str
-        Names of :data:`groups.BY_POPULARITY`, or categories; at most :data:`groups.MAX_GROUPS`.
+        Names of :data:`item_groups.BY_POPULARITY`, or categories; at most :data:`item_groups.MAX_GROUPS`.
     """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     if not set(groups).isdisjoint(BY_POPULARITY):
@@ -41,7 +41,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
 
 
 def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
-    """Place of each item's group in :data:`groups.BY_POPULARITY`; that of the tail where `train` does not have it."""
+    """Place of each item's group in :data:`item_groups.BY_POPULARITY`; the tail where `train` does not have it."""
     tail = BY_POPULARITY.index(TAIL)
     of_items: IntVector = to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
     return of_items

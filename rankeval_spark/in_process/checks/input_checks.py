@@ -15,15 +15,15 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import CodedRows
 from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.in_process.checks import row_flags, sample_keys
 from rankeval_spark.in_process.checks.list_checks import counted_rows, list_facts
 from rankeval_spark.in_process.checks.sample_keys import sample_value_keys
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, Fact
+from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, CheckCount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def to_checks(
-    tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[Fact] = ()
+    tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[CheckCount] = ()
 ) -> pa.Table:
     """Count what is wrong with the inputs and with the lists made of them.
 
@@ -45,7 +45,7 @@ def to_checks(
         A row per list and cutoff as ``engine/outputs.py`` makes them, those outside the population too.
     checks : Checks
         Shares above which a check warns or fails.
-    band_facts : sequence of Fact
+    band_facts : sequence of CheckCount
         What is known of numbers that became segments.
 
     Returns
@@ -69,7 +69,7 @@ class RowFacts:
     tables: Tables
     request: Request
 
-    def all(self, band_facts: Sequence[Fact]) -> Iterator[Fact]:
+    def all(self, band_facts: Sequence[CheckCount]) -> Iterator[CheckCount]:
         """Count all that does not depend on the lists."""
         tables, request = self.tables, self.request
         log = row_flags.requested_log(tables.recommendations, request)
@@ -107,32 +107,27 @@ class RowFacts:
     def _judged_items(self) -> Codes:
         return to_codes(self._held_out[C.ITEM_ID])
 
-    def of_segment_rows(self) -> Iterator[Fact]:
+    def of_segment_rows(self) -> Iterator[CheckCount]:
         """Count the rows of the segments, and those without a user."""
         segments = self.tables.segments
         if segments is not None:
-            yield from _row_facts(
-                segments, row_flags.flag_keys(segments, row_flags.SEGMENT_KEYS), row_flags.SEGMENT_KEYS
-            )
+            yield from _row_facts(segments, row_flags.flag_keys(segments, C.SEGMENT_KEY), C.SEGMENT_KEY)
 
-    def _of_judgements(self) -> tuple[Fact, Fact]:
+    def _of_judgements(self) -> tuple[CheckCount, CheckCount]:
         """Count judgements that repeat another, and users without a relevant one."""
         users = to_codes(self._held_out[C.USER_ID])
         judged = CodedRows(users.code, self._judged_items.code, _gains(self._held_out))
         policy = self.request.policies.held_out_duplicates
-        user, gain = _judgements(judged, self._judged_items.n_values, policy)
-        n_rows, n_pairs = (np.bincount(each, minlength=users.n_values) for each in (users.code, user))
-        best = np.full(users.n_values, -np.inf)
-        np.maximum.at(best, user, gain)
-        is_repeated, has_none = n_rows > n_pairs, best < RELEVANT
-        n_copies = len(users.code) - len(user)
+        owner, gain = _judgements(judged, self._judged_items.n_values, policy)
+        _, is_repeated, has_none = judged_users(users.code, owner, gain, n_users=users.n_values)
+        n_copies = len(users.code) - len(owner)
         repeated, without = (sample_value_keys(users.values, of) for of in (is_repeated, has_none))
         return (
             _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), repeated),
-            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, without),
+            _fact(HELD_OUT, check_rows.ZERO_RELEVANT, np.count_nonzero(has_none), users.n_values, without),
         )
 
-    def _unmatched_items(self) -> Fact:
+    def _unmatched_items(self) -> CheckCount:
         """Count judgements whose item is in no list at all: the sign of ids that do not fit together."""
         items = self._judged_items
         is_unmatched: BoolVector = ~to_numpy(pc.is_in(items.values, value_set=self._listed))
@@ -140,7 +135,7 @@ class RowFacts:
         count, unmatched = n_rows[is_unmatched].sum(), sample_value_keys(items.values, is_unmatched)
         return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), unmatched)
 
-    def _of_catalogue(self) -> Iterator[Fact]:
+    def _of_catalogue(self) -> Iterator[CheckCount]:
         """Count the recommended items that the catalogue lacks and, where they are dropped, their rows.
 
         Where items are dropped, ``train`` is the catalogue if there is no other.
@@ -153,30 +148,30 @@ class RowFacts:
         items = self._listed
         is_unknown: BoolVector = ~to_numpy(pc.is_in(items, value_set=known))
         unknown = sample_value_keys(items, is_unknown)
-        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), unknown)
+        yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ITEMS, np.count_nonzero(is_unknown), len(items), unknown)
         if is_dropped:
             is_of_unknown = pc.is_in(self._log[C.ITEM_ID], value_set=items.filter(to_arrow(is_unknown)))
             count, total = np.count_nonzero(to_numpy(is_of_unknown)), self._log.num_rows
             yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, unknown)
 
-    def _of_segments(self) -> Iterator[Fact]:
+    def _of_segments(self) -> Iterator[CheckCount]:
         """Look for values that are alike among the segments that are text in the table."""
         names = [name for name in self.request.segments if name not in self.request.bands]
         if names and self.tables.segments is not None:
-            yield _alike_fact(row_flags.usable_keys(self.tables.segments, row_flags.SEGMENT_KEYS), names)
+            yield _alike_fact(row_flags.usable_keys(self.tables.segments, C.SEGMENT_KEY), names)
 
 
-def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[Fact]:
+def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[CheckCount]:
     """Count the rows, and those that do not pass each check."""
     table, n_rows = source.table, source.table.num_rows
-    yield Fact(source.name, check_rows.ROWS, n_rows, n_rows)
+    yield CheckCount(source.name, check_rows.ROWS, n_rows, n_rows)
     for check, flag in flags.items():
         samples = sample_keys.sample_row_keys(table, keys, flag)
-        yield Fact(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
+        yield CheckCount(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
 
 
-def _fact(name: str, check: str, count: SupportsInt, total: SupportsInt, samples: list[str]) -> Fact:
-    return Fact(name, check, int(count), int(total), samples)
+def _fact(name: str, check: str, count: SupportsInt, total: SupportsInt, samples: list[str]) -> CheckCount:
+    return CheckCount(name, check, int(count), int(total), samples)
 
 
 def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
@@ -196,7 +191,7 @@ def _judgements(judged: CodedRows, n_items: int, policy: str) -> tuple[IntVector
     return once.owner, once.gain
 
 
-def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
+def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[CheckCount]:
     """Count rows, NULL keys and facts that cannot be used, items with several rows, and vectors of another length."""
     yield from _row_facts(items, row_flags.flag_items(items), schemas.ITEMS.key)
     named = row_flags.usable_keys(items, schemas.ITEMS.key)
@@ -207,7 +202,7 @@ def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
         yield _vector_fact(named)
 
 
-def _vector_fact(items: pa.Table) -> Fact:
+def _vector_fact(items: pa.Table) -> CheckCount:
     """Count the items by the length of their vector; one some of whose numbers are no numbers has no length."""
     vectors = in_one_piece(items[C.VECTOR])
     has_vector = to_numpy(pc.is_valid(vectors)) & ~row_flags.has_invalid_number(items[C.VECTOR])
@@ -218,7 +213,7 @@ def _vector_fact(items: pa.Table) -> Fact:
     return check_rows.vector_lengths(zip(lengths, n_items, first, strict=True))
 
 
-def _seen_fact(log: pa.Table, train: Source) -> Fact:
+def _seen_fact(log: pa.Table, train: Source) -> CheckCount:
     """Count the recommendations whose item the user has in the training data, in the whole log."""
     users, items = to_codes(log[C.USER_ID]), to_codes(log[C.ITEM_ID])
     owned = row_flags.usable_keys(train, schemas.TRAIN.key)
@@ -230,9 +225,9 @@ def _seen_fact(log: pa.Table, train: Source) -> Fact:
     listed = to_arrow(users.code * items.n_values + items.code)
     is_seen: BoolVector = to_numpy(pc.is_in(listed, value_set=to_arrow(pairs)))
     samples = sample_keys.sample_row_keys(log, schemas.RECOMMENDATIONS.key, is_seen)
-    return Fact(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
+    return CheckCount(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
 
 
-def _alike_fact(segments: pa.Table, names: Sequence[str]) -> Fact:
+def _alike_fact(segments: pa.Table, names: Sequence[str]) -> CheckCount:
     values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in names)  # a few of each
     return check_rows.alike_values((name, value) for name, some in values for value in some)

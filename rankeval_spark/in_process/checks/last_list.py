@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.request import request_of
+from rankeval_spark.config.request import counting_invalid_scores, request_of
 from rankeval_spark.in_process.checks.row_flags import of_known_items, usable_recommendations
 from rankeval_spark.inputs.arrow.file_inputs import open_input
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
-
-_KEYS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
@@ -40,7 +37,7 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     log = _usable_log(config, request, date)
     if C.RECOMMENDED_AT not in log.column_names:
         return None
-    keys = [name for name in _KEYS if name in log.column_names]
+    keys = [name for name in C.LIST_KEY if name in log.column_names]
     if request.policies.lists == "pooled" and C.LIST_ID in keys:
         keys.remove(C.LIST_ID)
     shown = log.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min")])[f"{C.RECOMMENDED_AT}_min"]
@@ -50,9 +47,8 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
 
 def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa.Table:
     """Read the rows that enter lists; scores that a run refuses are left out, as it says so itself."""
-    counted = replace(request, policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
     source = open_input(config, "recommendations", date).read()
-    log = usable_recommendations(source, counted, are_checked=True)
+    log = usable_recommendations(source, counting_invalid_scores(request), are_checked=True)
     if request.policies.unknown_items == "keep":
         return log
     catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()

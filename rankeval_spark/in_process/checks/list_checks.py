@@ -17,17 +17,16 @@ from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.in_process.checks import sample_keys
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, Fact
+from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 _COUNTS: Final = (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES, N_LISTED, C.HAS_TIES)
 
 
-def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
+def list_facts(rows: pa.Table, request: Request) -> Iterator[CheckCount]:
     """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
@@ -39,8 +38,8 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
         Of every list, outside the population too, as of :func:`counted_rows`.
     """
     lists = _Lists(rows)
-    yield from lists.of_rows(_cutoff(request))
-    yield from (lists.of_ranks(check, column) for check, column in _RANK_CHECKS.items())
+    yield from lists.of_rows(request.measures.last_cutoff)
+    yield from (lists.of_ranks(check, column) for check, column in check_rows.OF_RANKS.items())
     if C.SEEN in rows.column_names and request.policies.seen_in_train != "drop":
         yield lists.of_seen()
     if C.TIMING in rows.column_names:
@@ -53,13 +52,9 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
     yield lists.of_missing_users()
 
 
-def _cutoff(request: Request) -> int:
-    return max((k for k in request.measures.ks if k != C.WHOLE_LIST), default=C.WHOLE_LIST)
-
-
 def counted_rows(scored: pa.Table, request: Request) -> pa.Table:
     """Take what is counted of scored rows: some columns of those at the largest cutoff, or of whole lists."""
-    k = _cutoff(request)
+    k = request.measures.last_cutoff
     names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *C.FOR_CHECKS)
     is_at = to_numpy(scored[C.K]) == k
     lists = scored.select([name for name in names if name in scored.column_names])
@@ -72,7 +67,7 @@ class _Lists:
 
     table: pa.Table
 
-    def of_rows(self, k: int) -> Iterator[Fact]:
+    def of_rows(self, k: int) -> Iterator[CheckCount]:
         is_judged, has_list = self._is_judged, self._has_list
         n_listed, n_copies = self._numbers(N_LISTED), self._numbers(C.N_DUPLICATES)
         has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
@@ -82,41 +77,43 @@ class _Lists:
         yield self._flagged("ties", int(np.count_nonzero(is_judged & has_list)), has_ties)
         yield self._flagged("extra_users", n_lists, ~is_judged)
 
-    def of_ranks(self, check: str, column: str) -> Fact:
+    def of_ranks(self, check: str, column: str) -> CheckCount:
         """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
         if column not in self.table.column_names:
-            return Fact(RECOMMENDATIONS, check, 0, 0)
+            return CheckCount(RECOMMENDATIONS, check, 0, 0)
         flags = self.table[column]
         return self._flagged(check, len(flags) - flags.null_count, to_numpy(flags, null=0))
 
-    def of_seen(self) -> Fact:
+    def of_seen(self) -> CheckCount:
         n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
         return self._fact(check_rows.SEEN_IN_TRAIN, n_seen.sum(), n_items.sum(), n_seen > 0)
 
-    def of_timing(self, check: str, count: str, total: str) -> Fact:
+    def of_timing(self, check: str, count: str, total: str) -> CheckCount:
         n_found, n_of = (self._field(C.TIMING, name) for name in (count, total))
         return self._fact(check, n_found.sum(), n_of.sum(), n_found > 0)
 
-    def of_open_windows(self, until: int) -> Fact:
+    def of_open_windows(self, until: int) -> CheckCount:
         """Count the lists whose window ends after a moment."""
         ends = pc.struct_field(self.table[C.TIMING], "until")
         return self._flagged(check_rows.OPEN_WINDOWS, len(ends) - ends.null_count, to_numpy(ends, null=until) > until)
 
-    def of_events_end(self, window: int) -> Fact:
+    def of_events_end(self, window: int) -> CheckCount:
         last, newest = (pc.max(pc.struct_field(self.table[C.TIMING], name)).as_py() for name in ("until", "newest"))
         return check_rows.events_end([(last, newest, window)])
 
     def _field(self, column: str, name: str) -> IntVector:
         return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)
 
-    def of_baseline(self, baseline: str) -> Fact:
+    def of_baseline(self, baseline: str) -> CheckCount:
         """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
         models = to_codes(self.table[C.MODEL_ID])
         listed = pc.take(models.values, to_arrow(np.unique(models.code[self._has_list])))
         is_absent = baseline not in listed.to_pylist()
-        return Fact(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, [baseline] if is_absent else [])
+        return CheckCount(
+            RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, [baseline] if is_absent else []
+        )
 
-    def of_missing_users(self) -> Fact:
+    def of_missing_users(self) -> CheckCount:
         """Count the judged users of each model, and those of them without a list."""
         models, is_judged = to_codes(self.table[C.MODEL_ID]), self._is_judged
         n_judged, n_missing = (
@@ -125,12 +122,12 @@ class _Lists:
         found = zip(models.values.to_pylist(), n_missing.tolist(), n_judged.tolist(), strict=True)
         return check_rows.missing_users(found)
 
-    def _flagged(self, check: str, total: int, flag: BoolVector) -> Fact:
+    def _flagged(self, check: str, total: int, flag: BoolVector) -> CheckCount:
         return self._fact(check, np.count_nonzero(flag), total, flag)
 
-    def _fact(self, check: str, count: SupportsInt, total: SupportsInt, flag: BoolVector) -> Fact:
+    def _fact(self, check: str, count: SupportsInt, total: SupportsInt, flag: BoolVector) -> CheckCount:
         samples = sample_keys.sample_row_keys(self.table, (C.MODEL_ID, C.USER_ID), flag)
-        return Fact(RECOMMENDATIONS, check, int(count), int(total), samples)
+        return CheckCount(RECOMMENDATIONS, check, int(count), int(total), samples)
 
     @property
     def _is_judged(self) -> BoolVector:

@@ -10,36 +10,25 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.sections.bands import segments_from_train as bands_of_train
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER, refuse_by_check, refuse_zero_rank
 from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.planning import needs_of, reads_optional
 from rankeval_spark.engine.ranking.judgements import usable_weights
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.input_tables import Source, Tables
     from rankeval_spark.measures.arrays import BoolVector
-
-SEGMENT_KEYS: Final = (C.USER_ID,)
-
-NULL_KEYS: Final = "null_keys"
-ZERO_RANKS: Final = "zero_ranks"
-INVALID_SCORES: Final = "invalid_scores"
-NULL_GAINS: Final = "null_gains"
-
-_UNUSABLE: Final = tuple(dict.fromkeys(check for _, check in row_kinds.UNUSABLE))
-"""The checks of single rows that are dropped; a row fails one of them at most."""
 
 Flags = dict[str, "BoolVector"]
 """Which rows do not pass each check: bool, shape (n_rows,)."""
@@ -65,9 +54,9 @@ def flag_recommendations(source: Source) -> Flags:
     table = source.table
     has_key, is_zero = _has_keys(table, schemas.RECOMMENDATIONS.key), _has_zero_rank(table)
     return {
-        NULL_KEYS: ~has_key,
-        ZERO_RANKS: has_key & is_zero,
-        INVALID_SCORES: has_key & ~is_zero & ~_has_valid_order(table),
+        row_checks.NULL_KEYS: ~has_key,
+        row_checks.ZERO_RANKS: has_key & is_zero,
+        row_checks.INVALID_SCORES: has_key & ~is_zero & ~_has_valid_order(table),
     }
 
 
@@ -83,16 +72,16 @@ def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
     has_key, is_number = _has_keys(table, schemas.HELD_OUT.key), _is_finite(table[C.GAIN])
     gain = to_numpy(table[C.GAIN])
     found = {
-        NULL_KEYS: ~has_key,
-        NULL_GAINS: has_key & ~is_number,
-        "negative_gains": has_key & is_number & (gain < 0),
-        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
+        row_checks.NULL_KEYS: ~has_key,
+        row_checks.NULL_GAINS: has_key & ~is_number,
+        row_checks.NEGATIVE_GAINS: has_key & is_number & (gain < 0),
+        row_checks.LOW_GAINS: has_key & (gain > 0) & (gain < RELEVANT),
     }
     read = {*reads} & {*table.column_names}
     if C.VALUE in read:
-        found["null_values"] = has_key & ~_is_finite(table[C.VALUE])
+        found[row_checks.NULL_VALUES] = has_key & ~_is_finite(table[C.VALUE])
     if C.WEIGHT in read:
-        found["invalid_weights"] = has_key & (usable_weights(table[C.WEIGHT]) == 0)
+        found[row_checks.INVALID_WEIGHTS] = has_key & (usable_weights(table[C.WEIGHT]) == 0)
     return found
 
 
@@ -106,7 +95,9 @@ def flag_train(source: Source, *, since: date | None = None) -> Flags:
     """
     found = flag_keys(source, schemas.TRAIN.key)
     if since is not None and C.INTERACTED_AT in source.table.column_names:
-        found["train_after_cut"] = ~found[NULL_KEYS] & _is_since(source.table[C.INTERACTED_AT], since)
+        found[row_checks.TRAIN_AFTER_CUT] = ~found[row_checks.NULL_KEYS] & _is_since(
+            source.table[C.INTERACTED_AT], since
+        )
     return found
 
 
@@ -122,12 +113,12 @@ def flag_items(source: Source) -> Flags:
         is_invalid |= to_numpy(source.unreadable, null=0)
     if C.VECTOR in table.column_names:
         is_invalid |= has_invalid_number(table[C.VECTOR])
-    return {NULL_KEYS: ~has_key, "invalid_facts": has_key & is_invalid}
+    return {row_checks.NULL_KEYS: ~has_key, row_checks.INVALID_FACTS: has_key & is_invalid}
 
 
 def flag_keys(source: Source, keys: Sequence[str]) -> Flags:
     """Say of each row whether a key is NULL."""
-    return {NULL_KEYS: ~_has_keys(source.table, keys)}
+    return {row_checks.NULL_KEYS: ~_has_keys(source.table, keys)}
 
 
 def has_invalid_number(vectors: pa.ChunkedArray) -> BoolVector:
@@ -197,7 +188,7 @@ def of_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
 
 def without_unusable(source: Source, flags: Mapping[str, BoolVector]) -> pa.Table:
     """Leave out the rows that no list and no measure can use, as conditions of this module name them."""
-    return _kept(source.table, ~reduce(or_, (flags[check] for check in _UNUSABLE if check in flags)))
+    return _kept(source.table, ~reduce(or_, (flags[check] for check in row_checks.UNUSABLE if check in flags)))
 
 
 def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, held_out: pa.Table) -> None:
@@ -224,20 +215,22 @@ def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, h
 
 def _others_read(tables: Tables, request: Request) -> list[tuple[Source, Sequence[str]]]:
     """List the optional inputs that the request reads, with their keys."""
-    policies, read = request.policies, {one.partition(".")[0] for one in request.measures.requiring()}
-    counts_seen = request.counts_seen or N.ITEM_SEEN in request.measures.needs or policies.seen_in_train == "drop"
-    has_segments = bool(set(request.segments) - set(bands_of_train(request.bands)))
+    needs = needs_of(request, has_train=tables.train is not None)
     candidates = (
-        (tables.segments, SEGMENT_KEYS, has_segments),
-        (tables.train, schemas.TRAIN.key, "train" in read or counts_seen),
-        (tables.items, schemas.ITEMS.key, "items" in read or policies.unknown_items == "drop"),
+        (tables.segments, C.SEGMENT_KEY),
+        (tables.train, schemas.TRAIN.key),
+        (tables.items, schemas.ITEMS.key),
     )
-    return [(source, keys) for source, keys, is_read in candidates if source is not None and is_read]
+    return [
+        (source, keys)
+        for source, keys in candidates
+        if source is not None and reads_optional(request, source.name, needs)
+    ]
 
 
 def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> None:
     counts: dict[str | None, int] = {
-        check: int(np.count_nonzero(flags[check])) for check in _UNUSABLE if check in flags
+        check: int(np.count_nonzero(flags[check])) for check in row_checks.UNUSABLE if check in flags
     }
     refuse_by_check(source.name, counts | {None: source.table.num_rows - sum(counts.values())})
 
@@ -247,8 +240,8 @@ def _accepted(log: Source, request: Request, *, are_checked: bool) -> Flags:
     if not are_checked and _has_zero_rank(log.table).any():
         refuse_zero_rank()
     flags = flag_recommendations(log)
-    if request.policies.invalid_scores == "error" and flags[INVALID_SCORES].any():
-        refuse(INVALID_SCORES, INVALID_ORDER)
+    if request.policies.invalid_scores == "error" and flags[row_checks.INVALID_SCORES].any():
+        refuse(row_checks.INVALID_SCORES, INVALID_ORDER)
     return flags
 
 

@@ -18,11 +18,11 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
 from rankeval_spark.engine.facts.catalogue import offsets_of
 from rankeval_spark.engine.facts.joins import places_in
-from rankeval_spark.in_process.facts.interactions import Train, interactions_of
 
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from rankeval_spark.in_process.facts.interactions import Interactions
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 
 MOST_CELLS: Final = 1 << 24
@@ -32,7 +32,7 @@ AT_ONCE: Final = 1 << 21
 """Pairs of items that are looked up at a time."""
 
 
-def to_familiarity(ranked: pa.Table, train: Train, depth: int) -> pa.Table:
+def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     """Make one row per (user, recommended item) with its mean similarity to the items that the user has.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
@@ -41,8 +41,8 @@ def to_familiarity(ranked: pa.Table, train: Train, depth: int) -> pa.Table:
     ----------
     ranked : pa.Table
         Rows of ``Job.ranked_items``.
-    train : pa.Table
-        Usable rows of ``schemas.TRAIN``.
+    train : Interactions
+        Usable rows of the training data.
     depth : int
         Last rank that is read; 0 for whole lists.
 
@@ -51,23 +51,23 @@ def to_familiarity(ranked: pa.Table, train: Train, depth: int) -> pa.Table:
     pa.Table
         ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
     """
-    trained, top = interactions_of(train), _down_to(ranked, depth)
+    top = _down_to(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
-    owner, n_items = places_in(users.values, trained.users)[users.code], max(items.n_values, 1)
+    owner, n_items = places_in(users.values, train.users)[users.code], max(items.n_values, 1)
     wanted = np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0])
     user, code = np.divmod(wanted, n_items)
-    item = places_in(items.values, trained.items)[code]
-    similarity = _mean_similarities(trained.owned, user, item)
+    item = places_in(items.values, train.items)[code]
+    similarity = _mean_similarities(train.owned, user, item)
     return pa.Table.from_pydict(
         {
-            C.USER_ID: pc.take(trained.users, to_arrow(user)),
+            C.USER_ID: pc.take(train.users, to_arrow(user)),
             C.ITEM_ID: pc.take(items.values, to_arrow(code)),
             row_kinds.SIMILARITY: to_arrow(similarity),
         }
     )
 
 
-def to_pairs(ranked: pa.Table, train: Train, depth: int) -> pa.Table:
+def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     """Make one row per list with the pairs of its items that have users in common; none for a list without such pairs.
 
     Parameters
@@ -81,15 +81,15 @@ def to_pairs(ranked: pa.Table, train: Train, depth: int) -> pa.Table:
         The columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
         (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
     """
-    trained, top = interactions_of(train), _down_to(ranked, depth)
+    top = _down_to(ranked, depth)
     items = to_codes(top[C.ITEM_ID])
-    place = places_in(items.values, trained.items)
+    place = places_in(items.values, train.items)
     top = top.filter(to_arrow((place >= 0)[items.code]))
     item = place[items.code]
     wanted, item = np.unique(item[item >= 0], return_inverse=True)
     lists, rank = _list_codes(top), to_numpy(top[C.RANK]).astype(np.int64)
     order = np.lexsort((rank, lists))
-    found = _similar_pairs(trained.owned[:, wanted], lists[order], item[order])
+    found = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
     owner = lists[order[found.later]]
     starts = np.flatnonzero(starts_of_runs(owner))
     structs = pa.StructArray.from_arrays(

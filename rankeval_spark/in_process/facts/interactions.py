@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.codes import in_id_order, starts_of_runs, to_codes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.measures.arrays import IntVector
 
 
@@ -70,14 +71,3 @@ class Interactions:
     def item_users(self) -> IntVector:
         """Users who have each item: int64, shape (n_items,)."""
         return np.bincount(self.owned.indices, minlength=self.n_items)
-
-
-Train: TypeAlias = pa.Table | Interactions
-"""The training data, or what :meth:`Interactions.of` made of them for several readers."""
-
-
-def interactions_of(train: Train) -> Interactions:
-    """Encode the training data if they are not yet."""
-    if isinstance(train, Interactions):
-        return train
-    return Interactions.of(train)

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.inference import Comparisons
     from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
     from rankeval_spark.in_process.rows.assembly import Usable
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
 
 
-def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: Comparisons) -> pa.Table:
-    """Make the rows of ``schemas.COMPARISONS`` from the baseline on.
+def to_comparisons(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
+    """Make the rows of ``schemas.COMPARISONS`` from the baseline on, of what the request compares.
 
     Parameters
     ----------
@@ -38,8 +37,7 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
         As :func:`mean_metrics.to_metrics` takes it.
     """
     request, has_one_list = usable.request, usable.has_one_list
-    weights = denominators(request, has_one_list=has_one_list)
-    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights, models=request.models)
+    rows = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
     aggregator = rows.aggregator
     if has_one_list:
         partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
@@ -49,10 +47,9 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
     return _finished(partials, rows)
 
 
-def to_published_comparisons(user_metrics: ds.Dataset, request: Request, comparisons: Comparisons) -> pa.Table:
+def to_published_comparisons(user_metrics: ds.Dataset, request: Request) -> pa.Table:
     """Make the same rows of published rows of users; the request has the slices and measures that are wanted."""
-    weights = denominators(request, has_one_list=False)
-    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights, models=request.models)
+    rows = comparison_finisher(request, weights=denominators(request, has_one_list=False))
     parts = users_in_parts([user_metrics], request.measures, segments=request.segments, unit=request.policies.unit)
     hashed = (users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID]))) for (users,) in parts)
     return _finished([batch for users in hashed for batch in _aggregated(users, rows.aggregator)], rows)

@@ -27,7 +27,7 @@ COUNTED: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS, C.HAS_TIE
 
 
 def to_scored(user_rows: UserRows) -> pa.Table:
-    """Score every list at every cutoff, see :meth:`Scoring.to_scored_rows`."""
+    """Score every list at every cutoff, see :meth:`ListOutputs.to_scored_rows`."""
     batches = user_rows.run(lambda job: lambda rows: job.scored_rows(rows, has_partials=False))
     return pa.Table.from_batches(batches) if batches else _no_row(user_rows)
 
@@ -117,5 +117,5 @@ def _no_row(user_rows: UserRows) -> pa.Table:
     names = {C.MODEL_ID: pa.string(), C.USER_ID: pa.string(), C.LIST_ID: pa.string(), C.K: pa.int32()}
     names |= {C.SEGMENTS: pa.map_(pa.string(), pa.string()), C.N_DUPLICATES: pa.int32(), "_n_listed": pa.int32()}
     names |= {**dict.fromkeys(COUNTED, pa.int32()), C.HAS_TIES: pa.bool_()}
-    names |= dict.fromkeys(user_rows.job.scoring.measures.stored, pa.float64())
+    names |= dict.fromkeys(user_rows.job.outputs.measures.stored, pa.float64())
     return pa.schema({**names, IS_EVALUATED: pa.bool_()}.items()).empty_table()

@@ -27,7 +27,7 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
 
     Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged; with the unit
     ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts. On Spark
-    ``spark/result_tables/mean_metrics.to_users`` is the same as an aggregate of rows that may be in many places.
+    ``spark/result_tables/mean_metrics.to_user_means`` is the same as an aggregate of rows that may be in many places.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.inputs.arrow.input_tables import Tables
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,6 @@ class Usable:
         log = usable_recommendations(self.tables.recommendations, self.request, are_checked=are_checked)
         if not are_checked:
             refuse_unusable_inputs(self.tables, self.request, log=log, held_out=self.held_out)
-        if policies.ignores_scores and C.SCORE in log.column_names:
-            log = log.drop_columns(C.SCORE)
         if policies.score_precision == "single" and C.SCORE in log.column_names:
             single = log[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
             log = log.set_column(log.schema.get_field_index(C.SCORE), C.SCORE, single)
@@ -120,7 +118,7 @@ class Usable:
         return self.train if self.items is None else self.items
 
     @cached_property
-    def segments_and_facts(self) -> tuple[pa.Table | None, list[Fact]]:
+    def segments_and_facts(self) -> tuple[pa.Table | None, list[CheckCount]]:
         """Segments of the users as text, numbers in bands; and what the checks count of the bands."""
         source = self.tables.segments
         segments = None if source is None else source.table
@@ -163,7 +161,7 @@ class Usable:
 
     def _united(self, needs: frozenset[str]) -> UserRows:
         request, has_lists = self.request, not self.has_one_list
-        names = [name for name in log_columns(self.log.column_names, request, has_lists=has_lists)]
+        names = log_columns(self.log.column_names, request, has_lists=has_lists)
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
         job = job_of(request, self.log.column_names, needs=needs, models=self.models, has_lists=has_lists)

@@ -16,7 +16,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy,
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.facts.joins import places_in, taken_or_null
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def to_segments(
     segments: pa.Table | None, train: pa.Table | None, request: Request
-) -> tuple[pa.Table | None, list[Fact]]:
+) -> tuple[pa.Table | None, list[CheckCount]]:
     """Make the segments of the users, numbers in bands, and how active they were where a band needs that.
 
     Parameters
@@ -42,10 +42,10 @@ def to_segments(
     table : pa.Table or None
         The columns of ``segments``, all of them text, and one for each band of ``train``; None without any segment.
         A user of ``segments`` without an interaction is :data:`bands.NO_INTERACTION`.
-    facts : list of Fact
+    facts : list of CheckCount
         Edges of each band as ``sample_keys``, and how many of all users (``total``) have no number (``count``).
     """
-    counted, facts = segments_from_train(request.bands), list[Fact]()
+    counted, facts = segments_from_train(request.bands), list[CheckCount]()
     if segments is not None:
         own = {name: band for name, band in request.bands.items() if name not in counted}
         segments, found = _with_bands(segments, own, "segments")
@@ -82,7 +82,7 @@ def _to_activity(train: pa.Table, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_pydict({C.USER_ID: users.values, **dict.fromkeys(names, counts)})
 
 
-def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[pa.Table, list[Fact]]:
+def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[pa.Table, list[CheckCount]]:
     """Replace the numbers of some columns by the names of their bands, and record their edges."""
     facts = []
     for column, band in bands.items():
@@ -91,7 +91,7 @@ def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[
         labels = labels_of(numbers, edges, band)
         users = users.set_column(users.column_names.index(column), column, labels)
         sample_keys = [number_text(edge) for edge in edges.tolist()]
-        facts.append(Fact(name, f"bands.{column}", int(np.isnan(numbers).sum()), len(numbers), sample_keys))
+        facts.append(CheckCount(name, f"bands.{column}", int(np.isnan(numbers).sum()), len(numbers), sample_keys))
     return users, facts
 
 

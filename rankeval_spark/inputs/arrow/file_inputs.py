@@ -22,7 +22,7 @@ from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError, SwappedFilesError
-from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
+from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.nested_lists import to_items
 from rankeval_spark.inputs.arrow.reading import source_of
@@ -403,7 +403,7 @@ def read_tables(inputs: Sequence[FileInput], *, sample_share: float) -> Tables:
     sources = {one.name: one.read() for one in inputs}
     for name in ("recommendations", "held_out"):
         sources[name] = _sampled(sources[name], share=sample_share)
-    return CheckedTables(**sources)
+    return Tables(**sources, are_checked=True)
 
 
 def _sampled(source: Source, *, share: float) -> Source:

@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import require_allowed, scheme_of
+from rankeval_spark.allowed_folders import local_path, require_allowed
 from rankeval_spark.errors import first_line
 from rankeval_spark.inputs.arrow import file_filters
 from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
@@ -93,7 +93,7 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
     location = config.location(date)
     if config.table is not None:
         return InputSize(name, location, config.format, remark="a table of a catalog, which only Spark opens")
-    path = _local(location)
+    path = local_path(location)
     if path is None:
         return InputSize(name, location, config.format, remark="on another file system, which only Spark opens")
     if not path.exists():
@@ -120,12 +120,6 @@ def _unopened(name: str, config: InputConfig, path: Path, location: str, error: 
     if config.version is not None:
         return missing_input(name, location, f"{expected} with version {config.version}", NO_VERSION)
     return missing_input(name, location, expected, f"a table that cannot be read ({first_line(str(error))})")
-
-
-def _local(location: str) -> Path | None:
-    if not scheme_of(location):
-        return Path(location)
-    return Path("/" + location.partition(":")[2].lstrip("/")) if scheme_of(location) == "file" else None
 
 
 def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:

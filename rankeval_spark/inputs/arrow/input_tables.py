@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rankeval_spark.inputs.input_columns import GivenInputs
 
@@ -52,15 +52,9 @@ class Tables(GivenInputs[Source]):
         so is a log whose ranks count from 0.
     """
 
-    are_checked: ClassVar[bool] = False
+    are_checked: bool = False
 
     @property
     def has_one_list(self) -> bool:
         """Whether no user has several lists of a model."""
         return "list_id" not in self.recommendations.given
-
-
-class CheckedTables(Tables):
-    """The inputs of a night."""
-
-    are_checked = True

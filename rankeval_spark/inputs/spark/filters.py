@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, functions as F, types as T
 
+from rankeval_spark import columns as C
 from rankeval_spark.config.sections.inputs import COMPARE, parse_moment
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.inputs.input_columns import is_bigint
@@ -23,12 +24,7 @@ TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 
 def column(name: str) -> Column:
     """Refer to a top-level column by its exact name, with any characters."""
-    return F.col(backticked(name))
-
-
-def backticked(name: str) -> str:
-    """Quote a name, with any characters."""
-    return f"`{name.replace('`', '``')}`"
+    return F.col(C.quoted_name(name))
 
 
 def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.date, where: str) -> Column | None:
@@ -125,7 +121,7 @@ def _timestamp(value: Scalar) -> Column:
 
 
 def _zoneless_timestamp(value: Scalar) -> Column:
-    # a column without a zone is in UTC, as in canonical.py
+    # a column without a zone is in UTC, as in canonical_columns.py
     moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
     return F.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
 

@@ -14,7 +14,6 @@ from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.csv_headers import checked_header
 from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
-from rankeval_spark.inputs.spark.filters import backticked
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
 from rankeval_spark.inputs.spark.source import CORRUPT
 
@@ -150,7 +149,7 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
     if newest is not None:
         return newest
-    table = _quoted(location) if config.table else f"delta.{backticked(location)}"
+    table = _quoted(location) if config.table else f"delta.{C.quoted_name(location)}"
     version = probes.delta_version(spark, table, moment)
     if version is None:
         found = f"no version as old as {moment} at {location}"
@@ -200,7 +199,9 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
         line = F.regexp_replace("value", r"^\s+|\s+$", "")
         fields = F.split(line, r"\s+")
         columns, is_right = _of_qrels(fields) if form == "qrels" else _of_run(fields)
-        others = [F.col(backticked(column)) for column in text.columns if column != "value"]  # of folders of partitions
+        others = [
+            F.col(C.quoted_name(column)) for column in text.columns if column != "value"
+        ]  # of folders of partitions
         kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
         corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
         frame = text.where(~line.rlike("^(#|$)")).select(*kept, *others, corrupt)
@@ -238,4 +239,4 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 
 def _quoted(table: str) -> str:
     """Quote each part of a table name."""
-    return ".".join(map(backticked, table.split(".")))
+    return ".".join(map(C.quoted_name, table.split(".")))

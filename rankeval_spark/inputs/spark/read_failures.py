@@ -11,10 +11,11 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
 from rankeval_spark.inputs import missing_inputs
 from rankeval_spark.inputs.input_columns import NANOSECONDS
-from rankeval_spark.inputs.missing_inputs import local_path, missing_input
+from rankeval_spark.inputs.missing_inputs import missing_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     # any condition in the text, because the cause follows the condition of the failed job
     if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
         return None
-    concerned = [name for name, location in locations.items() if local_path(location) and local_path(location) in text]
+    concerned = [name for name, location in locations.items() if (path := local_path(location)) and str(path) in text]
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
     if _HEADER_DIFFERS in text:
         file = _CSV_FILE.search(text)
@@ -93,9 +94,9 @@ def _conditions(error: BaseException) -> list[str]:
 
 def refuse_special(name: str, location: str) -> None:
     """Refuse a location on this machine that is or contains a pipe or device, which Spark might read for ever."""
-    if not local_path(location):
+    path = local_path(location)
+    if path is None:
         return
-    path = Path(local_path(location))
     special = [one for one in (path, *(path.iterdir() if path.is_dir() else ())) if _is_special(one)]
     if special:
         fix = "write its content to a file first"

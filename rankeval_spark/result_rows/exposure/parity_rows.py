@@ -32,7 +32,7 @@ class ParityRows:
     rows: JackknifeRows
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the rows of each measure, of rows of ``parity.PARTIAL``: all of each slice that is there."""
+        """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there."""
         given = [batch for batch in batches if batch.num_rows]
         if not given:
             return

@@ -21,6 +21,7 @@ from rankeval_spark.result_rows.check_rows import (
     HELD_OUT,
     ITEMS,
     MISSING_USERS,
+    OF_RANKS,
     OF_TIMING,
     OPEN_WINDOWS,
     RECOMMENDATIONS,
@@ -28,24 +29,17 @@ from rankeval_spark.result_rows.check_rows import (
     SEEN_IN_TRAIN,
     SEGMENTS,
     TRAIN,
+    UNKNOWN_ITEMS,
     UNKNOWN_ROWS,
     UNMATCHED_ITEMS,
     VECTOR_LENGTHS,
+    ZERO_RELEVANT,
 )
 from rankeval_spark.spark.checks import row_flags
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
 from rankeval_spark.spark.rows.population import has_judgements, has_list
-from rankeval_spark.spark.rows.slice_columns import quoted_name
-from rankeval_spark.spark.rows.usable_rows import (
-    HELD_OUT_KEYS,
-    ITEM_KEYS,
-    RECOMMENDATION_KEYS,
-    SEGMENT_KEYS,
-    TRAIN_KEYS,
-    has_keys,
-    is_finite_vector,
-)
+from rankeval_spark.spark.rows.usable_rows import has_keys, is_finite_vector
 
 if TYPE_CHECKING:
     from datetime import date
@@ -66,7 +60,7 @@ FACT_TYPES: Final = "input string, check string, count bigint, total bigint, sam
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
     """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
     rules = row_flags.flag_recommendations(recommendations)
-    return _row_facts(recommendations, RECOMMENDATIONS, rules, key=_key_text(RECOMMENDATION_KEYS))
+    return _row_facts(recommendations, RECOMMENDATIONS, rules, key=_key_text(schemas.RECOMMENDATIONS.key))
 
 
 def to_held_out_facts(held_out: DataFrame) -> DataFrame:
@@ -75,7 +69,7 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
     Rows with a column ``value`` or ``weight`` are also looked at for values that are no number, and weights that are
     not above 0.
     """
-    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=_key_text(HELD_OUT_KEYS))
+    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=_key_text(schemas.HELD_OUT.key))
 
 
 def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
@@ -88,18 +82,20 @@ def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> 
     """
     has_days = evaluation_date is not None and C.INTERACTED_AT in train.columns
     rules = row_flags.flag_train(since=evaluation_date if has_days else None)
-    return _row_facts(train, TRAIN, rules, key=_key_text(TRAIN_KEYS))
+    return _row_facts(train, TRAIN, rules, key=_key_text(schemas.TRAIN.key))
 
 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
     """Count the rows of the segments, and those without a user id."""
-    return _row_facts(segments, SEGMENTS, row_flags.flag_keys(SEGMENT_KEYS), key=_key_text(SEGMENT_KEYS))
+    return _row_facts(segments, SEGMENTS, row_flags.flag_keys(C.SEGMENT_KEY), key=_key_text(C.SEGMENT_KEY))
 
 
 def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
     """Collect the values of these segments, for the check of those that are alike."""
-    each = F.array(*(F.struct(F.lit(name).alias("segment"), F.col(quoted_name(name)).alias("value")) for name in names))
-    values = segments.where(has_keys(SEGMENT_KEYS)).select(F.inline(each)).where(F.col("value").isNotNull()).distinct()
+    each = F.array(
+        *(F.struct(F.lit(name).alias("segment"), F.col(C.quoted_name(name)).alias("value")) for name in names)
+    )
+    values = segments.where(has_keys(C.SEGMENT_KEY)).select(F.inline(each)).where(F.col("value").isNotNull()).distinct()
     return _in_parts(values, SEGMENTS, ALIKE_VALUES)
 
 
@@ -111,11 +107,11 @@ def to_item_row_facts(items: DataFrame, *, unreadable: str | None = None) -> Dat
     unreadable : str, optional
         Name of the column that is true where a cell of the row could not be read; None where every cell could.
     """
-    once = items.where(has_keys(ITEM_KEYS)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
+    once = items.where(has_keys(schemas.ITEMS.key)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
     repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), F.when(more > 0, item)))
     rules = row_flags.flag_items(unreadable=unreadable)
-    return _row_facts(items, ITEMS, rules, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
+    return _row_facts(items, ITEMS, rules, key=_key_text(schemas.ITEMS.key)).unionByName(_stacked(repeated))
 
 
 def to_vector_facts(items: DataFrame) -> DataFrame:
@@ -123,7 +119,7 @@ def to_vector_facts(items: DataFrame) -> DataFrame:
 
     As in the plan of the lists, a vector some of whose numbers are no numbers is unknown and has no length.
     """
-    named = items.where(has_keys(ITEM_KEYS)).where(is_finite_vector(F.col(C.VECTOR)))
+    named = items.where(has_keys(schemas.ITEMS.key)).where(is_finite_vector(F.col(C.VECTOR)))
     first = F.min(F.col(C.ITEM_ID).cast("string"))
     lengths = named.groupBy(F.size(C.VECTOR).alias("length")).agg(F.count("*").alias("n_items"), first.alias("item"))
     return _in_parts(lengths, ITEMS, VECTOR_LENGTHS)
@@ -142,7 +138,7 @@ def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFr
     repeated, no_relevant = F.col("_n_rows") > F.col("_n_pairs"), F.col("_best") < RELEVANT
     facts = users.agg(
         _fact(HELD_OUT, DUPLICATES, n_copies, F.sum("_n_rows"), F.when(repeated, user)),
-        _flagged(HELD_OUT, "zero_relevant", no_relevant, user),
+        _flagged(HELD_OUT, ZERO_RELEVANT, no_relevant, user),
     )
     return _stacked(facts)
 
@@ -183,14 +179,14 @@ def to_unknown_item_facts(items: DataFrame, *, usable_recommendations: DataFrame
     is_unknown = F.col("_is_known").isNull()
     item = F.col(C.ITEM_ID).cast("string")
     of = RECOMMENDATIONS
-    return _stacked(joined.agg(_flagged(of, "unknown_items", is_unknown, item)))
+    return _stacked(joined.agg(_flagged(of, UNKNOWN_ITEMS, is_unknown, item)))
 
 
 def to_seen_facts(usable_recommendations: DataFrame, *, train: DataFrame) -> DataFrame:
     """Count the recommendations whose item the user has in the training data, in the whole log."""
     seen = item_facts.to_owned(train).withColumn("_is_seen", F.lit(True))
-    rows = usable_recommendations.select(*RECOMMENDATION_KEYS).join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
-    is_seen, key = F.col("_is_seen").isNotNull(), _key_text(RECOMMENDATION_KEYS)
+    rows = usable_recommendations.select(*schemas.RECOMMENDATIONS.key).join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
+    is_seen, key = F.col("_is_seen").isNotNull(), _key_text(schemas.RECOMMENDATIONS.key)
     of = RECOMMENDATIONS
     return _stacked(rows.agg(_flagged(of, SEEN_IN_TRAIN, is_seen, key)))
 
@@ -241,7 +237,7 @@ def to_list_facts(
         "short_lists": _CheckColumns(F.count_if(is_short), n_lists, is_short),
         "ties": _CheckColumns(F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
         "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
-        **{check: _rank_check(lists, name) for check, name in _RANK_CHECKS.items()},
+        **{check: _rank_check(lists, name) for check, name in OF_RANKS.items()},
         **({SEEN_IN_TRAIN: _field_check(C.SEEN, "n_seen", "n_items")} if C.SEEN in lists.columns else {}),
         **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if has_timing},
         **({OPEN_WINDOWS: _open_windows(events_until)} if has_timing and events_until is not None else {}),
@@ -280,9 +276,6 @@ class _CheckColumns:
     count: Column
     total: Column
     flag: Column
-
-
-_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 
 
 def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:

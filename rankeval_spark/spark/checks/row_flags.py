@@ -7,14 +7,10 @@ from datetime import date, datetime, time, timezone
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.rows.usable_rows import (
-    HELD_OUT_KEYS,
-    ITEM_KEYS,
-    RECOMMENDATION_KEYS,
-    TRAIN_KEYS,
     has_keys,
     has_valid_order,
     has_zero_rank,
@@ -25,33 +21,33 @@ from rankeval_spark.spark.rows.usable_rows import (
 
 def flag_recommendations(recommendations: DataFrame) -> dict[str, Column]:
     """Return, by check, which rows of the log do not pass it."""
-    has_key, is_zero = has_keys(RECOMMENDATION_KEYS), has_zero_rank(recommendations)
+    has_key, is_zero = has_keys(schemas.RECOMMENDATIONS.key), has_zero_rank(recommendations)
     return {
-        "null_keys": ~has_key,
-        check_rows.ZERO_RANKS: has_key & is_zero,
-        "invalid_scores": has_key & ~is_zero & ~has_valid_order(recommendations),
+        row_checks.NULL_KEYS: ~has_key,
+        row_checks.ZERO_RANKS: has_key & is_zero,
+        row_checks.INVALID_SCORES: has_key & ~is_zero & ~has_valid_order(recommendations),
     }
 
 
 def flag_held_out(held_out: DataFrame) -> dict[str, Column]:
     """Return, by check, which judgements do not pass it."""
-    has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
+    has_key, is_number, gain = has_keys(schemas.HELD_OUT.key), is_finite(C.GAIN), F.col(C.GAIN)
     is_weight = is_finite(C.WEIGHT) & (F.col(C.WEIGHT).cast("double") > 0)
     return {
-        "null_keys": ~has_key,
-        "null_gains": has_key & ~is_number,
-        "negative_gains": has_key & is_number & (gain < 0),
-        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
-        **({"null_values": has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
-        **({"invalid_weights": has_key & ~is_weight} if C.WEIGHT in held_out.columns else {}),
+        row_checks.NULL_KEYS: ~has_key,
+        row_checks.NULL_GAINS: has_key & ~is_number,
+        row_checks.NEGATIVE_GAINS: has_key & is_number & (gain < 0),
+        row_checks.LOW_GAINS: has_key & (gain > 0) & (gain < RELEVANT),
+        **({row_checks.NULL_VALUES: has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
+        **({row_checks.INVALID_WEIGHTS: has_key & ~is_weight} if C.WEIGHT in held_out.columns else {}),
     }
 
 
 def flag_train(*, since: date | None = None) -> dict[str, Column]:
     """Return, by check, which training interactions do not pass it; none may be of the day ``since`` or later."""
-    rules = flag_keys(TRAIN_KEYS)
+    rules = flag_keys(schemas.TRAIN.key)
     if since is not None:
-        rules["train_after_cut"] = has_keys(TRAIN_KEYS) & _is_since(since)
+        rules[row_checks.TRAIN_AFTER_CUT] = has_keys(schemas.TRAIN.key) & _is_since(since)
     return rules
 
 
@@ -63,28 +59,28 @@ def _is_since(day: date) -> Column:
 
 def flag_items(*, unreadable: str | None = None) -> dict[str, Column]:
     """Return, by check, which rows of the catalogue do not pass it; parameter of ``input_checks.to_item_row_facts``."""
-    has_key = has_keys(ITEM_KEYS)
+    has_key = has_keys(schemas.ITEMS.key)
     is_lost = F.lit(False) if unreadable is None else F.coalesce(unreadable, F.lit(False))
     is_invalid = is_lost | ~F.coalesce(is_finite_vector(F.col(C.VECTOR)), F.lit(True))
-    return {"null_keys": ~has_key, "invalid_facts": has_key & is_invalid}
+    return {row_checks.NULL_KEYS: ~has_key, row_checks.INVALID_FACTS: has_key & is_invalid}
 
 
 def flag_keys(keys: tuple[str, ...]) -> dict[str, Column]:
     """Return, as a check, which rows have a NULL key."""
-    return {"null_keys": ~has_keys(keys)}
+    return {row_checks.NULL_KEYS: ~has_keys(keys)}
 
 
 def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row: str) -> DataFrame:
     """Make one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
 
-    Of the checks :data:`check_rows.REFUSALS`.
+    Of the checks :data:`row_checks.REFUSALS`.
 
     Parameters
     ----------
     row : str
         Column that holds the row unchanged from the table.
     """
-    refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in check_rows.REFUSALS]
+    refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_checks.REFUSALS]
     return frame.select(
         F.lit(name).alias("input"),
         F.explode(F.array_compact(F.array(*refused))).alias("check"),

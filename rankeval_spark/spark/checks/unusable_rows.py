@@ -11,9 +11,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.checks.unusable_rows import ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
-from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.rows.usable_rows import input_failure
 
 
@@ -71,5 +70,5 @@ def _first_unusable(frame: DataFrame, rules: Mapping[str, Column]) -> DataFrame:
 
 def _failed(rules: Mapping[str, Column]) -> Column:
     """Name the check that makes a row unusable; NULL for one that can be used."""
-    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in check_rows.UNUSABLE]
+    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_checks.UNUSABLE]
     return F.coalesce(*flagged)

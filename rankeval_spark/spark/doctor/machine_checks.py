@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import FaultsError
@@ -202,8 +203,8 @@ def _local_folders(results_root: str | None) -> list[Path]:
 
 
 def _local_path(root: str) -> Path | None:
-    """Return the folder that a root names on this machine; None for an address in another store."""
-    scheme, separator, rest = root.partition(":/")
-    if not separator:
+    """Return the folder that a root names on this machine, as a run writes to it; None for one in another store."""
+    if not allowed_folders.scheme_of(root):
         return Path(root).absolute()
-    return Path("/", rest) if scheme == "file" else None
+    path = allowed_folders.local_path(unquote(root))
+    return path.absolute() if path else None

@@ -21,6 +21,6 @@ def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
     Parameters
     ----------
     counts : DataFrame
-        Rows of ``UserRows.to_parity``.
+        Rows of ``MovedRows.to_parity``.
     """
     return counts.repartition(*SLICE).mapInArrow(rows.finish, ROW_TYPE)

@@ -54,7 +54,7 @@ def to_exposure_rows(
     Parameters
     ----------
     lists : DataFrame
-        Rows of ``UserRows.to_item_lists``, down to the largest cutoff at least, with the values of the segments that
+        Rows of ``MovedRows.to_item_lists``, down to the largest cutoff at least, with the values of the segments that
         slices are by.
     measures : sequence of Measure
         Of kind ``exposure``.

@@ -23,7 +23,7 @@ def to_pairs(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
     Parameters
     ----------
     lists : DataFrame
-        Rows of ``UserRows.to_item_lists``.
+        Rows of ``MovedRows.to_item_lists``.
     depth : int
         Last rank that is read; 0 for all of them.
     """

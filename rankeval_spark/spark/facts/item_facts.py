@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.engine.facts.item_counts import N_INTERACTIONS, N_USERS
 from rankeval_spark.engine.planning import CATALOGUE_FACTS
 from rankeval_spark.measures import required_facts as N
@@ -125,7 +126,7 @@ def _to_catalogue(sources: FactFrames, *, needs: Iterable[str]) -> DataFrame:
     row = F.struct(*(facts[name]().alias(name) for name in sorted(needs)))
     once = items.groupBy(C.ITEM_ID).agg(F.first(row).alias("_row"), F.count("*").alias("_n_rows"))
     what = F.concat(F.lit("item "), quoted(F.col(C.ITEM_ID)), F.lit(" twice in the catalogue"))
-    failure = input_failure("items", what, expected="each item once", fix="keep one row an item in the catalogue")
+    failure = input_failure("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
     is_unique = F.when(F.col("_n_rows") > 1, failure.cast("boolean")).otherwise(F.lit(True))
     unique = once.where(is_unique).select(C.ITEM_ID, "_row.*")
     return _with_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
@@ -141,7 +142,7 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
         for one in ("_shortest", "_longest")
     ]
     what = F.concat(F.lit("vectors of two lengths, "), shown[0], F.lit(" and "), shown[1])
-    failure = input_failure("items", what, expected="one length", fix="give each item a vector of one length")
+    failure = input_failure("items", what, expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
     is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure.cast("boolean")).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 

@@ -13,7 +13,7 @@ from rankeval_spark.engine.facts.gathered_rows import CATALOGUE, COUNTED, TOTAL,
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.facts.item_facts import FactFrames, require_input, to_catalogue_size, to_counts, to_users
-from rankeval_spark.spark.rows.exchange import in_one_frame
+from rankeval_spark.spark.rows.moved_rows import in_one_frame
 
 _SHARED: Final = COUNTED_FACTS | CATALOGUE_FACTS | {N.ITEM_KNOWN, *N.TOTALS, *N.GROUP_SIZES}
 _OF_ITEMS: Final = frozenset({N.ITEM_KNOWN, N.CATALOGUE_ITEMS, *N.GROUP_SIZES})

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import denominators, parity_of, scoring_of
+from rankeval_spark.engine.planning import carries_partials, denominators, exposure_parts, outputs_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.measures.required_facts import TRAINED_ITEMS
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
@@ -86,19 +85,21 @@ class Frames:
         return _users(self.scored, self.request, has_one_list=self.has_one_list)
 
 
-def to_lists(inputs: InputFrames, *, request: Request, has_facts: bool = False) -> DataFrame:
+def to_lists(inputs: InputFrames, *, request: Request, has_tallies: bool = False) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
     Parameters
     ----------
-    has_facts : bool
+    has_tallies : bool
         As for :func:`to_scored`.
     """
-    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_facts, counts_rows=has_facts)
-    return rows.to_lists(has_facts=has_facts)
+    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_tallies, counts_rows=has_tallies)
+    return rows.to_lists(has_tallies=has_tallies)
 
 
-def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False, has_facts: bool = False) -> DataFrame:
+def to_scored(
+    inputs: InputFrames, *, request: Request, is_cached: bool = False, has_tallies: bool = False
+) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population.
 
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
@@ -108,12 +109,12 @@ def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False,
     ----------
     is_cached : bool
         Whether the rows are kept, for several results.
-    has_facts : bool
+    has_tallies : bool
         Whether rows without a model say what the inputs have, see :mod:`engine.checks.partition_tallies`.
     """
-    has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
-    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_facts)
-    return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
+    has_partials = carries_partials(request, has_one_list=inputs.has_one_list)
+    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_tallies)
+    return rows.to_scored(has_partials=has_partials, has_tallies=has_tallies)
 
 
 def can_be_summarised(inputs: InputFrames, request: Request) -> bool:
@@ -143,7 +144,7 @@ def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None
     """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
     if request.comparisons is None:
         return None
-    finisher = comparison_finisher(request.measures, request.reported, request.comparisons, models=request.models)
+    finisher = comparison_finisher(request)
     partials = to_user_rows(inputs, request, is_aggregated=True).to_differences(finisher.aggregator)
     return paired_comparisons.to_comparisons_of_partials(partials, finisher)
 
@@ -157,8 +158,8 @@ def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
 
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
     """Do the same with compact lists that are a table already; measures then read no facts of items."""
-    has_partials = _carries_partials(request, has_one_list=has_one_list)
-    return scored_lists.to_scored(lists, scoring=scoring_of(request), has_partials=has_partials)
+    has_partials = carries_partials(request, has_one_list=has_one_list)
+    return scored_lists.to_scored(lists, outputs=outputs_of(request), has_partials=has_partials)
 
 
 def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
@@ -196,29 +197,22 @@ def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
 
 def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
-    requested = request.measures.exposures
-    if not requested:
+    if not request.measures.exposures:
         return None
-    parities = parity_of(request)
-    shown = [one for one in requested if one not in parities.measures]
-    of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
-    others = [one for one in shown if TRAINED_ITEMS not in one.needs]
-    catalogue = inputs.catalogue if any(one.needs_catalogue for one in shown) else None
-    by_catalogue = ((others, catalogue), (of_train, inputs.train))  # a histogram knows the items of one catalogue
+    parity, others, of_train, reads_catalogue, depth = exposure_parts(request)
+    by_catalogue = ((others, inputs.catalogue if reads_catalogue else None), (of_train, inputs.train))
     frames = []
-    if shown:
-        cutoffs = [one.k for one in shown]
-        depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
+    if others or of_train:
         lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
             item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, reported=request.reported)
             for some, of in by_catalogue
             if some
         ]
-    if parities.measures:
-        needs = frozenset(need for one in parities.measures for need in one.needs)
-        counts = to_user_rows(inputs, request, needs=needs).to_parity(parities)
-        rows = ParityRows(parities.measures, JackknifeRows(request.reported))
+    if parity.measures:
+        needs = frozenset(need for one in parity.measures for need in one.needs)
+        counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported))
         frames.append(group_parity.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 
@@ -235,14 +229,6 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
         *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
         *(F.col(measure.column).alias(name) for name, measure in measures.items()),
     )
-
-
-def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
-    """Return True if scored rows carry their moments: not where lists of a user are averaged.
-
-    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
-    """
-    return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
 def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
@@ -264,9 +250,7 @@ def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFr
 
 
 def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
-    asked = request.comparisons
-    if asked is None:
+    if request.comparisons is None:
         return None
-    weights = denominators(request, has_one_list=has_one_list)
-    finisher = comparison_finisher(request.measures, request.reported, asked, weights=weights, models=request.models)
+    finisher = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
     return paired_comparisons.to_comparisons(users, finisher)

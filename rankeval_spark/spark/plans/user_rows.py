@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
-from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
@@ -21,14 +21,15 @@ from rankeval_spark.engine.planning import (
     log_columns,
     needs_of,
     reads_event_times,
+    reads_optional,
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.checks import row_flags, unusable_rows
 from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
 from rankeval_spark.spark.facts.item_facts import FactFrames
-from rankeval_spark.spark.rows import catalogue_filter, slice_columns, usable_rows
-from rankeval_spark.spark.rows.exchange import UserRows, type_of, unite
+from rankeval_spark.spark.rows import usable_rows
+from rankeval_spark.spark.rows.moved_rows import MovedRows, type_of, unite
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -43,7 +44,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     is_aggregated: bool = False,
     is_cached: bool = False,
     counts_rows: bool = False,
-) -> UserRows:
+) -> MovedRows:
     """Plan the rows of all users and what the workers do with them.
 
     Parameters
@@ -83,7 +84,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
         needs=item_needs(needs),
         row_counts=unusable_rows.to_row_counts(counted) if counted else None,
     )
-    return UserRows(
+    return MovedRows(
         unite(
             by_kind,
             constants=constants,
@@ -121,13 +122,11 @@ def _lists_to_move(inputs: InputFrames, request: Request, needs: frozenset[str])
 
 
 def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
-    """Keep the lists of the expected models, in the columns that decide about them; the engine looks at their items."""
+    """Keep the lists with their keys, in the columns that decide about them; the engine looks at their items."""
     policies = request.policies
-    if request.models is not None:
-        lists = lists.where(F.col(C.MODEL_ID).isin(*request.models))
-    has_keys = usable_rows.has_keys(usable_rows.LIST_KEYS)
+    has_keys = usable_rows.has_keys(C.LIST_KEY)
     if marks_unusable:
-        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={"null_keys": ~has_keys})
+        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={row_checks.NULL_KEYS: ~has_keys})
     else:
         lists = lists.where(has_keys)
     if policies.score_precision == "single" and row_kinds.LISTED_SCORES in lists.columns:
@@ -153,11 +152,11 @@ def _has_double_scores(log: DataFrame) -> bool:
 
 
 def _usable_log(inputs: InputFrames, request: Request) -> DataFrame:
-    """Keep the rows of the expected models that can be placed in a list."""
-    policies, log = request.policies, inputs.recommendations
-    if request.models is not None:
-        log = log.where(F.col(C.MODEL_ID).isin(*request.models))
-    log = log.transform(usable_rows.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+    """Keep the rows that can be placed in a list."""
+    policies = request.policies
+    log = inputs.recommendations.transform(
+        usable_rows.keep_usable_recommendations, invalid_scores=policies.invalid_scores
+    )
     return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
 
 
@@ -188,15 +187,12 @@ def _counted_first(
         found[row_kinds.NAMES[row_kinds.LOG]] = (log, row_flags.flag_recommendations(log))
     if not is_aggregated:
         found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
-        if segments is not None and request.segments:
-            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(usable_rows.SEGMENT_KEYS))
-    read = {one.partition(".")[0] for one in request.measures.requiring()}
-    if inputs.train is not None and (
-        "train" in read or N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"
-    ):
+        if segments is not None and reads_optional(request, "segments", needs):
+            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(C.SEGMENT_KEY))
+    if inputs.train is not None and reads_optional(request, "train", needs):
         found["train"] = (inputs.train, row_flags.flag_train())
-    if inputs.items is not None and ("items" in read or request.policies.unknown_items == "drop"):
-        found["items"] = (inputs.items, row_flags.flag_keys(usable_rows.ITEM_KEYS))
+    if inputs.items is not None and reads_optional(request, "items", needs):
+        found["items"] = (inputs.items, row_flags.flag_keys(schemas.ITEMS.key))
     return found
 
 
@@ -204,9 +200,7 @@ def _log_rows(log: DataFrame, inputs: InputFrames, request: Request) -> DataFram
     """Keep the rows that enter lists, in the columns that decide about them."""
     if request.policies.unknown_items == "drop":
         is_small = inputs.has_small_catalogue and inputs.items is not None
-        log = log.transform(
-            catalogue_filter.keep_known, catalogue=_sources(inputs, request).catalogue, is_small=is_small
-        )
+        log = log.transform(usable_rows.keep_known, catalogue=_sources(inputs, request).catalogue, is_small=is_small)
     names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
     return log.select(*names, *([row_kinds.KIND] if row_kinds.KIND in log.columns else []))
 
@@ -239,19 +233,17 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
     """Rows of segments and training data, each only where something reads it."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
-        values = F.array(*(F.col(slice_columns.quoted_name(name)).cast("string") for name in request.segments))
+        values = F.array(*(F.col(C.quoted_name(name)).cast("string") for name in request.segments))
         text = F.to_json(F.struct(values.alias(row_kinds.VALUES_IN_TEXT)))
         users = inputs.segments.select(C.USER_ID, text.alias(row_kinds.SEGMENT_VALUES))
         if inputs.are_checked:
-            found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(usable_rows.SEGMENT_KEYS))
+            found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(C.SEGMENT_KEY))
         else:
-            rules = row_flags.flag_keys(usable_rows.SEGMENT_KEYS)
+            rules = row_flags.flag_keys(C.SEGMENT_KEY)
             found[row_kinds.SEGMENTS] = users.transform(unusable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
     if reads_train(request, needs):
         train = item_facts.require_input(inputs.train)
-        found[row_kinds.TRAIN] = train.select(*usable_rows.TRAIN_KEYS).where(
-            usable_rows.has_keys(usable_rows.TRAIN_KEYS)
-        )
+        found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))
     return found
 
 

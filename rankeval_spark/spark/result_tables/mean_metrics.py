@@ -103,7 +103,7 @@ def to_metrics_of_partials(
     Parameters
     ----------
     partials : DataFrame
-        Rows of ``aggregate_state.PARTIAL``, of a bootstrap those of :data:`bootstrap.WITH_STATES`.
+        Rows of ``aggregate_state.PARTIAL``, of a bootstrap those of :data:`bootstrap_sums.WITH_STATES`.
     state : AggregateLayout, optional
         How moments and counts lie in them; where left out, every user has one list of a model.
     draws : Draws, optional

@@ -26,9 +26,9 @@ def to_partials(users: DataFrame, aggregator: PartialAggregator, *, slices: Sequ
     Parameters
     ----------
     users : DataFrame
-        Rows of ``population.with_population``, one per (model, user, k).
+        Rows of users, one per (model, user, k), those outside the population too.
     aggregator : PartialAggregator
-        What is summarised. With draws of a bootstrap the rows are those of :data:`bootstrap.WITH_STATES`.
+        What is summarised. With draws of a bootstrap the rows are those of :data:`bootstrap_sums.WITH_STATES`.
     slices : sequence of sequences of str
         Names of the segments of each slice; ``()`` is everyone. ``slice_index`` counts them from 0.
     """

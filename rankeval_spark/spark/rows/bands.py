@@ -108,4 +108,4 @@ def _number(name: str) -> Column:
 
 
 def _column(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
+    return F.col(C.quoted_name(name))

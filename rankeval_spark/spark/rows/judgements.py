@@ -1,4 +1,4 @@
-"""One judgement per (user, item), as the checks and the measures of all lists together read them."""
+"""One judgement per (user, item), as the checks count them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.spark.rows.usable_rows import policy_failure
 
 N_COPIES: Final = "_n_copies"
 """Rows of the held-out table that a judgement has."""
@@ -20,12 +19,12 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     ----------
     held_out : DataFrame
         Usable rows of ``schemas.HELD_OUT``.
-    duplicates : {"max", "sum", "last", "error"}
-        Gain of a pair that occurs twice: the largest, the sum, that of the newest ``interacted_at`` (the largest of
-        several; a NULL is the oldest), or a failure of the job.
+    duplicates : {"max", "sum", "last"}
+        Gain of a pair that occurs twice: the largest, the sum, or that of the newest ``interacted_at`` (the largest of
+        several; a NULL is the oldest).
     """
     when = [C.INTERACTED_AT] if duplicates == "last" else []
-    judgements = (
+    return (
         held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when)
         .repartition(C.USER_ID)
         .groupBy(C.USER_ID, C.ITEM_ID)
@@ -34,10 +33,6 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
             F.count("*").cast("int").alias(N_COPIES),
         )
     )
-    if duplicates != "error":
-        return judgements
-    failure = policy_failure("held_out_duplicates", "a (user, item) pair occurs twice in the held-out table")
-    return judgements.where(F.when(F.col(N_COPIES) > 1, failure.cast("boolean")).otherwise(F.lit(True)))
 
 
 def _gain(duplicates: str) -> Column:

@@ -30,8 +30,3 @@ def _values_of(names: Sequence[str]) -> Column:
     segments = F.col(C.SEGMENTS)
     in_order = F.map_keys(segments) == F.array(*map(F.lit, names)).cast("array<string>")
     return F.when(in_order, F.map_values(segments)).otherwise(F.array(*(segments[name] for name in names)))
-
-
-def quoted_name(name: str) -> str:
-    """Write the name of a column so that Spark takes its dots for letters."""
-    return "`" + name.replace("`", "``") + "`"

@@ -8,22 +8,13 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
-
-RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
-LIST_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
-HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
-TRAIN_KEYS = (C.USER_ID, C.ITEM_ID)
-ITEM_KEYS = (C.ITEM_ID,)
-SEGMENT_KEYS = (C.USER_ID,)
+from rankeval_spark.engine.failures import input_words, policy_words
+from rankeval_spark.engine.planning import order_column
 
 SAMPLE_BUCKETS = 1_000_000
-
-
-def order_column(recommendations: DataFrame) -> str:
-    """Name the column that orders the lists: the score, or the rank where the log has no score."""
-    return C.SCORE if C.SCORE in recommendations.columns else C.RANK
 
 
 def has_keys(keys: tuple[str, ...]) -> Column:
@@ -50,7 +41,7 @@ def is_finite_vector(vector: Column) -> Column:
 
 def has_valid_order(recommendations: DataFrame) -> Column:
     """Return True if a row has a place in its list: a finite score, or a rank of at least 1 where there is no score."""
-    if order_column(recommendations) == C.SCORE:
+    if order_column(recommendations.columns) == C.SCORE:
         return is_finite(C.SCORE)
     return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
 
@@ -64,7 +55,7 @@ def keep_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> D
 
 def has_zero_rank(recommendations: DataFrame) -> Column:
     """Return True if a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
-    if order_column(recommendations) == C.SCORE:
+    if order_column(recommendations.columns) == C.SCORE:
         return F.lit(False)
     return F.coalesce(F.col(C.RANK) == 0, F.lit(False))
 
@@ -76,16 +67,31 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     """
     is_valid = has_valid_order(recommendations)
     if invalid_scores == "error":
-        is_valid = _or_fail(is_valid, "invalid_scores", INVALID_ORDER)
-    return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
+        is_valid = _or_fail(is_valid, row_checks.INVALID_SCORES, INVALID_ORDER)
+    return recommendations.where(has_keys(schemas.RECOMMENDATIONS.key)).where(is_valid)
 
 
 def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
     """Keep all rows; with ``invalid_scores='error'`` one whose place in its list is unknown fails the job."""
     if invalid_scores != "error":
         return recommendations
-    is_fine = ~has_keys(RECOMMENDATION_KEYS) | has_valid_order(recommendations)
-    return recommendations.where(_or_fail(is_fine, "invalid_scores", INVALID_ORDER))
+    is_fine = ~has_keys(schemas.RECOMMENDATIONS.key) | has_valid_order(recommendations)
+    return recommendations.where(_or_fail(is_fine, row_checks.INVALID_SCORES, INVALID_ORDER))
+
+
+def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:
+    """Keep the rows whose item the catalogue has, however often it occurs there.
+
+    Parameters
+    ----------
+    catalogue : DataFrame
+        A frame whose ``item_id`` are all items.
+    is_small : bool
+        Whether it is known to fit into the memory of every task. It is then sent there, and no row is moved to its
+        item; how another one is joined is left to Spark.
+    """
+    known = catalogue.select(*schemas.ITEMS.key).where(has_keys(schemas.ITEMS.key))
+    return recommendations.join(F.broadcast(known) if is_small else known.distinct(), on=[C.ITEM_ID], how="left_semi")
 
 
 def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:
@@ -110,20 +116,13 @@ def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
 
 def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     """Drop judgements with a NULL key or a gain that is NULL, NaN or infinite."""
-    return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
-
-
-def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:
-    """Fail the job, when it runs, because a policy of 'error' met its case; ``apps.error_translation`` parses it."""
-    case = F.lit(what) if isinstance(what, str) else what
-    return F.raise_error(
-        F.concat(F.lit(f"[rankeval:{policy}] "), case, F.lit(f", and the policy {policy} is '{setting}'"))
-    )
+    return held_out.where(has_keys(schemas.HELD_OUT.key)).where(is_finite(C.GAIN))
 
 
 def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
-    """Fail the job, when it runs, because no policy can use an input; ``apps.error_translation`` parses the message."""
-    return F.raise_error(F.concat(F.lit(f"[rankeval:{name}] "), what, F.lit(f"; expected {expected}; fix: {fix}.")))
+    """Fail the job, when it runs, because no policy can use an input."""
+    before, after = input_words(name, expected=expected, fix=fix)
+    return F.raise_error(F.concat(F.lit(before), what, F.lit(after)))
 
 
 def quoted(key: Column) -> Column:
@@ -132,4 +131,6 @@ def quoted(key: Column) -> Column:
 
 
 def _or_fail(condition: Column, policy: str, what: str) -> Column:
-    return F.when(condition, True).otherwise(policy_failure(policy, what).cast("boolean"))
+    """Fail the job, when it runs, because a policy of 'error' met its case."""
+    failure = F.raise_error(F.lit(what.join(policy_words(policy))))
+    return F.when(condition, True).otherwise(failure.cast("boolean"))

@@ -38,7 +38,7 @@ FACTS = ("input", "check", "count", "total", "sample_keys")
 def facts_of(frame: DataFrame) -> list[tuple[object, ...]]:
     """Check, count, total and samples, and the columns are those of facts."""
     assert tuple(frame.columns) == FACTS
-    facts = [check_rows.joined_fact(check_rows.Fact(*row)) for row in frame.collect()]
+    facts = [check_rows.joined_fact(check_rows.CheckCount(*row)) for row in frame.collect()]
     return sorted((fact.check, fact.count, fact.total, fact.sample_keys) for fact in facts)
 
 

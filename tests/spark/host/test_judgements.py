@@ -1,4 +1,4 @@
-"""One judgement per (user, item), as the checks and the measures of all lists together read them."""
+"""One judgement per (user, item), as the checks count them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark.spark.rows import judgements
 from tests.support.frames import assert_key, by, held_out, tuples
-from tests.support.plans import JOB_FAILED, no_spark_jobs
+from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,12 +30,6 @@ def test_the_sum_of_gains_does_not_depend_on_the_order_of_the_rows(spark: SparkS
     rows = [(f"{start}", "a", gain) for start in range(3) for gain in gains[start:] + gains[:start]]
     judged = judgements.to_judgements(held_out(spark, "user_id item_id gain", *rows, *rows[::-1]), duplicates="sum")
     assert set(by(judged, "user_id", value="gain").values()) == {((((0.1 + 0.1) + 0.2) + 0.2) + 0.3) + 0.3}
-
-
-def test_a_repeated_judgement_fails_the_job_where_the_policy_is_error(spark: SparkSession) -> None:
-    twice = held_out(spark, "user_id item_id gain", ("u", "a", 1.0), ("u", "a", 1.0))
-    with pytest.raises(JOB_FAILED, match=r"\[rankeval:held_out_duplicates\]"):
-        judgements.to_judgements(twice, duplicates="error").collect()
 
 
 def test_the_last_of_several_judgements_can_count(spark: SparkSession) -> None:

@@ -12,7 +12,8 @@ from scipy import stats
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
-from rankeval_spark.config.reported_slices import ReportedSlices
+from rankeval_spark.config.request import Request
+from rankeval_spark.config.sections.policies import Policies
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.spark.result_tables import paired_comparisons
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 ASKED = MeasureSet.parse(["P@1", "RMSE", "R(agg='micro')@1"])
-SLICES = [(), ("country",)]
+SLICES = [("country",)]
 N_USERS = 60
 EVERY_TEST = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
 
@@ -61,7 +62,8 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
 
 def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
-    return paired_comparisons.to_comparisons(frame, comparison_finisher(ASKED, ReportedSlices(SLICES, 5, 0.95), asked))
+    request = Request(ASKED, Policies(), slices=SLICES, min_slice_size=5, comparisons=asked)
+    return paired_comparisons.to_comparisons(frame, comparison_finisher(request))
 
 
 def rows_of(frame: DataFrame) -> dict[tuple[str, ...], Row]:

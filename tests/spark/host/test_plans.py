@@ -17,6 +17,7 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
+from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 from tests.support.plans import (
     exchange_keys,
@@ -82,9 +83,9 @@ def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
 
 
 def inputs_of(tables: dict[str, DataFrame], request: Request, *, has_small_catalogue: bool = False) -> InputFrames:
-    """Bundle the tables."""
+    """Bundle the tables, of the log the rows of the named models."""
     return InputFrames(
-        tables["recommendations"],
+        usable_rows.keep_models(tables["recommendations"], names=request.models),
         tables["held_out"],
         tables["segments"] if request.segments else None,
         has_one_list=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Policies
-from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.result_tables import scored_lists
 from rankeval_spark.spark.rows import population
@@ -17,7 +17,7 @@ from tests.support.plans import no_spark_jobs, python_nodes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCORING = Scoring(MeasureSet.parse(["P@2", "P@5", "AP", "nDCG@2"]), Policies(), ((),))
+SCORING = ListOutputs(MeasureSet.parse(["P@2", "P@5", "AP", "nDCG@2"]), Policies(), ((),))
 LISTS: tuple[dict[str, Any], ...] = (
     {"user_id": "ann", "n_recommended": 3, "hit_ranks": [2, 3], "hit_gains": [1.0, 1.0], "judged_gains": [1.0, 1.0]},
     {"user_id": "bob", "judged_gains": [1.0]},  # no list
@@ -31,7 +31,7 @@ NAN = None
 def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_undefined(spark: SparkSession) -> None:
     lists = compact_lists(spark, *LISTS)
     with no_spark_jobs(spark):
-        scored = scored_lists.to_scored(lists, scoring=SCORING, has_partials=False)
+        scored = scored_lists.to_scored(lists, outputs=SCORING, has_partials=False)
     assert tuples(scored, "user_id", "k", "p", "ap", "ndcg") == [
         ("ann", 0, NAN, (1 / 2 + 2 / 3) / 2, NAN),
         ("ann", 2, 1 / 2, NAN, (1 / log2(3)) / (1 + 1 / log2(3))),
@@ -51,7 +51,7 @@ def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_
 
 
 def test_the_population_takes_exactly_the_declared_columns_out_of_it(spark: SparkSession) -> None:
-    scored = scored_lists.to_scored(compact_lists(spark, *LISTS), scoring=SCORING, has_partials=True)
+    scored = scored_lists.to_scored(compact_lists(spark, *LISTS), outputs=SCORING, has_partials=True)
     kept = population.keep_population(scored)
     declared = [(field.name, field.type) for field in after_run(schemas.USER_METRICS)]
     assert_columns(kept, [*declared, *((column, "double") for column in ("p", "ap", "ndcg"))])

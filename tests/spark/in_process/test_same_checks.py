@@ -16,7 +16,7 @@ from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
 from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
 
@@ -148,9 +148,10 @@ INPUTS: Final = ("train", "items", "segments")
 
 def in_process(result: SparkEvaluation, log: Log, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Check the same rows in this process, with what Spark makes of the lists."""
-    tables = Tables(log.source("recommendations"), log.source("held_out"), **{name: log.source(name) for name in names})
+    sources = {name: log.source(name) for name in ("recommendations", "held_out", *names)}
+    tables = Tables(**sources, are_checked=False)
     scored = result._frames.scored.toArrow()  # the lists are not made anew here
-    bands = [Fact(**row.asDict()) for frame in result.inputs.band_facts for row in frame.collect()]
+    bands = [CheckCount(**row.asDict()) for frame in result.inputs.band_facts for row in frame.collect()]
     found: list[dict[str, Any]] = to_checks(tables, scored, result.request, Checks(), bands).to_pylist()
     return found
 

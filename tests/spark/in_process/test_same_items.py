@@ -165,12 +165,13 @@ def test_cooccurrence_is_the_same(
     ranked = ranked_of(random, kind, has_lists=depth == 0)
     key = [name for name in C.LIST_KEY if name in ranked.column_names]
     items = F.array_sort(F.collect_list(F.struct(C.RANK, C.ITEM_ID))).alias(ITEMS)
-    knowledge, lists = FactFrames(on_spark(spark, train)), on_spark(spark, ranked).groupBy(*key).agg(items)
+    trained, knowledge = Interactions.of(train), FactFrames(on_spark(spark, train))
+    lists = on_spark(spark, ranked).groupBy(*key).agg(items)
     familiar = spark_cooccurrence.to_familiarity(lists, sources=knowledge, depth=depth)
     expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
-    assert_same(cooccurrence.to_familiarity(ranked, train, depth), expected, C.USER_ID, C.ITEM_ID)
+    assert_same(cooccurrence.to_familiarity(ranked, trained, depth), expected, C.USER_ID, C.ITEM_ID)
     pairs = spark_cooccurrence.to_pairs(lists, sources=knowledge, depth=depth)
-    assert_same(cooccurrence.to_pairs(ranked, train, depth), pairs, *key)
+    assert_same(cooccurrence.to_pairs(ranked, trained, depth), pairs, *key)
 
 
 @pytest.mark.parametrize("is_small", [True, False])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.check_facts import row_facts, seen_inputs, without_facts
+from rankeval_spark.apps.check_facts import row_facts, tallied_inputs, without_tallies
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Silent
@@ -123,14 +123,14 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
     inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
-    computed = plans.to_scored(inputs, request=request, is_cached=True, has_facts=True).persist()
+    computed = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=True).persist()
     plain = plans.to_scored(inputs, request=request)
 
     def facts(*frames: DataFrame) -> list[tuple[object, ...]]:
         return tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys")
 
-    assert facts(*row_facts(inputs, request, seen_inputs(computed))) == facts(*row_facts(inputs, request))
+    assert facts(*row_facts(inputs, request, tallied_inputs(computed))) == facts(*row_facts(inputs, request))
     key = [name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY]
     names = [*key, C.N_JUDGED, "is_evaluated"] if "is_evaluated" in plain.columns else [*key, C.N_JUDGED]
-    assert tuples(without_facts(computed), *names) == tuples(plain, *names)
+    assert tuples(without_tallies(computed), *names) == tuples(plain, *names)
     computed.unpersist()

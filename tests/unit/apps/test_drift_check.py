@@ -11,7 +11,7 @@ import pytest
 from rankeval_spark.apps.history.drift_check import fact_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 FIRST = date(2026, 1, 1)
 
@@ -22,7 +22,7 @@ def row(value: float | None, *, measure: str = "nDCG", k: int = 10, day: int = 7
     return {**where, "value": value, **spread, **others}
 
 
-def checked(tonight: list[dict[str, Any]], past: list[dict[str, Any]], **linked: set[str]) -> Fact:
+def checked(tonight: list[dict[str, Any]], past: list[dict[str, Any]], **linked: set[str]) -> CheckCount:
     fact = fact_of(tonight, past, **linked)
     assert fact is not None
     return fact

@@ -58,7 +58,7 @@ def rows_of_users() -> pa.Table:
 
 def work() -> tuple[Job, DifferenceAggregator]:
     made = job(measures=["P@2", "nDCG@3"], slices=SLICES[1:], models=MODELS)
-    measures = made.scoring.measures
+    measures = made.outputs.measures
     asked = ComparisonRequest(
         measures.columns,
         (None, None),

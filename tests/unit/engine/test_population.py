@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
@@ -45,7 +45,7 @@ def members(policies: Policies, *users: str) -> Members:
 def scored(policies: Policies, *users: str) -> list[Row]:
     """Score users of these kinds."""
     lists = compact_lists(*({"user_id": user, **KINDS[user]} for user in users))
-    return score(Scoring(MeasureSet.parse(["Judged@2"]), policies, ((),)), lists)
+    return score(ListOutputs(MeasureSet.parse(["Judged@2"]), policies, ((),)), lists)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,11 @@ def test_ranked_items_can_be_cut_at_a_rank() -> None:
     assert tuples(batch.to_pylist(), "user_id", "rank", "item_id") == [("u", 1, "a"), ("u", 2, "b"), ("v", 1, "a")]
 
 
+def test_an_order_of_ties_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no order of ties 'newest'"):
+        order(scored(("b", 0.5), ("a", 0.5)), ties="newest")
+
+
 def test_ties_go_to_the_smaller_item() -> None:
     table = scored(("d2", 0.5), ("d10", 0.5), ("z", 0.9))
     assert order(table, ties="item_asc") == ["z", "d10", "d2"]

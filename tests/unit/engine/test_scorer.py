@@ -13,7 +13,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.aggregation.slices import PACKED
-from rankeval_spark.engine.outputs import N_LISTED, Scoring
+from rankeval_spark.engine.outputs import N_LISTED, ListOutputs
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import BY_SCORE, Row, compact_lists, held_out, input_table, job, log, read, score, tuples
@@ -29,9 +29,9 @@ NAN = None
 """What a kernel says with NaN stands as NULL in a table."""
 
 
-def scoring(*measures: str, **policies: Any) -> Scoring:  # noqa: ANN401 - settings of the policies
+def scoring(*measures: str, **policies: Any) -> ListOutputs:  # noqa: ANN401 - settings of the policies
     """Score with these measures."""
-    return Scoring(MeasureSet.parse(measures or ASKED), Policies(**policies), ((),))
+    return ListOutputs(MeasureSet.parse(measures or ASKED), Policies(**policies), ((),))
 
 
 def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_undefined() -> None:

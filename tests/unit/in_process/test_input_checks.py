@@ -19,7 +19,7 @@ from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.check_rows import CheckCount
 from tests.support.arrow_sources import source
 
 COUNTED: Final = ("count", "share", "verdict", "sample_keys")
@@ -65,11 +65,11 @@ def checked(  # noqa: PLR0913 - the inputs, and what is asked of them
     lists: pa.Table | None = None,
     asked: Request | None = None,
     checks: Checks | None = None,
-    band_facts: tuple[Fact, ...] = (),
+    band_facts: tuple[CheckCount, ...] = (),
     **others: Source,
 ) -> list[dict[str, Any]]:
     """Check inputs, most of them without a fault."""
-    tables = Tables(log, held_out, **others)
+    tables = Tables(log, held_out, **others, are_checked=False)
     rows = scored({C.USER_ID: "ann"}) if lists is None else lists
     found: list[dict[str, Any]] = to_checks(
         tables, rows, asked or request(), checks or Checks(), band_facts
@@ -86,7 +86,7 @@ def test_rows_have_the_columns_and_the_order_of_the_published_table() -> None:
     train, items = source("train", "user_id item_id", ("u", "a")), source("items", "item_id", ("a",))
     segments = source("segments", "user_id country", ("u", "DE"))
     asked = request(slices=[("country",)])
-    band = Fact("segments", "bands.age", 1, 2, ["18"])
+    band = CheckCount("segments", "bands.age", 1, 2, ["18"])
     rows = checked(asked=asked, train=train, items=items, segments=segments, band_facts=(band,))
     assert list(rows[0]) == [name for name in schemas.CHECKS.field_names() if name not in C.RUN_KEY]
     assert [(row["input"], row["check"]) for row in rows] == [

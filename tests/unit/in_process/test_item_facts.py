@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.facts.catalogue import to_catalogue
 from rankeval_spark.engine.facts.item_facts import FactSources, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scoring.features import UNSEEN
@@ -65,6 +66,11 @@ def by(table: pa.Table | None, *keys: str) -> dict[Any, Any]:
     found = {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in table.to_pylist()}
     assert len(found) == len(table)
     return found
+
+
+def test_a_fact_that_the_catalogue_does_not_have_is_no_vector() -> None:
+    with pytest.raises(KeyError, match="item_price"):
+        to_catalogue(items_of(("a", None, [1.0], None)), needs=["item_price"])
 
 
 # ---- the definitions ------------------------------------------------------------------------------------------------
@@ -122,7 +128,7 @@ def test_familiarity_is_the_mean_similarity_to_the_items_of_the_user(
         for item in items[: depth or None] if own else []:
             similar = sorted(cosine(pairs, item, each) for each in own)
             expected[user, item] = reduce(add, similar, 0.0) / len(own)
-    found = by(to_familiarity(ranked_of(lists), train, depth), C.USER_ID, C.ITEM_ID)
+    found = by(to_familiarity(ranked_of(lists), Interactions.of(train), depth), C.USER_ID, C.ITEM_ID)
     assert {key: row[row_kinds.SIMILARITY] for key, row in found.items()} == expected
 
 
@@ -132,7 +138,7 @@ def test_pairs_are_those_with_users_in_common(most: int, pairs: list[Pair], list
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cooccurrence, "MOST_CELLS", most)
         patch.setattr(cooccurrence, "AT_ONCE", most)
-        table = to_pairs(ranked_of(lists), train_of(*pairs, ids=pa.int64()), depth)
+        table = to_pairs(ranked_of(lists), Interactions.of(train_of(*pairs, ids=pa.int64())), depth)
     expected = {}
     for user, items in enumerate(lists):
         top = list(enumerate(items[: depth or None], 1))

@@ -16,7 +16,7 @@ from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS, micros_of
 from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
 from rankeval_spark.in_process.checks.list_checks import list_facts
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.result_rows.check_rows import EVENTS_END, Fact, events_end
+from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, events_end
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, moment
@@ -262,4 +262,4 @@ def test_events_end_is_the_part_of_the_last_window_after_the_newest_event(
 def test_events_end_names_both_moments() -> None:
     fact = events_end([(1_770_000_000_000_000, 1_769_999_000_000_000, 2_000_000_000)])
     expected = "the last window ends 2026-02-02 02:40:00, the newest event is of 2026-02-02 02:23:20"
-    assert fact == Fact("recommendations", "events_end", 1000, 2000, [expected])
+    assert fact == CheckCount("recommendations", "events_end", 1000, 2000, [expected])

@@ -14,7 +14,8 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
-from rankeval_spark.config.reported_slices import ReportedSlices
+from rankeval_spark.config.request import Request
+from rankeval_spark.config.sections.policies import Policies
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.comparisons import comparison_state, paired_differences, value_cubes
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
@@ -68,9 +69,10 @@ def compared(
     **options: Any,  # noqa: ANN401 - of Comparisons
 ) -> Rows:
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
-    slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked, models=models)
+    slices = [("country",)]
+    request = Request(ASKED, Policies(), models, slices=slices, min_slice_size=5, comparisons=asked)
+    finisher = comparison_rows.comparison_finisher(request)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})

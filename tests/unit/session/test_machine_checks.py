@@ -50,6 +50,12 @@ def test_zone_of_spark_defaults_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_
     assert not machine_checks.check_time_zone().ok
 
 
+def test_a_root_is_tried_where_a_run_writes_to_it(tmp_path: Path) -> None:
+    outcome = machine_checks.check_writable_root(f"file://{tmp_path}/my%20results")
+
+    assert outcome.found == f"{tmp_path / 'my results'}, writable, will be made"
+
+
 def test_full_disk_is_a_fault_also_for_a_folder_that_is_not_there_yet(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -51,7 +51,7 @@ _SEGMENTS_TYPE: Final = "map<string,string>"
 
 
 @dataclass(frozen=True)
-class UserRows:
+class MovedRows:
     """The rows of all users, each with all of theirs in one partition, and what is made of them.
 
     Attributes
@@ -68,7 +68,7 @@ class UserRows:
     job: Job
     id_types: Mapping[str, str]
 
-    def to_lists(self, *, has_facts: bool = False) -> DataFrame:
+    def to_lists(self, *, has_tallies: bool = False) -> DataFrame:
         """Make one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
         ``hit_scores`` is there only where a measure reads it, the columns :data:`columns.OF_RANKS` where the log has
@@ -76,39 +76,39 @@ class UserRows:
 
         Parameters
         ----------
-        has_facts : bool
+        has_tallies : bool
             Whether a last row of each partition, without a model, has the columns of
             :mod:`engine.checks.partition_tallies`.
         """
         job = replace(self.job, needs=frozenset())
-        if has_facts:
-            return self._with_facts(partial(job.list_rows, has_facts=True), self._list_types())
+        if has_tallies:
+            return self._with_tallies(partial(job.list_rows, has_tallies=True), self._list_types())
         return map_in_arrow(self.frame, job.list_rows, self._list_types())
 
-    def to_scored(self, *, has_partials: bool, has_facts: bool = False) -> DataFrame:
+    def to_scored(self, *, has_partials: bool, has_tallies: bool = False) -> DataFrame:
         """Make one row per list and cutoff, with counts and a column a measure.
 
         Parameters
         ----------
         has_partials : bool
             Whether the first row of each partition has its partial moments, in :data:`columns.PARTIALS`.
-        has_facts : bool
+        has_tallies : bool
             As for :meth:`to_lists`.
         """
         job = self.job
         for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
         for_checks += [C.TIMING] if job.rules.attribution else []
-        types = scored_types(job.scoring.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
+        types = scored_types(job.outputs.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
         if not has_partials:
             del types[C.PARTIALS]
         work = partial(job.scored_rows, has_partials=has_partials)
-        if has_facts:
-            return self._with_facts(partial(work, has_facts=True), types)
+        if has_tallies:
+            return self._with_tallies(partial(work, has_tallies=True), types)
         return map_in_arrow(self.frame, work, types)
 
     def to_partials(self) -> DataFrame:
-        """Make the partial moments of each partition, as :meth:`Scoring.to_partials` does."""
-        is_drawn = self.job.scoring.draws is not None
+        """Make the partial moments of each partition, as :meth:`ListOutputs.to_partials` does."""
+        is_drawn = self.job.outputs.draws is not None
         types = {**_types_in(PARTIAL), **(dict.fromkeys(STATES, "binary") if is_drawn else {})}
         return map_in_arrow(self.frame, self.job.partials, types)
 
@@ -143,7 +143,7 @@ class UserRows:
         of_list = {C.LIST_ID: "string"} if self.job.has_lists else {}
         return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
 
-    def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
+    def _with_tallies(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
         items = {**partition_tallies.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
         types = {**types, partition_tallies.ROWS_BY_KIND: "binary"}
         types |= {
@@ -159,7 +159,7 @@ class UserRows:
 
     def _list_types(self) -> dict[str, str]:
         key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], C.LIST_ID: "string"}
-        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.scoring.measures.needs else {}
+        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.outputs.measures.needs else {}
         flags = dict.fromkeys(_rank_columns(self.job), "boolean")
         empty = {C.EMPTY_RANKS: "array<struct<first:int,last:int>>"} if self.job.rules.keeps_gaps else {}
         return {**key, **_LIST_COLUMNS, **scores, **empty, **flags, C.SEGMENTS: _SEGMENTS_TYPE}

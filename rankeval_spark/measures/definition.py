@@ -1,4 +1,4 @@
-"""What is known of a measure in addition to its kernel, and the decorator that registers both.
+"""What is known of a measure in addition to its kernel, and the decorator that puts both down.
 
 Most measures need five fields: name, formula, bounds, undefined and source. The others say where a measure differs
 from the usual one: a mean over users of a value that depends on judgements and ranks alone.
@@ -10,17 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from rankeval_spark.measures import registry
-from rankeval_spark.measures.entry import Entry
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio
 from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
 from rankeval_spark.measures.shared_options import WEIGHTED
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Kernel
     from rankeval_spark.measures.options import NotOffered
     from rankeval_spark.measures.shared_options import Agg
 
-K = TypeVar("K", bound="Kernel")
+Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
+"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out, or the two
+parts of each value where that is a ratio.
+
+Of kind ``exposure`` and ``parity``: the exposures, or the rates, of several groups of lists in, values (n_groups,) out.
+"""
+
+K = TypeVar("K", bound=Kernel)
 
 Link: TypeAlias = Literal["identity", "log", "square"]
 """Function of the value that is averaged; what is published is the inverse of the mean."""
@@ -162,7 +167,7 @@ class Restrictions:
     weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Definition:
     """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel."""
 
@@ -187,6 +192,23 @@ class Definition:
     restrictions: Restrictions = Restrictions()
 
     def __call__(self, kernel: K) -> K:
-        """Register ``kernel`` under this definition and return it as it is."""
-        registry.register(Entry.of(self, kernel))
+        """Put ``kernel`` down under this definition and return it as it is.
+
+        ValueError where another measure has its name or one of the others.
+        """
+        spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.naming.printed_as}
+        for spelling, presets in spellings.items():
+            owner, _ = SPELLINGS.get(spelling.casefold(), (self.name, presets))
+            if owner != self.name:
+                message = f"{spelling!r} is already a name of {owner}; {self.name} cannot have it too"
+                raise ValueError(message)
+            SPELLINGS[spelling.casefold()] = self.name, presets
+        DEFINED[self.name] = self, kernel
         return kernel
+
+
+DEFINED: Final[dict[str, tuple[Definition, Kernel]]] = {}
+"""Every measure, by its canonical name."""
+
+SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}
+"""Canonical name, and the options that are implied, of every name in lower case."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_type_hints
 
 from rankeval_spark.columns import HIT_SCORES
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio
+from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.options import Option, of_parameters, option_text, options_in_order, with_options
 from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
 from rankeval_spark.measures.shared_options import (
@@ -21,17 +20,11 @@ from rankeval_spark.measures.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.definition import Better, Definition, Options
+    from rankeval_spark.measures.arrays import FloatMatrix
+    from rankeval_spark.measures.definition import Better, Definition, Kernel, Options
     from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
     from rankeval_spark.measures.kernel_inputs.exposure import Exposure
     from rankeval_spark.measures.kernel_inputs.rates import Rates
-
-Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
-"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out, or the two
-parts of each value where that is a ratio.
-
-Of kind ``exposure`` and ``parity``: the exposures, or the rates, of several groups of lists in, values (n_groups,) out.
-"""
 
 Kind: TypeAlias = Literal["list", "exposure", "parity"]
 """What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or

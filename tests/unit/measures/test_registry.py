@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rankeval_spark.measures
-from rankeval_spark.measures import Lists, Measure, MeasureSet, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, definition, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.shared_options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
@@ -56,8 +56,8 @@ Length:
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the test a copy of the registry."""
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
-    monkeypatch.setattr(registry, "_NAMES", dict(registry._NAMES))
+    monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
+    monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))
 
 
 @pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=lambda one: getattr(one, "measure", ""))
@@ -197,9 +197,9 @@ def test_examples_that_are_missing_or_faulty_are_refused(
 
 @pytest.mark.usefixtures("own_registry")
 def test_two_measures_cannot_share_a_name() -> None:
-    definition = Definition(name="Other", formula="-", bounds=(0, 1), undefined="-", source="-", aliases={"map": {}})
+    other = Definition(name="Other", formula="-", bounds=(0, 1), undefined="-", source="-", aliases={"map": {}})
     with pytest.raises(ValueError, match="'map' is already a name of AP"):
-        definition(registry.get("R").kernel)
+        other(registry.get("R").kernel)
 
 
 @pytest.mark.parametrize("expression", ["__import__('os')", "a", "1 if 2 else 3", "'text'"])

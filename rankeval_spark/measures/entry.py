@@ -22,8 +22,8 @@ from rankeval_spark.measures.shared_options import (
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix
     from rankeval_spark.measures.definition import Better, Definition, Kernel, Options
-    from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
     from rankeval_spark.measures.kernel_inputs.exposure import Exposure
+    from rankeval_spark.measures.kernel_inputs.lists import CutLists
     from rankeval_spark.measures.kernel_inputs.rates import Rates
 
 Kind: TypeAlias = Literal["list", "exposure", "parity"]

@@ -19,7 +19,7 @@ from rankeval_spark.measures.definition import (
     TieHandling,
     weighted_only_with,
 )
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 from rankeval_spark.measures.shared_options import Level
 

@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting, require_no_gain_above
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, product_of_earlier, where_defined
 from rankeval_spark.measures.definition import Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.shared_options import GreatestGain
 
 if TYPE_CHECKING:

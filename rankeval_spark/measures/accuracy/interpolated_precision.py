@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, where_defined
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Naming, OptionRule
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Between, Meaning
 from rankeval_spark.measures.shared_options import Level
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.kernel_inputs.lists import Lists
 
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
 """The levels of recall of the 11-point curve."""

@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:

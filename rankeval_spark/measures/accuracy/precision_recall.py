@@ -18,7 +18,7 @@ from rankeval_spark.measures.definition import (
     TieHandling,
     weighted_only_with,
 )
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 from rankeval_spark.measures.required_facts import VALUES
 from rankeval_spark.measures.shared_options import Level, RecallWeight

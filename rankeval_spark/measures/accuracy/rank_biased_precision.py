@@ -17,7 +17,7 @@ from rankeval_spark.measures.definition import (
     OptionRule,
     Restrictions,
 )
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import GreatestGain, Level, Persistence
 

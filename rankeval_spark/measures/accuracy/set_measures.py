@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT, f_ratio, precision, recall
 from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level, RecallWeight
 

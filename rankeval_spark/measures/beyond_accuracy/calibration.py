@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list
 from rankeval_spark.measures.definition import Definition, only_with
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rankeval_spark.measures.beyond_accuracy.pairwise_similarity import (
     similarity_of,
 )
 from rankeval_spark.measures.definition import Definition, TieHandling
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level, Unknown
 

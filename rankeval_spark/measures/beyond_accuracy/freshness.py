@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import Definition, only_with
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 from rankeval_spark.measures.shared_options import Unknown
 

@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import Ratio, max_by_list, positions, sum_by_list
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 from rankeval_spark.measures.shared_options import Level
 

@@ -11,8 +11,8 @@ from rankeval_spark.measures.arrays import positions, ratio, sum_by_list
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
     from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
+    from rankeval_spark.measures.kernel_inputs.lists import CutLists
 
 Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"
 """Similarity of items by their positions in the batch: the earlier ones and the later ones of as many pairs."""

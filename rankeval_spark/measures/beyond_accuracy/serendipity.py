@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level, Unknown
 

@@ -1,4 +1,4 @@
-"""Builds the facts of the items of lists that are written down by hand."""
+"""Builds the arrays of lists that are written down by hand: their hits and judgements, and the facts of their items."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.item_groups import Groups, bits_of
 from rankeval_spark.measures.kernel_inputs.example_lists import Item
 from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
 
@@ -37,6 +38,28 @@ _TOTALS: Mapping[str, Callable[[Background], float]] = {
     required_facts.CATALOGUE_ITEMS: lambda background: background.catalogue,
 }
 
+_OF_HIT = ("gain", "score", "value", "propensity", "prediction", "weight")
+_OF_JUDGEMENT = ("gain", "value", "weight")
+
+
+def arrays_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
+    """Build what a batch holds of the hits and the judgements of some lists, by the names of its fields."""
+    ranked = [one.hits for one in rankings]
+    judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
+    hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
+    names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
+    of_hits, of_judged = (_ints(bits_of(names, one.groups) for one in rows) for rows in (hits, judgements))
+    return {
+        "n_recommended": _ints(len(one.gains) for one in rankings),
+        "hit_list": _owners_of(ranked),
+        "hit_rank": _ints(one.rank for one in hits),
+        "judged_list": _owners_of(judged),
+        **{f"hit_{name}": _floats(getattr(one, name) for one in hits) for name in _OF_HIT},
+        **{f"judged_{name}": _floats(getattr(one, name) for one in judgements) for name in _OF_JUDGEMENT},
+        "predicted_value": _floats(one.predicted_value for one in rankings),
+        "groups": Groups(names, of_hits, of_judged),
+    }
+
 
 def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     """Build every fact there is of the items of some lists, but none of empty ranks."""
@@ -53,7 +76,7 @@ def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     of_judged = _shares([categories for _, _, categories in judged])
     names = sorted({name for _, name, _ in (*of_items, *profiles, *of_judged)})
     return ItemFacts(
-        np.repeat(np.arange(len(rankings)), [len(ranks) for ranks in places]),
+        _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
         {name: _floats(value(item) for item in items) for name, value in _VALUES.items()},
         {name: _floats(total(one) for one in backgrounds) for name, total in _TOTALS.items()},
@@ -126,6 +149,10 @@ def _matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
     n_features = max((len(vector) for vector in vectors if vector is not None), default=0)
     rows = [[math.nan] * n_features if vector is None else list(vector) for vector in vectors]
     return np.array(rows, dtype=np.float64).reshape(len(vectors), n_features)
+
+
+def _owners_of(rows: Sequence[Sequence[object]]) -> IntVector:
+    return np.repeat(np.arange(len(rows)), [len(row) for row in rows])
 
 
 def _ints(numbers: Iterable[Any]) -> IntVector:

@@ -111,17 +111,11 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
     in_order = np.lexsort((step, begin[hit]))  # by rank; stable, so that the hits of a rank keep their order
     hit, step = hit[in_order], step[in_order]
     first_rank = lists.hit_rank - (_hit_places(lists) - begin)
+    spread = lists.some(hit, slice(None))
+    spread["hit_rank"] = first_rank[hit] + step
     return SpreadLists(
         lists.n_recommended,
-        lists.hit_list[hit],
-        first_rank[hit] + step,
-        lists.hit_gain[hit],
-        lists.judged_list,
-        lists.judged_gain,
-        hit_value=None if lists.hit_value is None else lists.hit_value[hit],
-        judged_value=lists.judged_value,
-        hit_weight=None if lists.hit_weight is None else lists.hit_weight[hit],
-        judged_weight=lists.judged_weight,
+        **spread,
         blocks=blocks,
         hit_block=blocks.of_hit[hit],
         hit_step=step,

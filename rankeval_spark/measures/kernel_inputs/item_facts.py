@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.kernel_inputs.memo import Remembers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +56,7 @@ class Labels(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ItemFacts(Remembers):
+class ItemFacts:
     """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at."""
 
     # Shape (n_items,): list and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be

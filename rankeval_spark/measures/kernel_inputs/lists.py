@@ -1,4 +1,4 @@
-"""Ranked lists as ragged arrays: what every kernel works on.
+"""Ranked lists as ragged arrays, and the sums at several cutoffs that kernels are made of.
 
 A batch holds only the *hits* (judged items that were recommended) and the judgements, each with the list it belongs
 to. Work therefore grows with the hits, not with lists x k, and facts that several measures share are computed once.
@@ -6,29 +6,44 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import places_of, positions, running_count_by_list, sum_by_list
-from rankeval_spark.measures.item_groups import Groups, bits_of
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.kernel_inputs.example_facts import item_facts_of
+from rankeval_spark.measures.kernel_inputs.example_facts import arrays_of, item_facts_of
 from rankeval_spark.measures.kernel_inputs.item_facts import Shared
-from rankeval_spark.measures.kernel_inputs.memo import Remembers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from rankeval_spark.measures.arrays import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.kernel_inputs.example_lists import Judgement, Ranking
+    from rankeval_spark.measures.item_groups import Groups
+    from rankeval_spark.measures.kernel_inputs.example_lists import Ranking
     from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
 
 T = TypeVar("T")
+
+_OF_HITS: Final = ("hit_list", "hit_rank", "hit_gain", "hit_score", "hit_value", "hit_weight")
+_OF_JUDGED: Final = ("judged_list", "judged_gain", "judged_value", "judged_weight")
+
+
+@dataclass(frozen=True, eq=False)
+class _Remembers:
+    """Keeps what was computed once, for as long as the object lives."""
+
+    _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, kw_only=True)
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returned at the first call with ``key``."""
+        if key not in self._memo:
+            self._memo[key] = compute()
+        value: T = self._memo[key]
+        return value
 
 
 class Empty(NamedTuple):
@@ -76,7 +91,7 @@ class RaggedGains(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Lists(Remembers):
+class Lists(_Remembers):
     """A batch of ranked lists, joined with the judgements of their users.
 
     Examples
@@ -147,29 +162,8 @@ class Lists(Remembers):
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
         """Build a batch from lists written down by hand."""
-        ranked = [one.hits for one in rankings]
-        judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
-        hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
-        names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
-        return cls(
-            np.array([len(one.gains) for one in rankings], dtype=np.int64),
-            _owners_of(ranked),
-            np.array([one.rank for one in hits], dtype=np.int64),
-            _floats(one.gain for one in hits),
-            _owners_of(judged),
-            _floats(one.gain for one in judgements),
-            hit_score=_floats(one.score for one in hits),
-            items=item_facts_of(rankings),
-            hit_value=_floats(one.value for one in hits),
-            judged_value=_floats(one.value for one in judgements),
-            hit_propensity=_floats(one.propensity for one in hits),
-            hit_prediction=_floats(one.prediction for one in hits),
-            predicted_value=_floats(one.predicted_value for one in rankings),
-            hit_weight=_floats(one.weight for one in hits),
-            judged_weight=_floats(one.weight for one in judgements),
-            groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
-            empty=Empty.of(rankings) if any(one.empty for one in rankings) else None,
-        )
+        empty = Empty.of(rankings) if any(one.empty for one in rankings) else None
+        return cls(**arrays_of(rankings), items=item_facts_of(rankings), empty=empty)
 
     @property
     def n_lists(self) -> int:
@@ -245,43 +239,25 @@ class Lists(Remembers):
 
     def _judged_only(self) -> Lists:
         is_kept = self.hit_gain >= 0
-        owner = self.hit_list[is_kept]
-        return Lists(
-            np.bincount(owner, minlength=self.n_lists),
-            owner,
-            positions(owner, n_lists=self.n_lists),
-            self.hit_gain[is_kept],
-            self.judged_list,
-            self.judged_gain,
-            hit_score=_at(self.hit_score, is_kept),
-            hit_value=_at(self.hit_value, is_kept),
-            judged_value=self.judged_value,
-            hit_weight=_at(self.hit_weight, is_kept),
-            judged_weight=self.judged_weight,
-            groups=None if self.groups is None else self.groups._replace(of_hits=self.groups.of_hits[is_kept]),
-        )
+        kept = self.some(is_kept, slice(None))
+        owner = kept["hit_list"]
+        kept["hit_rank"] = positions(owner, n_lists=self.n_lists)
+        groups = None if self.groups is None else self.groups._replace(of_hits=self.groups.of_hits[is_kept])
+        return Lists(np.bincount(owner, minlength=self.n_lists), **kept, groups=groups)
 
     def within(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
         return self.once(("within", group), lambda: self._within(group))
 
     def _within(self, group: str) -> Lists:
-        of_hits, of_judged = _collected(self.groups, "has no item groups").members(group)
-        return Lists(
-            self.n_recommended,
-            self.hit_list[of_hits],
-            self.hit_rank[of_hits],
-            self.hit_gain[of_hits],
-            self.judged_list[of_judged],
-            self.judged_gain[of_judged],
-            hit_score=_at(self.hit_score, of_hits),
-            hit_value=_at(self.hit_value, of_hits),
-            judged_value=_at(self.judged_value, of_judged),
-            hit_weight=_at(self.hit_weight, of_hits),
-            judged_weight=_at(self.judged_weight, of_judged),
-            names=self.names,
-            empty=self.empty,
-        )
+        members = _collected(self.groups, "has no item groups").members(group)
+        return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
+
+    def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
+        """Take some of the hits and of the judgements: arrays by the names of the fields."""
+        chosen = {**dict.fromkeys(_OF_HITS, hits), **dict.fromkeys(_OF_JUDGED, judged)}
+        known = {name: getattr(self, name) for name in chosen}
+        return {name: None if values is None else values[chosen[name]] for name, values in known.items()}
 
     def weighted(self) -> Lists:
         """View the batch with judgements that count as often as their weights say, in every sum over them.
@@ -360,6 +336,119 @@ class Lists(Remembers):
         return CutLists(self, bounds[None, :])  # not memoised: a cycle would keep batches alive until a collection
 
 
+@dataclass(frozen=True, eq=False)
+class CutLists(_Remembers):
+    """A batch of lists seen at several cutoffs; sums have shape (n_lists, n_cutoffs), and 0 where there is no term."""
+
+    lists: Lists  # the batch
+    # Shape (1, n_cutoffs): cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it
+    # separately: ``min(k, n)`` and ``min(k, R)`` come out right.
+    k: FloatMatrix
+
+    @cached_property
+    def depth(self) -> FloatMatrix:
+        """Places of the list at ranks <= k: min(k, n), float64, shape (n_lists, n_cutoffs); some may be empty."""
+        return np.minimum(self.k, self.n_recommended)
+
+    @cached_property
+    def n_items(self) -> FloatMatrix:
+        """Recommended items at ranks <= k: m, float64, shape (n_lists, n_cutoffs).
+
+        m is min(k, n) where no rank above the last is empty; what is a mean of items is divided by m, never by
+        :attr:`depth` or k.
+
+        Examples
+        --------
+        One item, at rank 2:
+
+        >>> from rankeval_spark.measures import Lists, Ranking
+        >>> cut = Lists.of([Ranking([None, 1], empty=[1])]).cut([1, 2, 3])
+        >>> cut.n_items, cut.depth
+        (array([[0., 1., 1.]]), array([[1., 2., 2.]]))
+        """
+        return self.depth - self.sum_empty(lambda places: places)
+
+    def sum_empty(self, up_to: Callable[[FloatVector], FloatVector]) -> FloatMatrix:
+        """Sum the weights of the empty ranks up to every cutoff; ``up_to`` sums those of all ranks from 1 to each."""
+        total = np.zeros((self.lists.n_lists, self.k.size))
+        if self.lists.empty is not None:
+            owner, first, last = self.lists.empty
+            for column, k in enumerate(self.k[0]):
+                weights = up_to(np.minimum(last, k)) - up_to(np.minimum(first - 1.0, k))
+                total[:, column] = sum_by_list(owner, weights, n_lists=self.lists.n_lists)
+        return total
+
+    @cached_property
+    def n_recommended(self) -> FloatMatrix:
+        """Length of each list: float64, shape (n_lists, 1)."""
+        return self.lists.n_recommended[:, None].astype(np.float64)
+
+    def n_relevant(self, rel: float) -> FloatMatrix:
+        """Relevant judgements R: float64, shape (n_lists, 1)."""
+        return self.lists.relevance(rel).n_relevant
+
+    def hits(self, rel: float) -> FloatMatrix:
+        """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
+        return self.once(("hits", rel), lambda: self.sum_hits(self.lists.relevance(rel).is_relevant))
+
+    def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
+        """Sum what each hit adds to its list, shape (n_hits,), up to every cutoff: by its rank, or by ``at`` instead.
+
+        Examples
+        --------
+        Hits at ranks 1 and 3, each worth its rank:
+
+        >>> from rankeval_spark.measures import Lists, Ranking
+        >>> batch = Lists.of([Ranking([1, None, 1])])
+        >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
+        array([[1., 4.]])
+        """
+        cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
+        return self._sum_cells(cells, self.lists.weighed(weights))
+
+    def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
+        """Sum what recommended items, judged or not, add to their lists up to every cutoff.
+
+        The weights are those of all items, or of the items at the positions ``of``.
+        """
+        facts = self.lists.known_items
+        cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
+        return self._sum_cells(cells[of], weights)
+
+    def sum_shared(self, shared: Shared, weights: FloatVector) -> FloatMatrix:
+        """Sum what items that two lists share add, shape (n_shared,), up to every cutoff at which both hold them."""
+        return self._sum_cells(self._cells(shared.owner, shared.depth), weights)
+
+    def n_items_of_other(self, shared: Shared) -> FloatMatrix:
+        """Items of the other lists at ranks <= k: float64, shape (n_lists, n_cutoffs)."""
+        return self._sum_cells(self._cells(shared.other_owner, shared.other_rank), np.ones(len(shared.other_rank)))
+
+    def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
+        """Sum what each judgement adds, shape (n_judged,), up to every cutoff, in the ideal order (gain descending)."""
+        return self._sum_cells(self._judged_cell, weights)
+
+    @cached_property
+    def _hit_cell(self) -> IntVector:
+        return self._cells(self.lists.hit_list, self.lists.hit_rank)
+
+    @cached_property
+    def _judged_cell(self) -> IntVector:
+        return self._cells(self.lists.judged_list, self.lists.ideal_rank)
+
+    def _cells(self, owner: IntVector, rank: IntVector | FloatVector) -> IntVector:
+        """Return the (list, first cutoff that reaches the rank) of each item as one number.
+
+        The bucket after the last cutoff takes the ranks that no cutoff reaches.
+        """
+        return owner * (self.k.size + 1) + np.searchsorted(self.k[0], rank)
+
+    def _sum_cells(self, cells: IntVector, weights: FloatVector) -> FloatMatrix:
+        """One count over (list, bucket) and one running sum, whatever the number of cutoffs."""
+        shape = (self.lists.n_lists, self.k.size + 1)
+        in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
+        return np.cumsum(in_bucket[:, :-1], axis=1)
+
+
 def _collected(fact: T | None, lack: str) -> T:
     if fact is None:
         message = f"the batch {lack}; a measure that reads them says so in its needs"
@@ -367,21 +456,5 @@ def _collected(fact: T | None, lack: str) -> T:
     return fact
 
 
-def _at(values: FloatVector | None, is_kept: BoolVector) -> FloatVector | None:
-    return None if values is None else values[is_kept]
-
-
-def _floats(numbers: Iterable[float]) -> FloatVector:
-    return np.array(list(numbers), dtype=np.float64)
-
-
-def _bits(names: Sequence[str], judgements: Sequence[Judgement]) -> IntVector:
-    return np.array([bits_of(names, one.groups) for one in judgements], dtype=np.int64)
-
-
 def _owners(offsets: IntVector) -> IntVector:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def _owners_of(rows: Sequence[Sequence[object]]) -> IntVector:
-    return np.repeat(np.arange(len(rows)), [len(row) for row in rows])

@@ -11,14 +11,13 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import option_text
 from rankeval_spark.measures.prediction.rating_error import NO_PREDICTION, mean_over_hits
 from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.kernel_inputs.lists import Lists
 
 SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""

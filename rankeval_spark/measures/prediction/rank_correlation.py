@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, sum_by_list, where_defined
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning, NotOffered
 from rankeval_spark.measures.prediction.concordant_pairs import EqualHits, pairs_of
 from rankeval_spark.measures.prediction.rating_error import n_hits

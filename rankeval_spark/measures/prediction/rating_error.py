@@ -11,13 +11,12 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Meaning, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.kernel_inputs.lists import Lists
 
 Missing: TypeAlias = Annotated[
     Literal["drop", "error"],

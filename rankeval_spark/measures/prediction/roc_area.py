@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import Ratio, sum_by_list
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.prediction.concordant_pairs import EqualHits
 from rankeval_spark.measures.prediction.rating_error import n_hits
@@ -17,7 +17,6 @@ from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.kernel_inputs.lists import Lists
 
 AucTies: TypeAlias = Annotated[Literal["half", "zero"], Meaning("What a pair of one score counts: a half; nothing.")]
 

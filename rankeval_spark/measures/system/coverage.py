@@ -9,8 +9,8 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
 from rankeval_spark.measures.definition import Aggregation, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure, positive
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 
 

@@ -34,7 +34,7 @@ from typing import Annotated
 
 from rankeval_spark.measures.arrays import FloatMatrix
 from rankeval_spark.measures.definition import Definition
-from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ ATOMIC_TYPES: Final[Mapping[str, str]] = {
 """Names of types in the log, by their names in :mod:`rankeval_spark.schemas`."""
 
 _DECLARED: Final = {name: declared for declared, name in ATOMIC_TYPES.items()}
-_TOKEN: Final = re.compile(r"\s*([A-Za-z_]\w*|[<>:,])")
 
 
 def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str, Any]:
@@ -54,10 +52,34 @@ def type_json(type_string: str) -> str | dict[str, Any]:
     >>> type_name(type_json("array<struct<name:string,n_rows:bigint>>"))
     'array<struct<name:string,n_rows:bigint>>'
     """
-    parsed, rest = _parse(list(_tokens(type_string)))
-    if rest:
-        raise _unreadable(type_string)
-    return parsed
+    head, _, inside = type_string.partition("<")
+    parts = _parts(inside[:-1]) if inside.endswith(">") else []
+    match head, parts:
+        case "array", [element]:
+            return {"type": "array", "elementType": type_json(element), "containsNull": True}
+        case "map", [key, value]:
+            types = {"keyType": type_json(key), "valueType": type_json(value)}
+            return {"type": "map", **types, "valueContainsNull": True}
+        case "struct", [_, *_]:
+            named = (part.partition(":") for part in parts)
+            return {"type": "struct", "fields": [_field(name, type_json(type_), {}) for name, _, type_ in named]}
+        case _ if type_string in ATOMIC_TYPES:
+            return ATOMIC_TYPES[type_string]
+    known = ", ".join([*ATOMIC_TYPES, "array<>", "map<,>", "struct<:>"])
+    message = f"cannot read the type {type_string!r}; known: {known}"
+    raise ValueError(message)
+
+
+def _parts(types: str) -> list[str]:
+    """Split at the commas that are in no bracket."""
+    parts, depth = [""], 0
+    for letter in types:
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def type_name(type_: str | Json) -> str:
@@ -76,58 +98,3 @@ def _field(
     name: str, type_: str | dict[str, Any], metadata: Mapping[str, str], *, is_nullable: bool = True
 ) -> dict[str, Any]:
     return {"name": name, "type": type_, "nullable": is_nullable, "metadata": dict(metadata)}
-
-
-def _tokens(type_string: str) -> Iterator[str]:
-    position = 0
-    while position < len(type_string):
-        match = _TOKEN.match(type_string, position)
-        if match is None:
-            raise _unreadable(type_string)
-        yield match.group(1)
-        position = match.end()
-
-
-def _parse(tokens: list[str]) -> tuple[str | dict[str, Any], list[str]]:
-    head, rest = _split(tokens)
-    if head == "array":
-        element, rest = _parse(_after("<", rest))
-        return {"type": "array", "elementType": element, "containsNull": True}, _after(">", rest)
-    if head == "map":
-        key, rest = _parse(_after("<", rest))
-        value, rest = _parse(_after(",", rest))
-        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}, _after(">", rest)
-    if head == "struct":
-        return _parse_struct(_after("<", rest))
-    if head not in ATOMIC_TYPES:
-        raise _unreadable(head)
-    return ATOMIC_TYPES[head], rest
-
-
-def _parse_struct(tokens: list[str]) -> tuple[dict[str, Any], list[str]]:
-    fields = []
-    separator, rest = ",", tokens
-    while separator == ",":
-        name, rest = _split(rest)
-        type_, rest = _parse(_after(":", rest))
-        fields.append(_field(name, type_, {}))
-        separator, rest = _split(rest)
-    return {"type": "struct", "fields": fields}, _after(">", [separator, *rest])
-
-
-def _split(tokens: list[str]) -> tuple[str, list[str]]:
-    if not tokens:
-        raise _unreadable(type_string="")
-    return tokens[0], tokens[1:]
-
-
-def _after(expected: str, tokens: list[str]) -> list[str]:
-    head, rest = _split(tokens)
-    if head != expected:
-        raise _unreadable("".join(tokens))
-    return rest
-
-
-def _unreadable(type_string: str) -> ValueError:
-    known = ", ".join([*ATOMIC_TYPES, "array<>", "map<,>", "struct<:>"])
-    return ValueError(f"cannot read the type {type_string!r}; known: {known}")

@@ -1,4 +1,4 @@
-"""The declared columns of published tables as Arrow types."""
+"""The declared columns of published tables as Arrow types, and columns as Spark reads their types."""
 
 from __future__ import annotations
 
@@ -24,10 +24,18 @@ ARROW_TYPES: Final = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
+    "binary": pa.binary(),
 }
+
+_SPARK_TYPES: Final = {arrow: name for name, arrow in ARROW_TYPES.items()}
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """Columns of a result from the first one after the run's on."""
     fields = [field for field in schema.fields if field.name not in C.RUN_KEY]
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
+
+
+def spark_columns(schema: pa.Schema) -> str:
+    """Write the names and types of columns as Spark reads them."""
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)

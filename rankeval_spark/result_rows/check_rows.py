@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.ranking.attribution import text_of_micros
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
@@ -114,7 +115,7 @@ _BLANKS: Final = (
 )
 """The characters that Unicode calls white space; ``str.strip`` alone takes four separators of data for blanks too."""
 
-_NAMES: Final = tuple(name for name in schemas.CHECKS.field_names() if name not in C.RUN_KEY)
+_NAMES: Final = arrow_schema(schemas.CHECKS).names
 
 
 @dataclass(frozen=True)

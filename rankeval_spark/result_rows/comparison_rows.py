@@ -16,6 +16,7 @@ from rankeval_spark.engine.aggregation.slices import doubles, segment_columns
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
+from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import nullable, readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
@@ -28,19 +29,10 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiple_testing import Correction
 
-_FIELDS: Final = tuple(field for field in schemas.COMPARISONS.fields if field.name not in C.RUN_KEY)
+_SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
 
-ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _FIELDS)
+ROW_TYPE: Final = spark_columns(_SCHEMA)
 """Columns of the rows that are made here, as Spark reads them."""
-
-_ARROW: Final = {
-    "string": pa.string(),
-    "array<string>": pa.list_(pa.string()),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-}
 
 Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
@@ -244,9 +236,6 @@ def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
     for kind, state in zip(group["kind"].to_pylist(), group["state"].to_pylist(), strict=True):
         states.setdefault(kind, []).append(state)
     return {kind: sorted(own) for kind, own in states.items()}
-
-
-_SCHEMA: Final = pa.schema([(field.name, _ARROW[field.type]) for field in _FIELDS])
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

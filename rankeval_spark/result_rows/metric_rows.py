@@ -25,6 +25,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     AggregateLayout,
 )
 from rankeval_spark.engine.checks.unusable_rows import without_counts
+from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ if TYPE_CHECKING:
 
 Doubles: TypeAlias = NDArray[np.float64]
 
-_COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
+SCHEMA: Final = arrow_schema(schemas.METRICS)
+"""Columns of the rows that are made here."""
 
-_QUANTILES_TYPE: Final = pa.map_(pa.string(), pa.float64())
-
-ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
-"""Columns of the rows that are made here, as Spark reads them."""
+ROW_TYPE: Final = spark_columns(SCHEMA)
 
 
 def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
@@ -76,12 +75,15 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
 
 def metric_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     """Put the columns into their declared order."""
-    return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in SCHEMA.names})
 
 
 def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
     """Make the columns of the quantiles where none is requested or a measure has no values of users."""
-    return {C.QUANTILES: pa.nulls(n_rows, _QUANTILES_TYPE), C.QUANTILE_ERROR: pa.nulls(n_rows, pa.float64())}
+    return {
+        C.QUANTILES: pa.nulls(n_rows, SCHEMA.field(C.QUANTILES).type),
+        C.QUANTILE_ERROR: pa.nulls(n_rows, pa.float64()),
+    }
 
 
 def share_name(share: float) -> str:

@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import Key, doubles, groups_of, segment_columns
 from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.result_rows.arrow_schema import spark_columns
 from rankeval_spark.result_rows.metric_rows import nullable, readable
 from rankeval_spark.statistics.comparisons import night_differences
 from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
@@ -26,9 +28,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config.sections.policies import Unit
     from rankeval_spark.measures import MeasureSet
 
-GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
-PARTIAL: Final = f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, state binary"
-_PARTIAL_TYPES: Final = (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32(), pa.binary())
+_PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary())])
+PARTIAL: Final = spark_columns(_PARTIAL)
 
 COUNTS: Final = ("n_users", "n_earlier_users", "n_common_users")
 NUMBERS: Final = (
@@ -36,20 +37,19 @@ NUMBERS: Final = (
     *("relative_delta", "relative_ci_low", "relative_ci_high"),
     *("std_error", "freedom", "p_value", "p_less", "p_greater"),
 )
-_ROW: Final = {
-    **{name: (pa.string(), "string") for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE)},
-    C.SLICE_VALUES: (pa.list_(pa.string()), "array<string>"),
-    C.MEASURE: (pa.string(), "string"),
-    C.K: (pa.int32(), "int"),
-    **{name: (pa.int64(), "bigint") for name in COUNTS},
-    **{name: (pa.float64(), "double") for name in NUMBERS},
-    "ci_level": (pa.float64(), "double"),
-    "is_small": (pa.bool_(), "boolean"),
-}
-ROW_TYPE: Final = ", ".join(f"{name} {spark}" for name, (_, spark) in _ROW.items())
-"""Columns of the rows that are made here, as Spark reads them."""
-SCHEMA: Final = pa.schema([(name, arrow) for name, (arrow, _) in _ROW.items()])
-
+SCHEMA: Final = pa.schema(
+    {
+        **dict.fromkeys((C.MODEL_ID, C.SLICE, C.SLICE_VALUE), pa.string()),
+        C.SLICE_VALUES: pa.list_(pa.string()),
+        C.MEASURE: pa.string(),
+        C.K: pa.int32(),
+        **dict.fromkeys(COUNTS, pa.int64()),
+        **dict.fromkeys((*NUMBERS, "ci_level"), pa.float64()),
+        "is_small": pa.bool_(),
+    }.items()
+)
+"""Columns of the rows that are made here."""
+ROW_TYPE: Final = spark_columns(SCHEMA)
 
 EARLIER: Final = "_earlier_"
 """Prefix of the columns of the earlier night, where both are side by side."""
@@ -101,14 +101,14 @@ class NightChanges:
             rows = [
                 (model, index, list(values), k, state) for (model, values, k), state in zip(keys, states, strict=True)
             ]
-            arrays = map(pa.array, zip(*rows, strict=True), _PARTIAL_TYPES)
-            yield pa.RecordBatch.from_arrays(list(arrays), [*GROUP, "state"])
+            arrays = map(pa.array, zip(*rows, strict=True), _PARTIAL.types)
+            yield pa.RecordBatch.from_arrays(list(arrays), _PARTIAL.names)
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (model, slice, values, k) and compare the two nights."""
         model, index, slice_values, k = (one.as_py() for one in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
-        states = sorted(group["state"].to_pylist())
+        states = sorted(group[STATE].to_pylist())
         merged = _of_ratios(states) if self.denominators else _of_means(states)
         has_users = merged.now.n[0] + merged.before.n[0] > 0
         requested = [self.measures.requested_ks[column] for column in self.measures.columns]

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.in_process.result_tables.grouping import by_key
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
-from rankeval_spark.result_rows.night_change_rows import EARLIER, GROUP, SCHEMA, NightChanges
+from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

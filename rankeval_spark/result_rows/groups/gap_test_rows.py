@@ -27,6 +27,7 @@ from rankeval_spark.engine.aggregation.slices import (
     unpacked,
 )
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
+from rankeval_spark.result_rows.arrow_schema import spark_columns
 from rankeval_spark.result_rows.metric_rows import nullable
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.groups.gap_permutation import LEAST_USERS, Relabelled, gap_p, relabel
@@ -39,23 +40,15 @@ if TYPE_CHECKING:
 Values: TypeAlias = tuple[str, ...]
 """Values of a slice, which name a group."""
 
-_GAP: Final = f"{C.MODEL_ID} string, {C.SLICE} string, {C.MEASURE} string, {C.K} int, n_groups int, gap double"
-_GAP_FIELDS: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, "n_groups", "gap")
-
-TESTED: Final = f"test int, {_GAP}"
-"""Rows of :func:`gap_test_rows`, the position of the gap first."""
-
-SCHEMA: Final = (
-    f"{_GAP}, p_value double, p_adjusted double, correction string, family_size bigint, replicates int, reason string"
+_GAP: Final = (
+    *(pa.field(name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
+    *map(pa.field, (C.K, "n_groups", "gap"), (pa.int32(), pa.int32(), pa.float64())),
 )
-"""Rows of :func:`adjusted`."""
 
-TESTED_SCHEMA: Final = pa.schema(
-    [
-        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
-        *((C.K, pa.int32()), ("n_groups", pa.int32()), ("gap", pa.float64()), ("p_value", pa.float64())),
-    ]
-)
+TESTED: Final = f"test int, {spark_columns(pa.schema(_GAP))}"
+"""Rows of :func:`gap_test_rows`, the position of the gap first, as Spark reads them."""
+
+TESTED_SCHEMA: Final = pa.schema([*_GAP, ("p_value", pa.float64())])
 """Gaps with their p, before it is adjusted."""
 
 ROW_SCHEMA: Final = pa.schema(
@@ -65,10 +58,12 @@ ROW_SCHEMA: Final = pa.schema(
         *(("replicates", pa.int32()), ("reason", pa.string())),
     ]
 )
-"""Columns of SCHEMA as Arrow types."""
+"""Rows of :func:`adjusted`."""
 
-PARTIAL: Final = "test int, n binary, sums binary"
+SCHEMA: Final = spark_columns(ROW_SCHEMA)
+
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])
+PARTIAL: Final = spark_columns(_PARTIAL_FIELDS)
 _P: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
 
 
@@ -257,7 +252,7 @@ def adjusted(
     without = np.where(np.isnan(doubles(rows, "gap")), "few_groups", "few_users")
     reason = np.where(np.isnan(p), without, found.reason)
     columns = [
-        *(rows[name] for name in _GAP_FIELDS),
+        *(rows[field.name] for field in _GAP),
         nullable(p),
         nullable(found.p),
         pa.array([correction] * rows.num_rows),
@@ -265,5 +260,4 @@ def adjusted(
         pa.array(n.astype(np.int32)),
         pa.array(reason.tolist(), pa.string()),
     ]
-    names = [*_GAP_FIELDS, "p_value", "p_adjusted", "correction", "family_size", "replicates", "reason"]
-    yield from pa.Table.from_arrays(columns, names).to_batches()
+    yield from pa.Table.from_arrays(columns, ROW_SCHEMA.names).to_batches()

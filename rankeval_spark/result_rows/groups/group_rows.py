@@ -21,7 +21,7 @@ from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.groups import group_gaps
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 Matrix = np.ndarray
 """Measures and cutoffs as rows, the groups of a slicing as columns."""
 
-_COLUMNS: Final = tuple(field for field in schemas.GROUP_METRICS.fields if field.name not in C.RUN_KEY)
+SCHEMA: Final = arrow_schema(schemas.GROUP_METRICS)
+"""Columns of the rows that are made here."""
 
-ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
-"""Columns of the rows that are made here, as Spark reads them."""
+ROW_TYPE: Final = spark_columns(SCHEMA)
 
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"
@@ -67,14 +67,13 @@ def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def to_group_table(metrics: pa.Table) -> pa.Table:
     """Make the rows of :func:`to_groups` of all rows of ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
-    names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
-    batches = to_groups(metrics.select(names).combine_chunks().to_batches())
-    return pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
+    batches = to_groups(metrics.select(metric_rows.SCHEMA.names).combine_chunks().to_batches())
+    return pa.Table.from_batches(batches, SCHEMA)
 
 
 def group_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     """Put the columns into their declared order."""
-    return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in SCHEMA.names})
 
 
 def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:

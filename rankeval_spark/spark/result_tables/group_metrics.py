@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
+from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.groups.group_rows import ROW_TYPE, to_groups
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ def to_group_metrics(metrics: DataFrame, *, n_slicings: int | None) -> DataFrame
     """
     # All groups of a slicing in one partition. Where it is known how many there are, their number is given: adaptive
     # execution goes by the size of their rows alone, and would put the pairs of groups of many slicings into one task.
-    names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
-    rows, slicing = metrics.select(*names), (C.MODEL_ID, C.SLICE)
+    rows, slicing = metrics.select(*metric_rows.SCHEMA.names), (C.MODEL_ID, C.SLICE)
     if n_slicings is None:
         by_slicing = rows.repartition(*slicing)
     else:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP
 from rankeval_spark.engine.aggregation.slices import PACKED, in_chunks, unpacked
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.result_rows.night_change_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
+from rankeval_spark.result_rows.night_change_rows import EARLIER, PARTIAL, ROW_TYPE, NightChanges, earlier
 from rankeval_spark.spark.result_tables import mean_metrics
 from rankeval_spark.spark.rows.slice_columns import segments_of
 from rankeval_spark.spark.spark_types import with_columns

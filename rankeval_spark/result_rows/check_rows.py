@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import schemas
+from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.ranking.attribution import text_of_micros
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
@@ -268,5 +269,4 @@ def _is_above(share: float | None, limit: float | None) -> bool:
 
 
 def _doubles(numbers: Iterable[float | None]) -> pa.Array:
-    cells = np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
-    return to_arrow(cells, is_null=np.isnan(cells))
+    return nullable(np.array([np.nan if number is None else number for number in numbers], dtype=np.float64))

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.sections.inference import OF_ALL_MODELS
-from rankeval_spark.engine.aggregation.slices import doubles, segment_columns
+from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
-from rankeval_spark.result_rows.metric_rows import nullable, readable
+from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.aggregate_state import (
@@ -24,6 +23,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     WEIGHTED,
     AggregateLayout,
 )
+from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
 from rankeval_spark.engine.checks.unusable_rows import without_counts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, ratios
@@ -31,8 +31,6 @@ from rankeval_spark.statistics import intervals, ratios
 if TYPE_CHECKING:
     from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.measures import MeasureSet
-
-Doubles: TypeAlias = NDArray[np.float64]
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)
 """Columns of the rows that are made here."""
@@ -97,11 +95,6 @@ def share_name(share: float) -> str:
     return format(Decimal(repr(share)).normalize(), "f")
 
 
-def nullable(values: np.ndarray) -> pa.Array:
-    """Turn NaN into NULL."""
-    return pa.array(values, mask=np.isnan(values))
-
-
 @dataclass(frozen=True)
 class MetricRows:
     """What the workers need: names by index, and which (k, measure index) were requested."""
@@ -147,7 +140,7 @@ class MetricRows:
         is_drawn = set(DRAWN) <= set(rows.schema.names)
         if is_drawn:
             spread |= drawn_spread(rows)
-        linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
+        linked = {C.VALUE: nullable(doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         if not is_drawn:
             linked |= self._of_equal_users(rows, measure, linked)
@@ -159,7 +152,7 @@ class MetricRows:
             C.N_LISTS: rows[C.N_LISTS],
             "n_undefined": pa.array(_count(rows, "n_population") - n),
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
-            "tie_share": nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
+            "tie_share": nullable(_divide(doubles(rows, "n_tied"), doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.reported.min_size),
             **linked,
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
@@ -170,8 +163,8 @@ class MetricRows:
         self, rows: pa.RecordBatch, measure: np.ndarray, found: dict[str, pa.Array]
     ) -> dict[str, pa.Array]:
         """Replace the interval of a mean of no shares where all users have the same value: it would have no width."""
-        n = _doubles(rows, "n")
-        are_equal = intervals.are_equal(n, _doubles(rows, "mean"), _doubles(rows, "m2"))
+        n = doubles(rows, "n")
+        are_equal = intervals.are_equal(n, doubles(rows, "mean"), doubles(rows, "m2"))
         is_equal = are_equal & ~self.is_proportion[measure]
         values, *ends = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
         least, greatest = self.bounds[measure].T
@@ -191,7 +184,7 @@ class MetricRows:
         if not shares:
             return no_quantiles(rows.num_rows)
         values = rows[QUANTILES].flatten().to_numpy(zero_copy_only=False).reshape(-1, len(shares))
-        grid = _doubles(rows, QUANTILE_GRID)[:, None]
+        grid = doubles(rows, QUANTILE_GRID)[:, None]
         low, high = values.copy(), values + grid
         for index in set(measure.tolist()):
             if self.links[index] != "identity":
@@ -222,9 +215,9 @@ def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
     """Replace the moments of numerators by those of their ratios: linearised, as if these were means."""
     if not is_ratio.any():
         return rows
-    ratio, m2 = ratios.linearised(*(_doubles(rows, name) for name in ("mean", "m2", *WEIGHTED)))
+    ratio, m2 = ratios.linearised(*(doubles(rows, name) for name in ("mean", "m2", *WEIGHTED)))
     for name, found in (("mean", ratio), ("m2", m2)):
-        values = np.where(is_ratio, found, _doubles(rows, name))
+        values = np.where(is_ratio, found, doubles(rows, name))
         rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, from_pandas=True))
     return rows
 
@@ -237,13 +230,13 @@ def metric_spread(
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
     Where squares exceed the range of a double, as those of weights of 1e300 do, there is none.
     """
-    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), _doubles(rows, "m2")
+    n, mean, m2 = doubles(rows, "n"), np.nan_to_num(doubles(rows, "mean")), doubles(rows, "m2")
     m2 = np.where(np.isfinite(m2), m2, np.nan)
     std_dev = np.sqrt(_divide(m2, n - 1))
     ends = np.empty((2, len(n)))
     for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
-    ends[:, np.isnan(_doubles(rows, "mean")) | np.isnan(m2)] = np.nan
+    ends[:, np.isnan(doubles(rows, "mean")) | np.isnan(m2)] = np.nan
     method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "t"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {
@@ -258,7 +251,7 @@ def metric_spread(
 def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Give the standard error and the interval of a bootstrap."""
     error, low, high = (rows[name] for name in DRAWN)
-    method = np.where(np.isnan(_doubles(rows, DRAWN[1])), "none", "bootstrap")
+    method = np.where(np.isnan(doubles(rows, DRAWN[1])), "none", "bootstrap")
     return {
         "std_error": error,
         "ci_low": low,
@@ -274,14 +267,9 @@ def readable(slice_values: pa.ListArray) -> pa.StringArray:
     return pc.binary_join(pa.ListArray.from_arrays(slice_values.offsets, named), C.CROSSING)
 
 
-def _doubles(rows: pa.RecordBatch, name: str) -> Doubles:
-    values: Doubles = rows[name].to_numpy(zero_copy_only=False).astype(np.float64)  # NULL arrives as NaN
-    return values
-
-
 def _count(rows: pa.RecordBatch, name: str) -> np.ndarray:
     """Return a count of users; it was added up in doubles."""
-    return np.rint(_doubles(rows, name)).astype(np.int64)
+    return np.rint(doubles(rows, name)).astype(np.int64)
 
 
 def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
-from rankeval_spark.engine.aggregation.slices import Key, doubles, groups_of, segment_columns
+from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.result_rows.arrow_schema import spark_columns
-from rankeval_spark.result_rows.metric_rows import nullable, readable
+from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics.comparisons import night_differences
 from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
 
@@ -89,8 +89,8 @@ class NightChanges:
             has no values.
         """
         columns, ks = self.measures.columns, self.measures.ks
-        now, before = (_matrix(users, map(side, columns)) for side in (str, earlier))
-        n_now, n_before = (_matrix(users, map(side, self.denominators)) for side in (str, earlier))
+        now, before = (matrix(users, [*map(side, columns)]) for side in (str, earlier))
+        n_now, n_before = (matrix(users, [*map(side, self.denominators)]) for side in (str, earlier))
         for index, names in enumerate(segment_columns(self.reported.segments)):
             keys, group_now, group_before = _groups(users, names, ks)
             if self.denominators:
@@ -149,12 +149,6 @@ class NightChanges:
 def earlier(name: str) -> str:
     """Name a column of the earlier night."""
     return f"{EARLIER}{name}"
-
-
-def _matrix(table: pa.Table, names: Iterable[str]) -> np.ndarray:
-    """Put columns of numbers side by side."""
-    columns = [doubles(table, name) for name in names]
-    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
 def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray, np.ndarray]:

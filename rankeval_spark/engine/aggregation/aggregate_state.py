@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Moments, membership_of
@@ -209,8 +210,7 @@ class AggregateLayout:
         )
         counted = value_counts.united(parts, pooled.num_rows)
         found = counted.quantiles(shares)
-        flat = to_arrow(found.ravel(), is_null=np.isnan(found.ravel()))
-        lists = pa.FixedSizeListArray.from_arrays(flat, len(shares))
+        lists = pa.FixedSizeListArray.from_arrays(nullable(found.ravel()), len(shares))
         return pooled.append_column(QUANTILES, lists).append_column(QUANTILE_GRID, to_arrow(counted.error))
 
     def _by_measure(self, keys: pa.Table, columns: dict[str, np.ndarray], counts: np.ndarray) -> pa.RecordBatch:
@@ -220,7 +220,7 @@ class AggregateLayout:
             {
                 **{name: in_one_piece(by_group[name]) for name in GROUP},
                 "measure_index": to_arrow(np.tile(np.arange(self.n_measures, dtype=np.int32), keys.num_rows)),
-                **{name: to_arrow(found.ravel(), is_null=np.isnan(found.ravel())) for name, found in columns.items()},
+                **{name: nullable(found.ravel()) for name, found in columns.items()},
                 **{name: to_arrow(counts[repeated, index]) for index, name in enumerate(COUNTS)},
             }
         )

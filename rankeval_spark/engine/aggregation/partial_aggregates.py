@@ -6,7 +6,7 @@ partial rows are merged. (31 grouping sets over 600,000 rows x 16 measures took 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,7 +17,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import bootstrap_sums
 from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateLayout, GroupSums
-from rankeval_spark.engine.aggregation.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
+from rankeval_spark.engine.aggregation.slices import Key, encoded, groups_of, in_chunks, matrix, unpacked
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.statistics import ratios, value_counts
@@ -77,8 +77,8 @@ class PartialAggregator:
 
     def _to_rows(self, chunk: pa.Table) -> Rows:
         table = unpacked(encoded(chunk, [C.MODEL_ID]))
-        counts = np.hstack([_counts(table), np.nan_to_num(_matrix(table, self.lists))])
-        return Rows(table, _matrix(table, self.measures), _matrix(table, self.weights.values()), counts)
+        counts = np.hstack([_counts(table), np.nan_to_num(matrix(table, self.lists))])
+        return Rows(table, matrix(table, self.measures), matrix(table, self.weights.values()), counts)
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise a partition, a chunk of rows at a time."""
@@ -141,12 +141,6 @@ def _counts(table: pa.Table) -> np.ndarray:
     has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)
     flags = (to_numpy(table[IS_EVALUATED]), is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
     return np.column_stack(flags).astype(np.float64)
-
-
-def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:
-    """Put columns of numbers side by side: shape (n_rows, n_names)."""
-    columns = [doubles(table, name) for name in names]
-    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
 def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
@@ -23,6 +24,8 @@ SEGMENT: Final = "_segment_"
 
 ROWS_AT_ONCE: Final = 65_536
 """Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
+
+Doubles: TypeAlias = NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
 """Model, values of the other columns, cutoff."""
@@ -61,9 +64,20 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def doubles(table: pa.Table, name: str) -> np.ndarray:
+def doubles(table: pa.Table | pa.RecordBatch, name: str) -> Doubles:
     """Give a column of numbers, NaN where it is NULL."""
-    return to_numpy(table[name])
+    return to_numpy(table[name]).astype(np.float64, copy=False)
+
+
+def matrix(table: pa.Table, names: Collection[str]) -> Doubles:
+    """Put columns of numbers side by side: shape (n_rows, n_names)."""
+    columns = [doubles(table, name) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def nullable(values: np.ndarray) -> pa.Array:
+    """Turn NaN into NULL."""
+    return to_arrow(values, is_null=np.isnan(values))
 
 
 def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:

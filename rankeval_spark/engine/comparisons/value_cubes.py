@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import USER_HASH, doubles, groups_of, in_chunks, positions_of, unpacked
+from rankeval_spark.engine.aggregation.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 
 LEAST_BYTES: Final = 1 << 25
@@ -71,7 +71,7 @@ class Cube:
     @classmethod
     def of_rows(cls, table: pa.Table, columns: Sequence[str], ks: Sequence[int], models: ComparedModels) -> Cube:
         """Lay out rows of a (model, user, k) each; no key occurs twice."""
-        values = np.column_stack([doubles(table, name) for name in columns])
+        values = matrix(table, columns)
         return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), models)
 
     @classmethod

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.planning import lists_column
@@ -39,15 +40,15 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     columns = {
         IS_EVALUATED: to_arrow(sums.any(scored[IS_EVALUATED])),
         **{name: to_arrow(sums.largest(scored[name])) for name in FACTS},
-        C.HAS_TIES: _nullable(sums.mean(_doubles(scored, C.HAS_TIES))),
+        C.HAS_TIES: nullable(sums.mean(doubles(scored, C.HAS_TIES))),
     }
     for name in measures:
-        values = _doubles(scored, name)
-        weight = _doubles(scored, weights[name]) if name in weights else None
-        columns[name] = _nullable(sums.mean(values) if weight is None else sums.ratio(values, weight))
-        columns[lists_column(name)] = _nullable(sums.count(values))
+        values = doubles(scored, name)
+        weight = doubles(scored, weights[name]) if name in weights else None
+        columns[name] = nullable(sums.mean(values) if weight is None else sums.ratio(values, weight))
+        columns[lists_column(name)] = nullable(sums.count(values))
     put_together = sums.total if unit == "list" else sums.mean
-    columns |= {weight: _nullable(put_together(_doubles(scored, weight))) for weight in weights.values()}
+    columns |= {weight: nullable(put_together(doubles(scored, weight))) for weight in weights.values()}
     for name, column in columns.items():
         firsts = firsts.append_column(name, column)
     return firsts
@@ -106,11 +107,3 @@ class _Sums:
         found = np.zeros(len(self.first), dtype=np.int32)
         np.maximum.at(found, self.group, to_numpy(numbers))
         return found
-
-
-def _doubles(table: pa.Table, name: str) -> np.ndarray:
-    return to_numpy(table[name].cast(pa.float64()))
-
-
-def _nullable(values: np.ndarray) -> pa.Array:
-    return to_arrow(values, is_null=np.isnan(values))

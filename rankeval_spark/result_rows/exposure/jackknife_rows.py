@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.statistics import intervals
 
@@ -71,16 +72,16 @@ class JackknifeRows:
             **metric_rows.slice_columns(slices.keys, self.reported.names),
             C.MEASURE: pa.array([measure.label] * n, pa.string()),
             C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
-            C.VALUE: metric_rows.nullable(values[:, 0]),
+            C.VALUE: nullable(values[:, 0]),
             "n_users": pa.array(slices.n_users),
             C.N_LISTS: pa.array(slices.n_lists),
             **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
             "tie_share": pa.nulls(n, pa.float64()),
             "is_small": pa.array(slices.n_users < self.reported.min_size),
             "std_dev": pa.nulls(n, pa.float64()),
-            "std_error": metric_rows.nullable(spread.std_error),
-            "ci_low": metric_rows.nullable(spread.low),
-            "ci_high": metric_rows.nullable(spread.high),
+            "std_error": nullable(spread.std_error),
+            "ci_low": nullable(spread.low),
+            "ci_high": nullable(spread.high),
             "ci_level": pa.array(np.full(n, confidence)),
             "ci_method": pa.array(method.tolist(), pa.string()),
             **metric_rows.no_quantiles(n),

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import ascending, to_codes
 from rankeval_spark.measures import group_statistics
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 """Columns that published rows have in addition."""
@@ -149,9 +150,6 @@ class _Rows:
         named = rows.set_column(rows.column_names.index(C.MEASURE), C.MEASURE, to_texts(label for _, label in parts))
         return cls(named.filter(to_arrow(is_stated)), [kind for kind, _ in parts if kind in group_statistics.KINDS])
 
-    def numbers(self, name: str) -> FloatVector:
-        return to_numpy(self.table[name]).astype(np.float64)
-
 
 @lru_cache(maxsize=4096)
 def _parts_of(label: str) -> tuple[str, str]:
@@ -197,18 +195,18 @@ class _Gaps:
         """Take a number from the one row of that kind."""
         is_it = np.array([one == kind for one in self.statements.kind], dtype=np.bool_)
         found = np.full(self.n, np.nan)
-        found[self.of_statement[is_it]] = self.statements.numbers(name)[is_it]
-        return _nullable(found)
+        found[self.of_statement[is_it]] = doubles(self.statements.table, name)[is_it]
+        return nullable(found)
 
     def _level(self) -> pa.Array:
         level = np.full(self.n, np.nan)
         for key, rows in ((self.of_group, self.groups), (self.of_statement, self.statements)):
-            np.fmax.at(level, key, rows.numbers("ci_level"))
-        return _nullable(level)
+            np.fmax.at(level, key, doubles(rows.table, "ci_level"))
+        return nullable(level)
 
     def _extreme(self, end: str, compared: IntVector, *, sign: int) -> dict[str, pa.Array]:
         """Name the first group by its value, and the value; of two that are equal, the one whose name comes first."""
-        value, name = self.groups.numbers(C.VALUE), to_codes(self.groups.table[C.SLICE_VALUE])
+        value, name = doubles(self.groups.table, C.VALUE), to_codes(self.groups.table[C.SLICE_VALUE])
         order = np.lexsort(
             (ascending(name.values)[name.code[compared]], sign * value[compared], self.of_group[compared])
         )
@@ -234,7 +232,3 @@ def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
-
-
-def _nullable(values: FloatVector) -> pa.Array:
-    return to_arrow(values, is_null=np.isnan(values))

@@ -23,12 +23,13 @@ from rankeval_spark.engine.aggregation.slices import (
     encoded,
     groups_of,
     in_chunks,
+    matrix,
+    nullable,
     segment_columns,
     unpacked,
 )
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.arrow_schema import spark_columns
-from rankeval_spark.result_rows.metric_rows import nullable
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.groups.gap_permutation import LEAST_USERS, Relabelled, gap_p, relabel
 
@@ -182,7 +183,7 @@ class GapPermutation:
         held: dict[tuple[int, ...], Relabelled] = {}
         for chunk in in_chunks(batches):
             table = unpacked(encoded(chunk, [C.MODEL_ID]))
-            values = np.column_stack([doubles(table, name) for name in self.measures])
+            values = matrix(table, self.measures)
             if np.isnan(values).all():
                 continue
             for tests, found in self._relabelled(Users.of(table, values, np.ones_like(values), self.ks)):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
@@ -147,7 +148,7 @@ class _Slicing:
         is_compared: np.ndarray,
     ) -> _Slicing:
         """Lay rows out by the positions of their measures and groups; small groups are left out too."""
-        n, value, error = (_numbers(rows, name) for name in ("n_users", C.VALUE, "std_error"))
+        n, value, error = (doubles(rows, name) for name in ("n_users", C.VALUE, "std_error"))
         is_jackknife = pc.equal(rows["ci_method"], "jackknife").to_numpy()
         value = np.where(is_compared & ~rows["is_small"].to_numpy(), value, np.nan)
         shape = len(measures[0]), len(groups[0])
@@ -169,7 +170,7 @@ class _Slicing:
             std_errors,
             matrix(np.where(is_jackknife, N_GROUPS - 1.0, n - 1)),
             matrix(n, 0.0),
-            matrix(_numbers(rows, C.N_LISTS), 0.0),
+            matrix(doubles(rows, C.N_LISTS), 0.0),
             rows["ci_level"][0].as_py(),
         )
 
@@ -248,13 +249,13 @@ class _Slicing:
             C.SLICE_VALUES: slice_values,
             C.MEASURE: pa.array([group_statistics.name_of(kind, label) for label, _ in self.measures], pa.string()),
             C.K: pa.array([k for _, k in self.measures], pa.int32()),
-            C.VALUE: metric_rows.nullable(value),
+            C.VALUE: nullable(value),
             "n_users": pa.array(n_users.astype(np.int64)),
             C.N_LISTS: pa.array(n_lists, pa.int64(), from_pandas=True),
             "n_left_out": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
             "is_small": pa.array(is_compared.sum(axis=1) <= 1),
-            "ci_low": metric_rows.nullable(low),
-            "ci_high": metric_rows.nullable(high),
+            "ci_low": nullable(low),
+            "ci_high": nullable(high),
             "ci_level": pa.array(np.full(n, self.level)),
             "ci_method": pa.array(np.where(has_interval, method, "none").tolist(), pa.string()),
         }
@@ -313,11 +314,6 @@ def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
     known: dict[Any, int] = {}
     position = np.array([known.setdefault(pair, len(known)) for pair in pairs], dtype=np.int64)
     return list(known), position
-
-
-def _numbers(rows: pa.Table, name: str) -> np.ndarray:
-    numbers: np.ndarray = rows[name].to_numpy().astype(np.float64)  # NULL arrives as NaN
-    return numbers
 
 
 def _repeated(text: str, n: int) -> pa.Array:

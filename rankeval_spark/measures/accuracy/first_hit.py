@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
 from rankeval_spark.measures.definition import (
     MEAN_OVER_TIES,
     NOT_BOUNDED_BY_GAINS,
@@ -91,7 +91,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     array([[0., 1., 0.]])
     """
     lists, relevance = cut.lists, cut.lists.relevance(rel)
-    first_rank = sum_by_list(lists.hit_list, relevance.is_first * lists.hit_rank, n_lists=lists.n_lists)[:, None]
+    first_rank = lists.sum_hits(relevance.is_first * lists.hit_rank)
     return where_defined((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
 
 

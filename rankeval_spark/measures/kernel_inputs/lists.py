@@ -320,6 +320,20 @@ class Lists(_Remembers):
         weighed = numbers * self.weights[1] if self.is_weighted else numbers
         return sum_by_list(self.judged_list, weighed, n_lists=self.n_lists)[:, None]
 
+    def sum_hits(self, numbers: FloatVector) -> FloatMatrix:
+        """Sum a number of each hit, shape (n_hits,), whatever its rank and weight: float64, shape (n_lists, 1)."""
+        return sum_by_list(self.hit_list, numbers, n_lists=self.n_lists)[:, None]
+
+    @property
+    def n_hits(self) -> FloatMatrix:
+        """Judged items that the list holds: float64, shape (n_lists, 1)."""
+        return self.sum_hits(np.ones(len(self.hit_list)))
+
+    @property
+    def n_judged(self) -> FloatMatrix:
+        """Judgements of the list's user, of any gain: float64, shape (n_lists, 1)."""
+        return self.sum_judged(np.ones(len(self.judged_list)))
+
     def cut(self, ks: Sequence[int]) -> CutLists:
         """View the batch at the cutoffs ``ks``, ascending; 0 = whole list comes last.
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
-from rankeval_spark.measures.arrays import Ratio, sum_by_list
+from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Above, Meaning, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
+    from rankeval_spark.measures.arrays import FloatVector
 
 NEEDS: Final = (HIT_SCORES, PROPENSITIES)
 NO_IMPRESSION: Final = "the user has no impression"
@@ -114,8 +114,8 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     array([[0.8]])
     """
     lists, weights = cut.lists, _weights(cut.lists)
-    total = _sum(lists, weights)
-    return Ratio(_sum(lists, weights * lists.hit_gain), total, where=total > 0)
+    total = lists.sum_hits(weights)
+    return Ratio(lists.sum_hits(weights * lists.hit_gain), total, where=total > 0)
 
 
 @Definition(
@@ -143,11 +143,11 @@ def doubly_robust(cut: CutLists) -> Ratio:
     >>> doubly_robust(Lists.of([shown]).cut([0])).values  # 0.5 * 0.5 + 0.25 * 0.25 + 2 * (1 - 0.5)
     array([[1.3125]])
     """
-    lists, n_judged, weights = cut.lists, _n_impressions(cut.lists), _weights(cut.lists)
+    lists, n_judged, weights = cut.lists, cut.lists.n_judged, _weights(cut.lists)
     predicted, expected = lists.predictions
     _refuse_unpredicted(expected[n_judged[:, 0] > 0])
     errors = np.where(weights > 0, weights * (lists.hit_gain - predicted), 0.0)
-    return Ratio(_sum(lists, errors) + n_judged * expected[:, None], n_judged, where=n_judged > 0)
+    return Ratio(lists.sum_hits(errors) + n_judged * expected[:, None], n_judged, where=n_judged > 0)
 
 
 @Definition(
@@ -201,13 +201,4 @@ def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
 
 def _mean(lists: Lists, numbers: FloatVector) -> Ratio:
     """Average a number of each impression, 0 for those of items that are not listed."""
-    n_judged = _n_impressions(lists)
-    return Ratio(_sum(lists, numbers), n_judged, where=n_judged > 0)
-
-
-def _n_impressions(lists: Lists) -> FloatMatrix:
-    return lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
-
-
-def _sum(lists: Lists, numbers: FloatVector) -> FloatMatrix:
-    return sum_by_list(lists.hit_list, numbers, n_lists=lists.n_lists)[:, None]
+    return Ratio(lists.sum_hits(numbers), lists.n_judged, where=lists.n_judged > 0)

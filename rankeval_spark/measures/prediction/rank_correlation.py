@@ -7,12 +7,11 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, sum_by_list, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning, NotOffered
 from rankeval_spark.measures.prediction.concordant_pairs import EqualHits, pairs_of
-from rankeval_spark.measures.prediction.rating_error import n_hits
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
 _SURPRISE: Final = (
@@ -106,13 +105,10 @@ def spearman(cut: CutLists) -> FloatMatrix:
     array([[0.5]])
     """
     lists = cut.lists
-    middle = ((n_hits(lists)[:, 0] + 1) / 2)[lists.hit_list]
+    middle = ((lists.n_hits[:, 0] + 1) / 2)[lists.hit_list]
     scores, gains = (
         EqualHits.of(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain)
     )
-    covariance, of_scores, of_gains = (
-        sum_by_list(lists.hit_list, product, n_lists=lists.n_lists)[:, None]
-        for product in (scores * gains, scores**2, gains**2)
-    )
+    covariance, of_scores, of_gains = (lists.sum_hits(product) for product in (scores * gains, scores**2, gains**2))
     spread = np.sqrt(of_scores) * np.sqrt(of_gains)
     return where_defined(np.clip(ratio(covariance, spread), -1, 1), spread > 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list
+from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Meaning, option_text
@@ -128,20 +128,13 @@ def predicted_share(cut: CutLists) -> Ratio:
     >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0])).values
     array([[0.5]])
     """
-    lists = cut.lists
-    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
-    return Ratio(np.minimum(n_hits(lists), n_judged), n_judged, where=n_judged > 0)
-
-
-def n_hits(lists: Lists) -> FloatMatrix:
-    """Count the judged items of each list: float64, shape (n_lists, 1)."""
-    return np.bincount(lists.hit_list, minlength=lists.n_lists)[:, None].astype(np.float64)
+    n_judged = cut.lists.n_judged
+    return Ratio(np.minimum(cut.lists.n_hits, n_judged), n_judged, where=n_judged > 0)
 
 
 def mean_over_hits(lists: Lists, values: FloatVector) -> Ratio:
     """Mean over the hits of each list; undefined where there is none."""
-    n = n_hits(lists)
-    return Ratio(sum_by_list(lists.hit_list, values, n_lists=lists.n_lists)[:, None], n, where=n > 0)
+    return Ratio(lists.sum_hits(values), lists.n_hits, where=lists.n_hits > 0)
 
 
 def _error(cut: CutLists, missing: str) -> FloatVector:

@@ -12,7 +12,6 @@ from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, C
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.prediction.concordant_pairs import EqualHits
-from rankeval_spark.measures.prediction.rating_error import n_hits
 from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     lists = cut.lists
     is_relevant = lists.relevance(rel).is_relevant
     n_relevant, n_others, in_order = (
-        sum_by_list(lists.hit_list, each, n_lists=lists.n_lists)[:, None]
+        lists.sum_hits(each)
         for each in (is_relevant, 1 - is_relevant, is_relevant * _others_below(lists, 1 - is_relevant, ties))
     )
     n_pairs = n_relevant * n_others
@@ -72,7 +71,7 @@ def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "
     >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])
     """
-    area, n = area_under_curve(cut, rel=rel, ties=ties), n_hits(cut.lists)
+    area, n = area_under_curve(cut, rel=rel, ties=ties), cut.lists.n_hits
     return Ratio(np.nan_to_num(area.values) * n, n, where=area.where, value=area.values)
 
 

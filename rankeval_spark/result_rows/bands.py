@@ -206,5 +206,4 @@ def _places_of(spread: float) -> int:
 def _half_up(numbers: FloatVector) -> FloatVector:
     """Round to whole numbers, halves away from 0."""
     whole = np.trunc(numbers)
-    nearest: FloatVector = whole + np.copysign(np.abs(numbers - whole) >= 0.5, numbers)  # noqa: PLR2004 - one half
-    return nearest
+    return whole + np.copysign(np.abs(numbers - whole) >= 0.5, numbers)  # noqa: PLR2004 - one half

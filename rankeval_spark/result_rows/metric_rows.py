@@ -274,5 +274,4 @@ def _count(rows: pa.RecordBatch, name: str) -> np.ndarray:
 
 def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:
     """Divide; NaN where the denominator is not above 0."""
-    quotient: Doubles = numerator / np.where(denominator > 0, denominator, np.nan)
-    return quotient
+    return numerator / np.where(denominator > 0, denominator, np.nan)

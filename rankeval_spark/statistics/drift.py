@@ -60,8 +60,7 @@ def band_of(values: Values, std_errors: Values) -> DriftBand:
 def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
     """Whether each value lies outside its band, but for the rounding of its sum; False without a band or a value."""
     slack = ROUNDING * np.maximum(1.0, np.abs(values))
-    outside: NDArray[np.bool_] = (values < band.low - slack) | (values > band.high + slack)
-    return outside
+    return (values < band.low - slack) | (values > band.high + slack)
 
 
 def _medians(values: Values) -> Values:

@@ -226,8 +226,7 @@ def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, -power)
     is_multiple = np.abs(scaled) >= 2.0**52
-    rounded: Doubles = np.where(is_multiple, values, np.ldexp(np.floor(np.where(is_multiple, 0.0, scaled)), power))
-    return rounded
+    return np.where(is_multiple, values, np.ldexp(np.floor(np.where(is_multiple, 0.0, scaled)), power))
 
 
 def _occurring(code: Ints, n_codes: int) -> tuple[Ints, Ints]:
@@ -243,8 +242,7 @@ def _occurring(code: Ints, n_codes: int) -> tuple[Ints, Ints]:
 def _ceiling(n: Ints, share: Fraction) -> Ints:
     """Round ``n * share`` up, in whole numbers of any size."""
     exact = -(-n.astype(object) * share.numerator // share.denominator)
-    whole: Ints = exact.astype(np.int64)
-    return whole
+    return exact.astype(np.int64)
 
 
 def _exact(n_cells: int) -> Ints:

@@ -225,8 +225,7 @@ class _Counts:
     @cached_property
     def _gain(self) -> np.ndarray:
         """Gain of each ranked item, NaN without a judgement."""
-        gains: np.ndarray = np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row]]
-        return gains
+        return np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row]]
 
     @cached_property
     def _is_in_train(self) -> BoolVector:
@@ -236,8 +235,7 @@ class _Counts:
     @cached_property
     def _is_in_catalogue(self) -> BoolVector:
         """Whether the catalogue has each item of the batch."""
-        is_known: BoolVector = to_numpy(self.batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
-        return is_known
+        return to_numpy(self.batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
 
     @cached_property
     def _group(self) -> IntVector:

@@ -218,8 +218,7 @@ class _Totals:
 
 def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:
     """Give the cells of some groups: one for each measure."""
-    cells: np.ndarray = (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
-    return cells
+    return (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
 
 
 def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:

@@ -111,8 +111,7 @@ def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
 def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
     """Find the position of each row's cutoff among ``ks``."""
     order = np.argsort(ks)
-    positions: np.ndarray = order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
-    return positions
+    return order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:

@@ -97,8 +97,7 @@ class Cube:
     @property
     def hashes(self) -> np.ndarray:
         """Hash of each user's id."""
-        hashes: np.ndarray = to_numpy(self.users[USER_HASH])
-        return hashes
+        return to_numpy(self.users[USER_HASH])
 
     def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
         """List the positions of the models that are compared, the one that is compared with first."""

@@ -56,16 +56,14 @@ def _by_level(interactions: IntVector) -> dict[str, pa.Array]:
 
 def _is_within(interactions_before: IntVector, fifths: int, n_all: int) -> BoolVector:
     """Mark items before which others do not yet hold so many fifths of all interactions; in whole numbers."""
-    is_within: BoolVector = interactions_before * 5 < n_all * fifths
-    return is_within
+    return interactions_before * 5 < n_all * fifths
 
 
 def _quantiles(users: IntVector) -> FloatVector:
     """Rank by users, ascending, equal items sharing the mean of their ranks, over all items."""
     _, level, size = np.unique(users, return_inverse=True, return_counts=True)
     mean_rank = np.cumsum(size) - size + (size + 1) / 2
-    quantiles: FloatVector = (mean_rank / max(len(users), 1))[level]
-    return quantiles
+    return (mean_rank / max(len(users), 1))[level]
 
 
 def _doubles(values: np.ndarray) -> pa.Array:

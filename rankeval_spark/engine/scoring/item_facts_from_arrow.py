@@ -81,8 +81,7 @@ def _fields(structs: pa.Array) -> dict[str, pa.Array]:
 
 def _floats(values: pa.Array) -> FloatVector:
     """Turn NULL into NaN."""
-    array: FloatVector = to_numpy(values).astype(np.float64, copy=False)
-    return array
+    return to_numpy(values).astype(np.float64, copy=False)
 
 
 def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:

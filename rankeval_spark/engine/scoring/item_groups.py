@@ -43,8 +43,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
 def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
     """Place of each item's group in :data:`item_groups.BY_POPULARITY`; the tail where `train` does not have it."""
     tail = BY_POPULARITY.index(TAIL)
-    of_items: IntVector = to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
-    return of_items
+    return to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
 
 
 def has_category(categories: pa.Array, name: str) -> np.ndarray:

@@ -129,8 +129,7 @@ class _Part(NamedTuple):
         """Look cosines up."""
         if not len(item):  # of which scipy makes a sparse array
             return np.zeros(0)
-        found: FloatVector = np.asarray(self.cosines[item - self.start, other]).ravel()
-        return found
+        return np.asarray(self.cosines[item - self.start, other]).ravel()
 
 
 def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:

@@ -96,8 +96,7 @@ class _Sums:
         below = self.mean(weights)
         with np.errstate(divide="ignore", invalid="ignore"):
             of_sums: np.ndarray = self.mean(values * weights) / below
-        means: np.ndarray = np.where(below > 0, of_sums, self.mean(values))
-        return means
+        return np.where(below > 0, of_sums, self.mean(values))
 
     def any(self, flags: pa.ChunkedArray) -> np.ndarray:
         n_true: np.ndarray = np.bincount(self.group, weights=to_numpy(flags), minlength=len(self.first))

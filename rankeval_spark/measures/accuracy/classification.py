@@ -36,8 +36,7 @@ class _Confusion(NamedTuple):
 
     def is_defined(self, cut: CutLists, rel: float) -> BoolMatrix:
         """Whether there is something to find, and the catalogue holds what was recommended and what was missed."""
-        is_possible: BoolMatrix = (cut.n_relevant(rel) > 0) & (self.true_negative >= 0)
-        return is_possible
+        return (cut.n_relevant(rel) > 0) & (self.true_negative >= 0)
 
 
 def _catalogue_size(cut: CutLists) -> FloatMatrix:

@@ -96,8 +96,7 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
 
 def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
     """Divide what each list has in a category by what it has in all of them; 0 for a list without any."""
-    shares: FloatVector = ratio(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
-    return shares
+    return ratio(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
 
 
 def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float, log: np.ufunc) -> FloatVector:
@@ -108,8 +107,7 @@ def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float, log: np.
         middle = (p + q) / 2
         return (_divergence(p, middle, log) + _divergence(q, middle, log)) / 2
     # Half of the squared differences of the roots is 1 - sum sqrt(p q), and exact where p and q are nearly equal.
-    roots: FloatVector = (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
-    return roots
+    return (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
 
 
 def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:

@@ -95,8 +95,7 @@ def _best_of_one_category(cut: CutLists, alpha: float) -> FloatMatrix:
     is_finite = np.isfinite(cut.k)
     ranks = np.arange(1, int(cut.k.max(initial=1, where=is_finite)) + 1)
     running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)
-    best: FloatMatrix = running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
-    return best
+    return running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
 
 
 def _n_codes(cut: CutLists) -> int:

@@ -146,8 +146,7 @@ def _surprise(cut: CutLists, counts: FloatVector, total: str) -> FloatVector:
     """-log2(count / total) of each item, a count of 0 taken as 1; 0 where nothing was seen at all."""
     facts = cut.lists.known_items
     totals = facts.totals[total][facts.item_list]
-    bits: FloatVector = np.log2(np.maximum(totals, 1)) - np.log2(np.maximum(counts, 1))
-    return bits
+    return np.log2(np.maximum(totals, 1)) - np.log2(np.maximum(counts, 1))
 
 
 def _where_trained(cut: CutLists, values: FloatMatrix, total: str) -> FloatMatrix:

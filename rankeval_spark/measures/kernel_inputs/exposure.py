@@ -156,5 +156,4 @@ def _pair_sums(item: str, lists: Sequence[Sequence[str]]) -> tuple[float, float]
 
 def _block_sums(values: FloatVector, starts: IntVector) -> FloatVector:
     """Add up the values from each start to the next."""
-    sums: FloatVector = np.add.reduceat(values, starts) if len(starts) else values
-    return sums
+    return np.add.reduceat(values, starts) if len(starts) else values

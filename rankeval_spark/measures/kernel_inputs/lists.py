@@ -219,8 +219,7 @@ class Lists(_Remembers):
     @cached_property
     def has_judgements(self) -> BoolMatrix:
         """Whether the list's user has any judgement: shape (n_lists, 1)."""
-        n_judged: BoolMatrix = np.bincount(self.judged_list, minlength=self.n_lists)[:, None] > 0
-        return n_judged
+        return np.bincount(self.judged_list, minlength=self.n_lists)[:, None] > 0
 
     def judged_only(self) -> Lists:
         """View the batch without the items that have no judgement or a negative gain; the rest is renumbered.

@@ -53,8 +53,7 @@ class EqualHits:
     @property
     def mid_rank(self) -> FloatVector:
         """Rank of each hit, 1 for the smallest; equal ones share the mean of their ranks."""
-        rank: FloatVector = (self.n_before + (self.size + 1) / 2)[self.of_hit]
-        return rank
+        return (self.n_before + (self.size + 1) / 2)[self.of_hit]
 
 
 class PairCounts(NamedTuple):
@@ -136,8 +135,7 @@ def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
     as ``np.lexsort``, which begins with the values of all lists together.
     """
     distinct, code = np.unique(values, return_inverse=True)
-    order: IntVector = np.argsort(owner * len(distinct) + code, kind="stable")
-    return order
+    return np.argsort(owner * len(distinct) + code, kind="stable")
 
 
 def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:

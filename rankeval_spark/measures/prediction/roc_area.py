@@ -81,5 +81,4 @@ def _others_below(lists: Lists, is_other: FloatVector, ties: str) -> FloatVector
     in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
     of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
     below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]
-    counted: FloatVector = (below + (in_block / 2 if ties == "half" else 0))[blocks.of_hit]
-    return counted
+    return (below + (in_block / 2 if ties == "half" else 0))[blocks.of_hit]

@@ -209,8 +209,7 @@ class Differences:
         """Least magnitude of a difference that is not a tie: eps rounded to the nearest rung."""
         with np.errstate(divide="ignore"):
             place = (np.log2(TIE * self.absolute / np.maximum(self.n, 1)) - _LOWEST) / _STEP
-        tie: Matrix = 2.0 ** (_LOWEST + _STEP * self._nearest(place))
-        return tie
+        return 2.0 ** (_LOWEST + _STEP * self._nearest(place))
 
     @property
     def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:

@@ -153,8 +153,7 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
 
 def _ranks(tied: Counts, n_ranked_zeros: int) -> Values:
     """Rank the users of each magnitude, after the zeros; ties have the mean of their ranks."""
-    ranks: Values = n_ranked_zeros + np.cumsum(tied) - (tied - 1) / 2
-    return ranks
+    return n_ranked_zeros + np.cumsum(tied) - (tied - 1) / 2
 
 
 def _exact_p(counts: Magnitudes, n_ranked_zeros: int) -> float:

@@ -166,8 +166,7 @@ def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
 def _quantiles(level: float, n_models: int, freedom: Values) -> Values:
     distinct, position = np.unique(freedom, return_inverse=True)
     quantiles = np.array([np.nan if np.isnan(one) else _quantile(level, n_models, float(one)) for one in distinct])
-    at_rows: Values = quantiles[position]
-    return at_rows
+    return quantiles[position]
 
 
 @lru_cache(maxsize=4096)

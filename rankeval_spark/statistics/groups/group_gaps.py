@@ -201,8 +201,7 @@ def _agresti_coull(groups: GroupMeans) -> Values:
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
     own = np.clip((groups.values - least) / width, 0.0, 1.0)
     mean, mean_square = ((n * each + 2) / (n + 4) for each in (own, np.where(groups.is_share_by_group, own, own**2)))
-    error: Values = width * np.sqrt(np.maximum(mean_square - mean**2, 0.0) / (n + 4))
-    return error
+    return width * np.sqrt(np.maximum(mean_square - mean**2, 0.0) / (n + 4))
 
 
 def _greatest(values: Values) -> Values:

@@ -156,8 +156,7 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
 def uniforms(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint32]:
     """32 random bits of each user in each replicate, shape (n_users, replicates), for random groups."""
     stream = words(hashes, seed=seed, purpose="labels", n_words=-(-replicates // 2))
-    halves: NDArray[np.uint32] = _split(stream, "<u4")[:, :replicates]
-    return halves
+    return _split(stream, "<u4")[:, :replicates]
 
 
 def mixed(state: Words) -> Words:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _GROUPS: Final = "_groups"
 """Column of the counts of each group of users: a struct each."""
 
+_TIMES, _N_LISTS, _N_USERS = _COUNTS = "_times", "_n_lists", "_n_users"
+_LENGTH: Final = "_length"
+
 _LENGTHS: Final = "_lengths"
 """Field of them with the lists of a group by their lengths."""
 
@@ -84,7 +87,7 @@ def _to_places(
 
     With the length of its list at the cutoffs ``lengths_at``.
     """
-    lengths = {_length(k): _n_within(k) for k in lengths_at}
+    lengths = {_at(_LENGTH, k): _n_within(k) for k in lengths_at}
     of_list = [C.MODEL_ID, GROUP, OPENS_USER, "_slices", *lengths]
     is_first = F.col("_place") == 0
     opens = {"_opens_list": is_first, "_opens_user": F.col(OPENS_USER) & is_first}
@@ -119,17 +122,17 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
 
     A group has an array ``_lengths`` of its lists by their lengths, where these are requested.
     """
-    counts = [F.count_if(_is_within(k)).alias(_times(k)) for k in ks]
+    counts = [F.count_if(_is_within(k)).alias(_at(_TIMES, k)) for k in ks]
     opened = [
-        F.count_if(F.col(flag) & _is_within(k)).alias(name(k))
+        F.count_if(F.col(flag) & _is_within(k)).alias(_at(name, k))
         for k in ks
-        for flag, name in (("_opens_list", _n_lists), ("_opens_user", _n_users))
+        for flag, name in (("_opens_list", _N_LISTS), ("_opens_user", _N_USERS))
     ]
-    names = [name(k) for k in ks for name in (_times, _n_lists, _n_users)]
-    key, lengths = (*SLICE, C.ITEM_ID), [*map(_length, lengths_at)]
+    names = [_at(name, k) for k in ks for name in _COUNTS]
+    key, lengths = (*SLICE, C.ITEM_ID), [_at(_LENGTH, k) for k in lengths_at]
     groups = places.groupBy(*key, GROUP, *lengths).agg(*counts, *opened)
     if lengths:
-        by_length = F.collect_list(F.struct(*lengths, *map(_times, lengths_at))).alias(_LENGTHS)
+        by_length = F.collect_list(F.struct(*lengths, *(_at(_TIMES, k) for k in lengths_at))).alias(_LENGTHS)
         groups = groups.groupBy(*key, GROUP).agg(by_length, *(F.sum(name).alias(name) for name in names))
     group = F.struct(GROUP, *names, *([_LENGTHS] if lengths else []))
     return groups.groupBy(*key).agg(F.collect_list(group).alias(_GROUPS))
@@ -139,20 +142,9 @@ def _is_within(k: int) -> Column:
     return F.lit(k == C.WHOLE_LIST) | (F.col(C.RANK) <= k)
 
 
-def _times(k: int) -> str:
-    return f"_times_{k}"
-
-
-def _n_lists(k: int) -> str:
-    return f"_n_lists_{k}"
-
-
-def _n_users(k: int) -> str:
-    return f"_n_users_{k}"
-
-
-def _length(k: int) -> str:
-    return f"_length_{k}"
+def _at(name: str, k: int) -> str:
+    """Name a column or field at a cutoff."""
+    return f"{name}_{k}"
 
 
 def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
@@ -190,7 +182,7 @@ class _Counted:
         self, k: int, batch: pa.RecordBatch, cell: np.ndarray, row: np.ndarray, groups: Mapping[str, pa.Array]
     ) -> Entries:
         """Make the entries at a cutoff."""
-        times, n_lists, n_users = (to_numpy(groups[name(k)]) for name in (_times, _n_lists, _n_users))
+        times, n_lists, n_users = (to_numpy(groups[_at(name, k)]) for name in _COUNTS)
         group, n_cells = to_numpy(groups[GROUP]).astype(np.int64), cell.max(initial=-1) + 1
         bucket = cell[row] * N_GROUPS + group
         opened = (
@@ -211,10 +203,10 @@ class _Counted:
 def _by_length(k: int, row: np.ndarray, group: np.ndarray, lists: pa.Array) -> ByLength:
     """Take from the groups of each row the lists that hold its item, by their lengths."""
     of_group, lengths = _flat(lists)
-    times = to_numpy(lengths[_times(k)])
+    times = to_numpy(lengths[_at(_TIMES, k)])
     some = np.flatnonzero(times)
     own = of_group[some]
-    return ByLength.of(row[own], to_numpy(lengths[_length(k)])[some], group[own], times[some])
+    return ByLength.of(row[own], to_numpy(lengths[_at(_LENGTH, k)])[some], group[own], times[some])
 
 
 def _flat(lists: pa.Array) -> tuple[np.ndarray, dict[str, pa.Array]]:

@@ -18,21 +18,6 @@ Values: TypeAlias = Any
 """float64, of the shape to which the arguments broadcast."""
 
 
-def normal_quantile(probability: ArrayLike) -> Values:
-    """Quantile of the standard normal distribution."""
-    return special.ndtri(probability)
-
-
-def normal_above(z: ArrayLike) -> Values:
-    """Probability that a standard normal variable is above ``z``."""
-    return special.ndtr(np.negative(z))
-
-
-def normal_density(z: ArrayLike) -> Values:
-    """Density of the standard normal distribution."""
-    return np.exp(-np.square(z) / 2) / np.sqrt(2 * np.pi)
-
-
 def t_quantile(probability: ArrayLike, freedom: ArrayLike) -> Values:
     """Quantile of Student's t; NaN without degrees of freedom.
 
@@ -57,11 +42,6 @@ def t_above(t: ArrayLike, freedom: ArrayLike) -> Values:
 def t_tails(t: ArrayLike, freedom: ArrayLike) -> tuple[Values, Values, Values]:
     """p-values of Student's t: two-sided, lower tail, upper tail."""
     return 2 * t_above(np.abs(t), freedom), t_below(t, freedom), t_above(t, freedom)
-
-
-def f_above(f: ArrayLike, between: ArrayLike, within: ArrayLike) -> Values:
-    """Probability that F with ``between`` and ``within`` degrees of freedom is above ``f``."""
-    return special.fdtrc(between, within, f)
 
 
 def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
@@ -141,7 +121,7 @@ _FAR: Final = 8.5
 
 _POINTS: Final = _FAR * _Z
 _BELOW: Final = special.ndtr(_POINTS)
-_OUTER: Final = _FAR * _Z_WEIGHTS * normal_density(_POINTS)
+_OUTER: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2 * np.pi))
 
 _ROWS_AT_ONCE: Final = 256
 

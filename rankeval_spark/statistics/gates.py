@@ -200,31 +200,29 @@ def no_significant_regression(
 
 def no_match(rule: str) -> GateVerdict:
     """Verdict of a rule that no computed measure, cutoff and model matches."""
-    return GateVerdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+    return _not_compared("no_match", f"{rule} matches nothing that was computed: failed.")
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
     """Verdict of a row with too few users."""
     text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
-    return GateVerdict("too_few_users", math.nan, math.nan, text)
+    return _not_compared("too_few_users", text)
 
 
 def too_few_groups(what: str, least_users: int) -> GateVerdict:
     """Verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
-    return GateVerdict("too_few_users", math.nan, math.nan, text)
+    return _not_compared("too_few_users", text)
 
 
 def missing_slice(what: str) -> GateVerdict:
     """Verdict of a slice that a rule names and that has no user with a value."""
-    return GateVerdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
+    return _not_compared("missing_slice", f"{what} has no users in these results: failed.")
 
 
 def no_common_users(what: str, versus: str) -> GateVerdict:
     """Verdict of a slice in which no user has a value under both models."""
-    return GateVerdict(
-        "missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed."
-    )
+    return _not_compared("missing_slice", f"{what} has no users with a value under {versus} too: failed.")
 
 
 def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
@@ -236,7 +234,11 @@ def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
     'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
     """
     text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
-    return GateVerdict("no_baseline", math.nan, math.nan, text)
+    return _not_compared("no_baseline", text)
+
+
+def _not_compared(outcome: Outcome, sentence: str) -> GateVerdict:
+    return GateVerdict(outcome, math.nan, math.nan, sentence)
 
 
 _UNKNOWN: Final = "is undefined"

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from rankeval_spark.statistics import distributions
 
@@ -76,7 +77,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
     trials = n * _trials_per_user(mean, m2 / n)
-    z_squared = distributions.normal_quantile((1 + np.asarray(level)) / 2) ** 2
+    z_squared = special.ndtri((1 + np.asarray(level)) / 2) ** 2
     centre = (mean + z_squared / (2 * trials)) / (1 + z_squared / trials)
     spread = np.sqrt(z_squared * (mean * (1 - mean) / trials + z_squared / (4 * trials**2)))
     half = spread / (1 + z_squared / trials)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval_spark.statistics import moments
+from rankeval_spark.statistics.moments import Moments
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.moments import Matrix, Moments
+    from rankeval_spark.statistics.moments import Matrix, Places
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -30,6 +31,18 @@ class Ratios:
     denominator: Moments
     cross: Matrix
 
+    @classmethod
+    def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
+        """Put together what :attr:`numbers` gave."""
+        mean, m2, below_mean, below_m2, cross = numbers
+        users = n.astype(np.int64)
+        return cls(Moments(users, mean, m2), Moments(users, below_mean, below_m2), cross)
+
+    @property
+    def numbers(self) -> tuple[NDArray[np.int64], Matrix, Matrix, Matrix, Matrix, Matrix]:
+        """Users, mean and squared deviations of the numerators, those of the denominators, and the products."""
+        return (*self.numerator.numbers, self.denominator.mean, self.denominator.m2, self.cross)
+
     def merge(self, other: Ratios) -> Ratios:
         """Moments of both sets of users together; the products merge as the squares do."""
         n = self.numerator.n + other.numerator.n
@@ -43,9 +56,15 @@ class Ratios:
             self.cross + other.cross + distances * weight,
         )
 
-    def at(self, places: NDArray[np.integer]) -> Ratios:
-        """Moments of the groups at these places, in this order."""
+    def at(self, places: Places) -> Ratios:
+        """Moments at these places, in this order."""
         return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places])
+
+    def placed(self, slots: NDArray[np.integer], size: int) -> Ratios:
+        """Put each group into its slot of so many; see :meth:`Moments.placed`."""
+        cross = np.zeros((size, self.cross.shape[1]))
+        cross[slots] = self.cross
+        return Ratios(self.numerator.placed(slots, size), self.denominator.placed(slots, size), cross)
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
         """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""

@@ -120,7 +120,7 @@ class AggregateLayout:
     def to_batches(self, slice_index: int, keys: Sequence[Key], sums: GroupSums) -> Iterator[pa.RecordBatch]:
         """Lay the groups of a slice out as rows of PARTIAL, some at a time where their values are many."""
         moments, counts, ratios, counted = sums
-        numbers = [moments.n, moments.mean, moments.m2, *self._of_weights(ratios, moments.n.shape), counts]
+        numbers = [*moments.numbers, *self._of_weights(ratios, moments.n.shape), counts]
         states = doubles_to_cells(np.hstack(numbers))
         columns = [*key_columns(slice_index, keys), states]
         names = [*GROUP, STATE, COUNTED_VALUES]
@@ -179,18 +179,9 @@ class AggregateLayout:
 
     def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
-        n, mean, m2, *weighted = parts
-        above = Moments(n.astype(np.int64), mean, m2)
-        if not weighted:
-            united = above.united(group, n_groups)
-            return {"n": united.n, "mean": united.mean, "m2": united.m2}
-        below = Moments(above.n, *weighted[:2])
-        both = Ratios(above, below, weighted[2]).united(group, n_groups)
-        of_numerators, of_denominators = both.numerator, both.denominator
-        return {
-            **{"n": of_numerators.n, "mean": of_numerators.mean, "m2": of_numerators.m2},
-            **{"weight_mean": of_denominators.mean, "weight_m2": of_denominators.m2, "cross": both.cross},
-        }
+        n, *numbers = parts
+        given = Ratios.of(n, *numbers) if self.weighted else Moments(n.astype(np.int64), *numbers)
+        return dict(zip(self.parts, given.united(group, n_groups).numbers, strict=True))
 
     def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
         """Give what the bootstrap made of each group, NaN where it made nothing."""

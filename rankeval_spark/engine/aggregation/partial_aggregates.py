@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +20,15 @@ from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateL
 from rankeval_spark.engine.aggregation.slices import Key, encoded, groups_of, in_chunks, matrix, unpacked
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.statistics import ratios, value_counts
+from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
-from rankeval_spark.statistics.ratios import Ratios
+from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group
 from rankeval_spark.statistics.value_counts import Levels, ValueCounts
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
+Sums = TypeVar("Sums", Moments, Ratios)
 
 COUNTED: Final = (IS_EVALUATED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.HAS_TIES)
 """Columns of rows of users that COUNTS are made of."""
@@ -92,13 +93,11 @@ class PartialAggregator:
             columns = Columns.of(values)
             for names, total in self._grouped(totals):
                 keys, group = groups_of(table, names, self.ks)
-                total.add(keys, columns.by_group(group, len(keys)), _sums(counts, group, len(keys)))
+                n = len(keys)
+                of_sums = ratio_moments_by_group(values[:, weighted], denominators, group, n) if weighted else None
+                total.add(keys, columns.by_group(group, n), _sums(counts, group, n), of_sums)
                 if levels is not None:
-                    total.add_values(keys, levels.by_group(group, len(keys)))
-                if weighted:
-                    total.add_ratios(
-                        keys, ratios.ratio_moments_by_group(values[:, weighted], denominators, group, len(keys))
-                    )
+                    total.add_values(keys, levels.by_group(group, n))
             if resampler is not None:
                 below = np.ones_like(values)
                 below[:, weighted] = denominators
@@ -163,21 +162,14 @@ class _Totals:
         """Begin with no group, and so many counts of each."""
         return cls(np.zeros((0, n_counts)))
 
-    def add(self, keys: list[Key], moments: Moments, counts: np.ndarray) -> None:
+    def add(self, keys: list[Key], moments: Moments, counts: np.ndarray, ratios: Ratios | None) -> None:
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
-        size = len(self.slots)
-        spread = _spread(moments, slots, size)
-        self.moments = spread if self.moments is None else _padded(self.moments, size).merge(spread)
-        self.counts = np.pad(self.counts, ((0, size - len(self.counts)), (0, 0)))
+        n_before, size = len(self.counts), len(self.slots)
+        self.moments = _merged(self.moments, n_before, moments.placed(slots, size))
+        if ratios is not None:
+            self.ratios = _merged(self.ratios, n_before, ratios.placed(slots, size))
+        self.counts = np.pad(self.counts, ((0, size - n_before), (0, 0)))
         self.counts[slots] += counts
-
-    def add_ratios(self, keys: list[Key], added: Ratios) -> None:
-        slots = np.array([self.slots[key] for key in keys])
-        spread = _spread_ratios(added, slots, len(self.slots))
-        before = self.ratios
-        if before is not None:
-            before = _spread_ratios(before, np.arange(len(before.cross)), len(self.slots))
-        self.ratios = spread if before is None else before.merge(spread)
 
     def add_values(self, keys: list[Key], added: ValueCounts) -> None:
         slots = np.array([self.slots[key] for key in keys])
@@ -221,19 +213,6 @@ def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:
     return (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
 
 
-def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:
-    """Place each group's moments in its slot; the other slots are empty."""
-    shape = (size, moments.n.shape[1])
-    n, mean, m2 = np.zeros(shape, dtype=moments.n.dtype), np.full(shape, np.nan), np.zeros(shape)
-    n[slots], mean[slots], m2[slots] = moments.n, moments.mean, moments.m2
-    return Moments(n, mean, m2)
-
-
-def _spread_ratios(added: Ratios, slots: np.ndarray, size: int) -> Ratios:
-    cross = np.zeros((size, added.cross.shape[1]))
-    cross[slots] = added.cross
-    return Ratios(_spread(added.numerator, slots, size), _spread(added.denominator, slots, size), cross)
-
-
-def _padded(moments: Moments, size: int) -> Moments:
-    return _spread(moments, np.arange(len(moments.n)), size)
+def _merged(before: Sums | None, n_before: int, added: Sums) -> Sums:
+    """Merge what was added up before, of fewer slots, with what is added."""
+    return added if before is None else before.placed(np.arange(n_before), len(added.numbers[0])).merge(added)

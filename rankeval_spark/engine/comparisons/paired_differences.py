@@ -250,8 +250,8 @@ class _Chunk:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
         requested, hashes, sums = self.requested, self.cube.hashes, {}
         if "bootstrap" in requested.tests:
-            found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups, with_squares=True)
-            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
+            found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups)
+            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
         if "randomization" in requested.tests:
             sums[comparison_state.SIGNS] = sign_randomization.sign_sums(difference, hashes, requested.draws, groups)[
                 :, None
@@ -337,7 +337,3 @@ class _Chunk:
             block = meaning[start : start + size]
             is_own = (codes >= start) & (codes < start + len(block))
             yield np.where(is_own, codes - start, -1)[is_own.any(axis=1)], block
-
-
-def _known(squares: np.ndarray | None) -> list[np.ndarray]:
-    return [] if squares is None else [squares]

@@ -69,19 +69,17 @@ class Nights:
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
-        above, below = self.common.numerator, self.common.denominator
-        parts = [number for each in (self.now, self.before, above) for number in (each.n, each.mean, each.m2)]
-        numbers = np.stack((*parts, below.mean, below.m2, self.common.cross), axis=-1, dtype=np.float64)
-        return [state.tobytes() for state in numbers]
+        numbers = (*self.now.numbers, *self.before.numbers, *self.common.numbers)
+        return [state.tobytes() for state in np.stack(numbers, axis=-1, dtype=np.float64)]
 
     @classmethod
     def from_bytes(cls, state: bytes) -> Nights:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
         numbers = np.moveaxis(np.frombuffer(state).reshape(1, -1, _N_NUMBERS), -1, 0)
-        now, before, above = (
-            Moments(numbers[first].astype(np.int64), numbers[first + 1], numbers[first + 2]) for first in (0, 3, 6)
+        now, before = (
+            Moments(numbers[first].astype(np.int64), numbers[first + 1], numbers[first + 2]) for first in (0, 3)
         )
-        return cls(now, before, Ratios(above, Moments(above.n, numbers[9], numbers[10]), numbers[11]))
+        return cls(now, before, Ratios.of(*numbers[6:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +104,7 @@ class RatioNights:
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
-        of_each = [
-            number
-            for each in (self.now, self.before)
-            for number in (
-                *(each.numerator.n, each.numerator.mean, each.numerator.m2),
-                *(each.denominator.mean, each.denominator.m2, each.cross),
-            )
-        ]
-        shape = self.common.n.shape
+        of_each, shape = (*self.now.numbers, *self.before.numbers), self.common.n.shape
         of_common = [np.frombuffer(state) for state in self.common.to_bytes()]
         numbers = (np.stack(of_each, axis=-1, dtype=np.float64), np.reshape(of_common, (*shape, -1)))
         return [state.tobytes() for state in np.concatenate(numbers, axis=-1)]
@@ -125,7 +115,7 @@ class RatioNights:
         n_numbers = 2 * _N_OF_RATIO + paired_ratios.N_NUMBERS
         numbers = np.frombuffer(state).reshape(1, -1, n_numbers)
         *nights, common = np.split(numbers, (_N_OF_RATIO, 2 * _N_OF_RATIO), axis=-1)
-        now, before = (_ratios_of(np.moveaxis(night, -1, 0)) for night in nights)
+        now, before = (Ratios.of(*np.moveaxis(night, -1, 0)) for night in nights)
         return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
 
     def as_means(self) -> Nights:
@@ -150,11 +140,6 @@ class RatioNights:
         off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
         products: Values = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
         return products
-
-
-def _ratios_of(numbers: NDArray[np.float64]) -> Ratios:
-    n = numbers[0].astype(np.int64)
-    return Ratios(Moments(n, numbers[1], numbers[2]), Moments(n, numbers[3], numbers[4]), numbers[5])
 
 
 def _as_mean(night: Ratios) -> Moments:

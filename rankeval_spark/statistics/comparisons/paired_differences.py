@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval_spark.statistics import ratios
-from rankeval_spark.statistics.moments import Moments, membership_of
+from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
@@ -159,10 +159,8 @@ class Differences:
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
-        above, below = self.moments.numerator, self.moments.denominator
-        single = (above.n, above.mean, above.m2, below.mean, below.m2, self.moments.cross, self.low, self.high)
-        ladder = self.ladder.reshape(*above.n.shape, -1)
-        parts = [np.stack((*single, self.absolute, self.above, self.below), axis=-1), ladder, self.few]
+        single = (*self.moments.numbers, self.low, self.high, self.absolute, self.above, self.below)
+        parts = [np.stack(single, axis=-1), self.ladder.reshape(*self.n.shape, -1), self.few]
         return [state.tobytes() for state in np.concatenate(parts, axis=-1, dtype=np.float64)]
 
     @classmethod
@@ -170,28 +168,16 @@ class Differences:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
         numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + 2 * _N_RUNGS + FEW)
         single, ladder, few = np.split(numbers, (_N_SINGLE, _N_SINGLE + 2 * _N_RUNGS), axis=-1)
-        n, mean, m2, below_mean, below_m2, cross, low, high, absolute, *beyond = np.moveaxis(single, -1, 0)
-        counts = n.astype(np.int64)
-        moments = Ratios(Moments(counts, mean, m2), Moments(counts, below_mean, below_m2), cross)
-        return cls(moments, low, high, absolute, ladder.reshape(*n.shape, 2, _N_RUNGS).astype(np.int64), few, *beyond)
+        *moments, low, high, absolute, above, below = np.moveaxis(single, -1, 0)
+        rungs = ladder.reshape(*low.shape, 2, _N_RUNGS).astype(np.int64)
+        return cls(Ratios.of(*moments), low, high, absolute, rungs, few, above, below)
 
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
-        own = list(positions)
-        parts = self.moments
-        numerator, denominator = (
-            Moments(each.n[:, own], each.mean[:, own], each.m2[:, own]) for each in (parts.numerator, parts.denominator)
-        )
-        return Differences(
-            Ratios(numerator, denominator, parts.cross[:, own]),
-            self.low[:, own],
-            self.high[:, own],
-            self.absolute[:, own],
-            self.ladder[:, own],
-            self.few[:, own],
-            self.above[:, own],
-            self.below[:, own],
-        )
+        own = slice(None), list(positions)
+        numbers = (self.low, self.high, self.absolute, self.few, self.above, self.below)
+        low, high, absolute, few, above, below = (each[own] for each in numbers)
+        return Differences(self.moments.at(own), low, high, absolute, self.ladder[own], few, above, below)
 
     @property
     def n(self) -> Counts:

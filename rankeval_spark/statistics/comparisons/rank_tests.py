@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.comparisons.paired_differences import TIE
@@ -147,7 +148,7 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
     variance = (_cubes(n) - _cubes(n_ranked_zeros)) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
     z = (statistic - mean) / np.sqrt(variance)
     is_exact = tied.sum() <= EXACT
-    p = _exact_p(counts, n_ranked_zeros) if is_exact else float(2 * distributions.normal_above(abs(z)))
+    p = _exact_p(counts, n_ranked_zeros) if is_exact else float(2 * special.ndtr(-abs(z)))
     return SignedRanks(statistic, float(z), p)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.comparisons.paired_differences import EQUAL, TIE
@@ -100,7 +101,7 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     has_no_spread = (np.isnan(scale) & (n > 1))[:, None]
     p = np.where(has_no_spread & (np.abs(delta) <= EQUAL), 1.0, tails)
     between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
-    by_f = distributions.f_above(between / scale**2, n_models - 1, freedom)
+    by_f = special.fdtrc(n_models - 1, freedom, between / scale**2)
     p_any = np.where(has_no_spread.ravel() & (p == 1).all(axis=1), 1.0, by_f)
     effect_size = delta / (scale * np.sqrt(many))[:, None]
     return Tukey(delta, effect_size, delta - half, delta + half, p, variance, p_any)

@@ -42,17 +42,16 @@ class ReplicateSums:
     Parameters
     ----------
     weights, sums, squares : float64
-        Sum of the weights w of users with a defined value; sum of w x; sum of w x^2, None where not requested.
+        Sum of the weights w of users with a defined value; sum of w x; sum of w x^2.
     """
 
     weights: Sums
     sums: Sums
-    squares: Sums | None = None
+    squares: Sums
 
     def merge(self, other: ReplicateSums) -> ReplicateSums:
         """Add up both sets of users."""
-        squares = None if self.squares is None or other.squares is None else self.squares + other.squares
-        return ReplicateSums(self.weights + other.weights, self.sums + other.sums, squares)
+        return ReplicateSums(self.weights + other.weights, self.sums + other.sums, self.squares + other.squares)
 
     @property
     def means(self) -> Values:
@@ -61,25 +60,17 @@ class ReplicateSums:
 
 
 def weighted_sums(
-    values: Matrix,
-    hashes: NDArray[np.int64],
-    draws: Draws,
-    groups: SliceGroups | None = None,
-    *,
-    with_squares: bool = False,
+    values: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None
 ) -> ReplicateSums:
-    """Add up users with Poisson weights; :func:`studentized_p` needs the squares too.
-
-    Columns that are undefined for the same users share the sums of weights.
-    """
+    """Add up users with Poisson weights. Columns that are undefined for the same users share the sums of weights."""
     is_defined = ~np.isnan(values)
     masks, mask_of = replicated.distinct_columns(is_defined)
     filled = np.where(is_defined, values, 0.0)
-    parts = [masks.astype(np.float64), filled, *([filled**2] if with_squares else [])]
-    sums = replicated.sums_by_group(np.hstack(parts), hashes, draws.weights, groups)
+    columns = np.hstack([masks.astype(np.float64), filled, filled**2])
+    sums = replicated.sums_by_group(columns, hashes, draws.weights, groups)
     n_masks, n_columns = masks.shape[1], values.shape[1]
-    first, second = np.split(sums[:, n_masks:], [n_columns], axis=1)
-    return ReplicateSums(sums[:, :n_masks][:, mask_of], first, second if with_squares else None)
+    weights, first, second = np.split(sums, [n_masks, n_masks + n_columns], axis=1)
+    return ReplicateSums(weights[:, mask_of], first, second)
 
 
 def ratio_sums(
@@ -162,19 +153,12 @@ def studentized_p(moments: Moments, replicates: ReplicateSums) -> Values:
     ----------
     moments : Moments
         Of the same values, shape (n_groups, n_columns).
-    replicates : ReplicateSums
-        With squares.
 
     Returns
     -------
     float64, shape (n_groups, n_columns)
         ``(1 + #{|t*| >= |t|}) / (B + 1)``, never 0; 1 where all values are 0. NaN below two users, where all values are
         equal but not 0 (see :mod:`paired_tests`), and where more than 5 % of the replicates have no t.
-
-    Raises
-    ------
-    ValueError
-        The squares were not added up.
 
     Notes
     -----
@@ -183,9 +167,6 @@ def studentized_p(moments: Moments, replicates: ReplicateSums) -> Values:
     of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the values
     differ by less than 1e-4 of their mean: sums of squares cannot distinguish such a spread from rounding.
     """
-    if replicates.squares is None:
-        message = "replicates without squares: call weighted_sums(..., with_squares=True)"
-        raise ValueError(message)
     observed = np.abs(replicate_quotient(moments.mean, moments.std_error))
     shifted = _studentized(moments.mean, replicates.weights, replicates.sums, replicates.squares)
     n_extreme = (shifted >= observed[..., None] * (1 - _TOLERANCE)).sum(axis=-1)

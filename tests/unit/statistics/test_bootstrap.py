@@ -22,9 +22,9 @@ EVERYONE = np.zeros(3000, dtype=np.int64)
 matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(np.nan))
 
 
-def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> ReplicateSums:
+def of(values: np.ndarray, replicates: int = 40) -> ReplicateSums:
     """Replicates of the first users."""
-    return bootstrap.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5), with_squares=with_squares)
+    return bootstrap.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5))
 
 
 def assert_same(left: ReplicateSums, right: ReplicateSums, scale: float) -> None:
@@ -38,7 +38,7 @@ def assert_same(left: ReplicateSums, right: ReplicateSums, scale: float) -> None
 @given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
 def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
     groups[1] += 2 * (groups[1] >= 0)
-    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), SliceGroups(groups, 4), with_squares=True)
+    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), SliceGroups(groups, 4))
     weights = hashed_random.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
     assert found.squares is not None
     for group in range(4):
@@ -53,10 +53,9 @@ def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) 
 @given(values=matrices, cut=st.integers(0, 12))
 def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray, cut: int) -> None:
     parts = [
-        bootstrap.weighted_sums(values[part], USERS[:12][part], Draws(40, 5), with_squares=True)
-        for part in (slice(cut), slice(cut, None))
+        bootstrap.weighted_sums(values[part], USERS[:12][part], Draws(40, 5)) for part in (slice(cut), slice(cut, None))
     ]
-    whole = of(values, with_squares=True)
+    whole = of(values)
     assert_same(parts[0].merge(parts[1]), whole, 1e6)
     assert_same(parts[1].merge(parts[0]), whole, 1e6)
 
@@ -64,8 +63,8 @@ def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray,
 def test_blocks_and_their_order_change_nothing_but_rounding() -> None:
     values = np.random.default_rng(0).random((3000, 2))
     order = np.random.default_rng(1).permutation(3000)
-    shuffled = bootstrap.weighted_sums(values[order], USERS[order], Draws(40, 5), with_squares=True)
-    assert_same(of(values, with_squares=True), shuffled, 3000)
+    shuffled = bootstrap.weighted_sums(values[order], USERS[order], Draws(40, 5))
+    assert_same(of(values), shuffled, 3000)
 
 
 def test_a_constant_has_replicates_without_spread() -> None:
@@ -114,7 +113,7 @@ def test_replicates_of_a_ratio_are_ratios_of_sums() -> None:
 
 def test_studentized_p_is_that_of_a_naive_loop() -> None:
     values = np.random.default_rng(4).normal(0.3, 1.0, (60, 1))
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199, with_squares=True))
+    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
     t = abs(values.mean()) / (values.std(ddof=1) / np.sqrt(60))
     n_extreme = 0
     for weights in hashed_random.poisson_weights(USERS[:60], seed=5, replicates=199).T:
@@ -126,7 +125,7 @@ def test_studentized_p_is_that_of_a_naive_loop() -> None:
 def test_swapping_the_runs_keeps_the_p_of_the_bootstrap() -> None:
     values = np.random.default_rng(4).normal(0.1, 1.0, (60, 1))
     one, other = (
-        bootstrap.studentized_p(moments.moments_by_group(each, EVERYONE[:60], 1), of(each, 199, with_squares=True))
+        bootstrap.studentized_p(moments.moments_by_group(each, EVERYONE[:60], 1), of(each, 199))
         for each in (values, -values)
     )
     assert one == other
@@ -134,18 +133,12 @@ def test_swapping_the_runs_keeps_the_p_of_the_bootstrap() -> None:
 
 def test_same_run_twice_has_p_1_and_a_constant_difference_has_none() -> None:
     values = np.column_stack([np.zeros(40), np.full(40, 0.25), np.full(40, np.nan)])
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:40], 1), of(values, 100, with_squares=True))
+    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:40], 1), of(values, 100))
     np.testing.assert_array_equal(p, [[1.0, np.nan, np.nan]])
 
 
 @pytest.mark.parametrize(("spread", "is_told"), [(1e-6, False), (1e-5, False), (1e-2, True)])
 def test_differences_that_are_nearly_the_same_have_the_least_p_or_none(spread: float, is_told: bool) -> None:
     values = 1 + spread * np.random.default_rng(6).normal(0, 1, (60, 1))
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199, with_squares=True))
+    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
     np.testing.assert_array_equal(p, [[1 / 200 if is_told else np.nan]])
-
-
-def test_p_without_squares_is_refused() -> None:
-    values = np.ones((4, 1))
-    with pytest.raises(ValueError, match="with_squares=True"):
-        bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:4], 1), of(values))

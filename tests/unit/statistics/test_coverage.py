@@ -100,7 +100,7 @@ def test_poisson_bootstrap_and_its_p() -> None:
     holds, rejects = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
-        found = bootstrap.weighted_sums(values - 0.16, users, Draws(1000, seed), with_squares=True)
+        found = bootstrap.weighted_sums(values - 0.16, users, Draws(1000, seed))
         holds.append(covered(*bootstrap.percentile_interval(found.means, 0.95), 0.0))
         rejects.append((bootstrap.studentized_p(of(values - 0.16), found) <= 0.05).mean())
     assert 0.935 <= np.mean(holds) <= 0.965

@@ -24,6 +24,7 @@ from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scoring.item_groups import has_category, popularity_groups
+from rankeval_spark.engine.scoring.user_profiles import distinct_pairs
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
@@ -207,9 +208,7 @@ class _Counts:
     @cached_property
     def _train_pairs(self) -> tuple[IntVector, IntVector]:
         """Users and items of the training data, each pair once."""
-        pairs = np.sort(self.batch.train.user * self.batch.n_items + self.batch.train.item)
-        user, item = np.divmod(pairs[starts_of_runs(pairs)], max(self.batch.n_items, 1))
-        return user, item
+        return distinct_pairs(self.batch.train.user, self.batch.train.item, n_items=self.batch.n_items)
 
     @cached_property
     def _item(self) -> IntVector:

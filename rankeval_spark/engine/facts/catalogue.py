@@ -15,10 +15,11 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, to_codes
 from rankeval_spark.engine.facts.joins import taken_or_null
 from rankeval_spark.engine.failures import quoted, refuse_input
+from rankeval_spark.engine.scoring.list_columns import lengths_of, owners_of, to_lists
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector
 
 ONCE_EXPECTED: Final = "each item once"
 ONCE_FIX: Final = "keep one row an item in the catalogue"
@@ -60,16 +61,6 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     return pa.Table.from_pydict({C.ITEM_ID: ids, **found})
 
 
-def list_lengths(lists: pa.Array) -> IntVector:
-    """Count the values of each list; a NULL list has none."""
-    return to_numpy(pc.list_value_length(lists), null=0).astype(np.int64)
-
-
-def offsets_of(lengths: IntVector) -> pa.Array:
-    """Make the offsets of lists that follow each other."""
-    return to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
-
-
 def _refuse_repeated(ids: pa.Array) -> None:
     codes = to_codes(ids)
     if codes.n_values == len(ids):
@@ -91,16 +82,16 @@ def _categories(lists: pa.Array) -> pa.Array:
     """Keep each category of an item once, in the order of their names; NULL ones are none."""
     values = lists.flatten()
     is_known = ~_is_null(values)
-    owner = np.repeat(np.arange(len(lists)), list_lengths(lists))[is_known]
+    owner = owners_of(lists)[is_known]
     names = in_id_order(to_codes(values.filter(to_arrow(is_known))))
     n_names = max(names.n_values, 1)
     owner, name = np.divmod(np.unique(owner * n_names + names.code), n_names)
-    offsets = offsets_of(np.bincount(owner, minlength=len(lists)))
-    return pa.ListArray.from_arrays(offsets, pc.take(names.values, to_arrow(name)), mask=to_arrow(_is_null(lists)))
+    lengths = np.bincount(owner, minlength=len(lists))
+    return to_lists(lengths, pc.take(names.values, to_arrow(name)), is_null=_is_null(lists))
 
 
 def _vectors(lists: pa.Array) -> pa.Array:
-    owner = np.repeat(np.arange(len(lists)), list_lengths(lists))
+    owner = owners_of(lists)
     is_finite = np.isfinite(to_numpy(lists.flatten()))
     n_others = np.bincount(owner[~is_finite], minlength=len(lists))
     return taken_or_null(lists, np.where(n_others > 0, -1, np.arange(len(lists)))) if n_others.any() else lists
@@ -108,7 +99,7 @@ def _vectors(lists: pa.Array) -> pa.Array:
 
 def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:
     known = np.flatnonzero(~_is_null(vectors))
-    lengths = list_lengths(vectors)[known]
+    lengths = lengths_of(vectors)[known]
     if not len(known) or lengths.min() == lengths.max():
         return
     ids = pc.take(ids, to_arrow(known))

@@ -1,8 +1,9 @@
-"""Join small tables by their ids."""
+"""Join small tables by their ids, and number the rows of a key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import in_id_order, to_codes
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
 
 
 def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
@@ -29,6 +33,15 @@ def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
 def taken_or_null(column: pa.Array | pa.ChunkedArray, place: np.ndarray) -> pa.Array:
     """Take the values at some positions; NULL where a position is negative."""
     return pc.take(in_one_piece(column), to_arrow(place, is_null=place < 0))
+
+
+def row_codes(table: pa.Table, names: Iterable[str]) -> IntVector:
+    """Give rows that agree in some columns the same number: int64, shape (n_rows,)."""
+    code: IntVector = np.zeros(table.num_rows, dtype=np.int64)
+    for name in names:
+        own = to_codes(table[name])
+        code = code * max(own.n_values, 1) + own.code
+    return code
 
 
 def places_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> np.ndarray:

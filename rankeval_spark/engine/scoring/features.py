@@ -17,6 +17,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.ranking.matching import is_in_train
+from rankeval_spark.engine.scoring.list_columns import lengths_of, offsets_of, to_lists
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def to_features(
     places = _described(ranked, depth)
     facts = _item_facts(ranked, places, needs)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
-    offsets = _offsets(ranked.list_code[places], n_lists)
-    columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(to_arrow(offsets), structs, mask=to_arrow(is_empty))
+    n_items = np.bincount(ranked.list_code[places], minlength=n_lists)
+    columns[C.ITEM_FACTS] = to_lists(n_items, structs, is_null=is_empty)
     if profiles is not None:
         columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.user, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
@@ -72,7 +73,7 @@ def to_features(
     if other_models:
         columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
     if N.ITEM_SEEN in needs:
-        columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets, is_empty)
+        columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets_of(n_items), is_empty)
     return columns
 
 
@@ -80,10 +81,6 @@ def _described(ranked: RankedLists, depth: int) -> IntVector:
     """Positions of the ranked items down to a rank."""
     places = np.arange(len(ranked.row))
     return places if not depth else places[ranked.rank_at(places) <= depth]
-
-
-def _offsets(owner: IntVector, n_lists: int) -> IntVector:
-    return np.append(0, np.cumsum(np.bincount(owner, minlength=n_lists))).astype(np.int32)
 
 
 def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:
@@ -148,11 +145,11 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     keys, names = ranked.keys, ranked.entries.batch.models
     has_items = ranked.length > 0
     facts = fields(items.flatten())
-    offsets = np.append(0, np.cumsum(to_numpy(pc.list_value_length(items), null=0))).astype(np.int32)
+    n_items = lengths_of(items)
     lists = pa.StructArray.from_arrays(
         [
             to_arrow(ranked.depth.astype(np.int32)),
-            *(pa.ListArray.from_arrays(to_arrow(offsets), facts[name]) for name in (C.RANK, C.ITEM_ID)),
+            *(to_lists(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID)),
         ],
         names=["length", "ranks", "items"],
     )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.scoring.list_columns import lengths_of, owners_of
 from rankeval_spark.measures import ItemFacts, required_facts
 from rankeval_spark.measures.arrays import places_of
 from rankeval_spark.measures.kernel_inputs.item_facts import Judged, Labels, Shared, SimilarPairs
@@ -49,8 +50,8 @@ def to_item_facts(
     totals_by_name = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
-    n_items, facts = _lengths(items), _fields(items.flatten())
-    owner, rank = np.repeat(np.arange(len(items)), n_items), to_numpy(facts[C.RANK])
+    facts = _fields(items.flatten())
+    owner, rank = owners_of(items), to_numpy(facts[C.RANK])
     profiles = _fields(profile) if profile is not None else {}
     (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
         facts.get(required_facts.ITEM_CATEGORIES),
@@ -88,16 +89,11 @@ def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
     return None if values is None else np.nan_to_num(_floats(values))
 
 
-def _lengths(lists: pa.Array) -> IntVector:
-    lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
-    return lengths
-
-
 def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
     """Put vectors of one length below one another: a row of NaN where there is none; no columns if all are."""
     if vectors is None:
         return None
-    lengths = _lengths(vectors)
+    lengths = lengths_of(vectors)
     length = lengths.max(initial=0)
     matrix = np.full((len(vectors), length), np.nan)
     matrix[lengths > 0] = _floats(vectors.flatten()).reshape(np.count_nonzero(lengths), length)
@@ -106,7 +102,7 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 
 def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> SimilarPairs:
     fields = _fields(pairs.flatten())
-    owner = np.repeat(np.arange(len(pairs)), _lengths(pairs))
+    owner = owners_of(pairs)
     earlier, later = (places_of(owner, to_numpy(fields[name]), among=items) for name in ("earlier", "later"))
     return SimilarPairs(earlier, later, _floats(fields["similarity"]))
 
@@ -141,7 +137,7 @@ def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -
     own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
     shared = {}
     for (model, one), code in zip(lists.items(), codes[1:], strict=True):
-        of_model = np.repeat(np.arange(len(others)), _lengths(one["items"]))
+        of_model = owners_of(one["items"])
         other = _Placed.of(of_model, to_numpy(one["ranks"].flatten()), code, n_codes=n_codes)
         here, there = own.among(other)
         depth = np.maximum(own.rank[here], other.rank[there])
@@ -183,15 +179,13 @@ def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
 
 
 def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
-    lengths = _lengths(of_items)
+    lengths = lengths_of(of_items)
     return Labels(np.repeat(np.arange(len(of_items)), lengths), codes, 1 / np.repeat(lengths, lengths))
 
 
 def _profile_labels(of_profiles: pa.Array, profile: dict[str, pa.Array], codes: IntVector) -> Labels:
-    owner = np.repeat(np.arange(len(of_profiles)), _lengths(of_profiles))
-    return Labels(owner, codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))
+    return Labels(owners_of(of_profiles), codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))
 
 
 def _judged_labels(of_judged: pa.Array, judged: dict[str, pa.Array], codes: IntVector) -> Judged:
-    owner = np.repeat(np.arange(len(of_judged)), _lengths(of_judged))
-    return Judged(owner, _floats(judged["gain"]), _item_labels(judged["categories"], codes))
+    return Judged(owners_of(of_judged), _floats(judged["gain"]), _item_labels(judged["categories"], codes))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
+from rankeval_spark.engine.scoring.list_columns import owners_of
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 
@@ -48,6 +49,5 @@ def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
 
 def has_category(categories: pa.Array, name: str) -> np.ndarray:
     """Return True for each item that has a category: bool, shape (n_items,)."""
-    lengths = to_numpy(pc.list_value_length(categories), null=0)
     is_it = to_numpy(pc.equal(categories.flatten(), to_texts([name])[0]), null=0)
-    return np.bincount(np.repeat(np.arange(len(lengths)), lengths)[is_it], minlength=len(lengths)) > 0
+    return np.bincount(owners_of(categories)[is_it], minlength=len(categories)) > 0

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.item_facts_from_arrow import to_item_facts
+from rankeval_spark.engine.scoring.list_columns import owners_of
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.item_groups import Groups
 from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
@@ -41,6 +41,13 @@ RELEVANT: Final = 1.0
 
 COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
 """Columns of compact lists that every measure set reads."""
+
+_FIELDS: Final[Mapping[str, str]] = {
+    **{C.HIT_VALUES: "hit_value", C.JUDGED_VALUES: "judged_value"},
+    **{C.HIT_WEIGHTS: "hit_weight", C.JUDGED_WEIGHTS: "judged_weight"},
+    **{C.HIT_PROPENSITIES: "hit_propensity", C.HIT_PREDICTIONS: "hit_prediction"},
+}
+"""Fields of a batch that columns of lists become."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,7 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
 
 
 def _to_empty(runs: pa.Array) -> Empty:
-    owner = np.repeat(np.arange(len(runs)), to_numpy(pc.list_value_length(runs), null=0))
-    first, last = (to_numpy(each) for each in runs.flatten().flatten())
-    return Empty(owner, first, last)
+    return Empty(owners_of(runs), *map(to_numpy, runs.flatten().flatten()))
 
 
 def n_empty(columns: Mapping[str, pa.Array]) -> np.ndarray:
@@ -141,15 +146,10 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
     if not known.keys().isdisjoint(C.FACTS):
         lists = replace(lists, items=to_item_facts(*map(known.get, C.FACTS)))
     flat = {name: to_numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
-    if C.HIT_VALUES in flat:
-        lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
-    if C.HIT_PROPENSITIES in flat:
-        lists = replace(lists, hit_propensity=flat[C.HIT_PROPENSITIES])
-    if C.HIT_PREDICTIONS in flat:
-        expected = to_numpy(known[C.PREDICTED_VALUE])
-        lists = replace(lists, hit_prediction=flat[C.HIT_PREDICTIONS], predicted_value=expected)
-    if C.HIT_WEIGHTS in flat:
-        lists = replace(lists, hit_weight=flat[C.HIT_WEIGHTS], judged_weight=flat[C.JUDGED_WEIGHTS])
+    fields: dict[str, Any] = {field: flat[name] for name, field in _FIELDS.items() if name in flat}
+    lists = replace(lists, **fields)
+    if C.PREDICTED_VALUE in known:
+        lists = replace(lists, predicted_value=to_numpy(known[C.PREDICTED_VALUE]))
     if C.HIT_GROUPS in flat:
         lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
     return replace(lists, names=known[LIST_NAMES].to_pylist()) if LIST_NAMES in known else lists

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
+from rankeval_spark.engine.scoring.list_columns import lengths_of, to_lists
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -38,6 +39,20 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
     return pa.StructArray.from_arrays(list(found.values()), names=list(found)) if found else None
 
 
+def distinct_pairs(user: IntVector, item: IntVector, *, n_items: int) -> tuple[IntVector, IntVector]:
+    """Keep each pair of a user and an item once, in their order."""
+    pairs = np.sort(user * n_items + item)
+    user, item = np.divmod(pairs[starts_of_runs(pairs)], max(n_items, 1))
+    return user, item
+
+
+def owned_items(user: IntVector, item: IntVector, *, n_users: int, n_items: int) -> sparse.csr_array:
+    """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
+    user, item = distinct_pairs(user, item, n_items=n_items)
+    ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
+    return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, n_items))
+
+
 @dataclass(frozen=True)
 class _Users:
     """The users of a batch and what they have; items are in the order of their ids."""
@@ -53,11 +68,8 @@ class _Users:
     @cached_property
     def owned(self) -> sparse.csr_array:
         """Users by items: float64, 1 where the user has the item in the training data, columns ascending in a row."""
-        train, n_users, n_items = self.batch.train, self.batch.n_users, max(self.batch.n_items, 1)
-        pairs = np.sort(train.user * n_items + self.place[train.item])
-        user, item = np.divmod(pairs[starts_of_runs(pairs)], n_items)
-        ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
-        return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, self.batch.n_items))
+        train = self.batch.train
+        return owned_items(train.user, self.place[train.item], n_users=self.batch.n_users, n_items=self.batch.n_items)
 
     def known(self, name: str) -> pa.Array:
         """Take what is known of the items."""
@@ -72,7 +84,7 @@ class _Users:
     def categories(self) -> pa.Array:
         """Count the items of each user by category and by how many categories they have."""
         lists = self.known(N.ITEM_CATEGORIES)
-        lengths = _lengths_of(lists)
+        lengths = lengths_of(lists)
         names, above = in_id_order(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
         labels, label = np.unique(names.code * above + np.repeat(lengths, lengths), return_inverse=True)
         ends = np.append(0, np.cumsum(lengths))
@@ -104,7 +116,7 @@ class _Users:
         """Collect the judged items of each user that have a category, the highest ids first."""
         lists = self.batch.known_items[N.ITEM_CATEGORIES]
         user, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
-        judged = np.flatnonzero((_lengths_of(lists) > 0)[item])
+        judged = np.flatnonzero((lengths_of(lists) > 0)[item])
         judged = judged[np.lexsort((-self.place[item[judged]], user[judged]))]
         structs = pa.StructArray.from_arrays(
             [to_arrow(self.judgements.gain[judged]), pc.take(lists, to_arrow(item[judged]))],
@@ -115,7 +127,7 @@ class _Users:
 
 def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
     """Return which items have a vector with a length, and their vectors divided by it."""
-    known = np.flatnonzero(_lengths_of(lists))
+    known = np.flatnonzero(lengths_of(lists))
     values = to_numpy(lists.flatten())
     vectors = values.reshape(len(known), len(values) // max(len(known), 1))
     squares = np.zeros(len(known))
@@ -127,11 +139,6 @@ def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
     return known[has_length], vectors[has_length] / length[has_length, None]
 
 
-def _lengths_of(lists: pa.Array) -> IntVector:
-    return to_numpy(pc.list_value_length(lists), null=0).astype(np.int64)
-
-
 def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
     """Give the users their values, who follow each other; NULL where a user has none."""
-    ends = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    return pa.ListArray.from_arrays(to_arrow(ends), values, mask=to_arrow(lengths == 0))
+    return to_lists(lengths, values, is_null=lengths == 0)

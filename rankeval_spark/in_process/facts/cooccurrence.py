@@ -16,8 +16,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
-from rankeval_spark.engine.facts.catalogue import offsets_of
-from rankeval_spark.engine.facts.joins import places_in
+from rankeval_spark.engine.facts.joins import places_in, row_codes
+from rankeval_spark.engine.scoring.list_columns import to_lists
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -87,7 +87,8 @@ def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     top = top.filter(to_arrow((place >= 0)[items.code]))
     item = place[items.code]
     wanted, item = np.unique(item[item >= 0], return_inverse=True)
-    lists, rank = _list_codes(top), to_numpy(top[C.RANK]).astype(np.int64)
+    key = [name for name in C.LIST_KEY if name in top.column_names]
+    lists, rank = row_codes(top, key), to_numpy(top[C.RANK]).astype(np.int64)
     order = np.lexsort((rank, lists))
     found = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
     owner = lists[order[found.later]]
@@ -100,22 +101,12 @@ def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
         names=["later", "earlier", "similarity"],
     )
     first = to_arrow(order[found.later[starts]])
-    keys = {name: pc.take(in_one_piece(top[name]), first) for name in C.LIST_KEY if name in top.column_names}
-    offsets = offsets_of(np.diff(np.append(starts, len(owner))))
-    return pa.Table.from_pydict({**keys, C.PAIRS: pa.ListArray.from_arrays(offsets, structs)})
+    keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
+    return pa.Table.from_pydict({**keys, C.PAIRS: to_lists(np.diff(starts, append=len(owner)), structs)})
 
 
 def _down_to(ranked: pa.Table, depth: int) -> pa.Table:
     return ranked.filter(to_arrow(to_numpy(ranked[C.RANK]) <= depth)) if depth else ranked
-
-
-def _list_codes(ranked: pa.Table) -> IntVector:
-    code = np.zeros(len(ranked), dtype=np.int64)
-    for name in C.LIST_KEY:
-        if name in ranked.column_names:
-            own = to_codes(ranked[name])
-            code = code * own.n_values + own.code
-    return code
 
 
 class _Part(NamedTuple):

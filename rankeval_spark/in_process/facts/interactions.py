@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.codes import in_id_order, starts_of_runs, to_codes
+from rankeval_spark.engine.batch.codes import in_id_order, to_codes
+from rankeval_spark.engine.scoring.user_profiles import owned_items
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy import sparse
 
     from rankeval_spark.measures.arrays import IntVector
 
@@ -56,11 +57,7 @@ class Interactions:
     @cached_property
     def owned(self) -> sparse.csr_array:
         """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
-        n_users, n_items = len(self.users), max(self.n_items, 1)
-        pairs = np.sort(self.user * n_items + self.item)
-        user, item = np.divmod(pairs[starts_of_runs(pairs)], n_items)
-        ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
-        return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, self.n_items))
+        return owned_items(self.user, self.item, n_users=self.n_users, n_items=self.n_items)
 
     @cached_property
     def interactions(self) -> IntVector:

@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
-from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.facts.joins import row_codes
 from rankeval_spark.in_process.result_tables.grouping import by_key
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
@@ -50,11 +50,7 @@ def _with_segments(night: pa.Table, names: Sequence[str]) -> pa.Table:
 def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
     """Join two nights by model, user and cutoff; what a night does not have is NULL."""
     keys = pa.concat_tables([night.select(_KEY) for night in nights])
-    code = np.zeros(keys.num_rows, dtype=np.int64)
-    for name in _KEY:
-        codes = to_codes(keys[name])
-        code = code * max(codes.n_values, 1) + codes.code
-    found, first, place = np.unique(code, return_index=True, return_inverse=True)
+    found, first, place = np.unique(row_codes(keys, _KEY), return_index=True, return_inverse=True)
     joined = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
     start = 0
     for night, prefix in zip(nights, ("", EARLIER), strict=True):

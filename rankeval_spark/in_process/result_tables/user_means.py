@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.facts.joins import row_codes
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 
@@ -70,10 +70,7 @@ class _Sums:
 
     @classmethod
     def of(cls, scored: pa.Table) -> _Sums:
-        code = np.zeros(scored.num_rows, dtype=np.int64)
-        for name in (C.MODEL_ID, C.USER_ID, C.K):
-            codes = to_codes(scored[name])
-            code = code * codes.n_values + codes.code
+        code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
         _, first, group = np.unique(code, return_index=True, return_inverse=True)
         return cls(group, first)
 

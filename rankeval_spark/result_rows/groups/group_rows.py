@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
+from rankeval_spark.engine.facts.joins import row_codes
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
@@ -94,7 +95,7 @@ def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
     """Take the rows of each model and slicing by themselves."""
-    pair = _pairs(rows, C.MODEL_ID, C.SLICE)
+    pair = row_codes(rows, (C.MODEL_ID, C.SLICE))
     for each in np.unique(pair).tolist():
         yield rows.filter(pa.array(pair == each))
 
@@ -297,17 +298,10 @@ def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
 
 def _measures(rows: pa.Table) -> tuple[list[tuple[str, int]], np.ndarray]:
     """Give each measure at a cutoff in the order in which they come, and the position of each row's among them."""
-    _, first, position = np.unique(_pairs(rows, C.MEASURE, C.K), return_index=True, return_inverse=True)
+    _, first, position = np.unique(row_codes(rows, (C.MEASURE, C.K)), return_index=True, return_inverse=True)
     order = np.argsort(first)
     found = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first[order])).to_pydict()
     return list(zip(found[C.MEASURE], found[C.K], strict=True)), np.argsort(order)[position]
-
-
-def _pairs(rows: pa.Table, one: str, other: str) -> np.ndarray:
-    """Give each row a number that it shares with the rows of the same values in two columns."""
-    first, second = (rows[name].combine_chunks().dictionary_encode() for name in (one, other))
-    pair: np.ndarray = first.indices.to_numpy().astype(np.int64) * len(second.dictionary) + second.indices.to_numpy()
-    return pair
 
 
 def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:

@@ -56,15 +56,12 @@ def to_gap_tests(
     segments, _ = segments_of(request.slices)
     permutation = GapPermutation.of(gaps, request, gap_request.draws)
 
-    def draw(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
-        return permutation.draw(batches)
-
-    def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+    def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
         return permutation.merge(key, group)
 
     p = (
         users.select(C.MODEL_ID, C.K, *segments, user_hash().alias(USER_HASH), *permutation.measures)
-        .mapInArrow(draw, PARTIAL)
+        .mapInArrow(permutation.draw, PARTIAL)
         .groupBy("test")
         .applyInArrow(merge, "test int, p_value double")
     )

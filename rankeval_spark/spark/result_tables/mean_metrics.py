@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation.slices import segment_columns
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.spark.result_tables import bootstrap, partial_aggregates
+from rankeval_spark.spark.result_tables import partial_aggregates
 
 if TYPE_CHECKING:
     from rankeval_spark.config.reported_slices import ReportedSlices
@@ -113,7 +113,9 @@ def to_metrics_of_partials(
         together = partials.repartition(*aggregate_state.GROUP)
     else:
         n_measures = len(measures.columns)
-        together = bootstrap.with_intervals(partials, n_measures=n_measures, draws=draws, level=reported.confidence)
+        together = partial_aggregates.with_intervals(
+            partials, n_measures=n_measures, draws=draws, level=reported.confidence
+        )
     layout = state or AggregateLayout.of(measures.columns, measures.weights)
     rows = metric_rows.metric_finisher(measures, layout, reported)
     return together.mapInArrow(rows.finish, metric_rows.ROW_TYPE)

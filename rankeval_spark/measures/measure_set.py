@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
-    from rankeval_spark.measures.definition import Link
+    from rankeval_spark.measures.definition import Better, Link
     from rankeval_spark.measures.kernel_inputs.lists import Lists
     from rankeval_spark.measures.options import OptionValue
 
@@ -137,14 +137,9 @@ class MeasureSet:
         return tuple(name for name in self.columns if self.links[name] == "identity")
 
     @cached_property
-    def lower_is_better(self) -> frozenset[str]:
-        """Columns of measures, such as RMSE, of which the lower value is the better one."""
-        return frozenset(m.column for m in self.per_list if m.better == "lower")
-
-    @cached_property
-    def neither_is_better(self) -> frozenset[str]:
-        """Columns of measures, such as ARP, of which neither the higher nor the lower value is the better one."""
-        return frozenset(m.column for m in self.per_list if m.better == "neither")
+    def better(self) -> Mapping[str, Better]:
+        """Which value is the better one, if either is, by column."""
+        return {m.column: m.better for m in self.per_list}
 
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:

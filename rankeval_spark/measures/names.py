@@ -24,7 +24,7 @@ from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.measures.definition import Better, Link, OptionRule
+    from rankeval_spark.measures.definition import Better, Link
     from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Match
@@ -355,8 +355,10 @@ class _Reader:
         options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
         if not self.faults:
-            self.faults += map(self._missing_option, self._left_out(options))
-            self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]
+            left_out = (one for one in self.entry.options if one.is_required and options[one.name] is None)
+            broken = (rule for rule in self.entry.definition.rules if rule.is_broken(options))
+            self.faults += map(self._missing_option, left_out)
+            self.faults += [self._fault("this combination", rule.text) for rule in broken]
             self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
         if self.faults:
             raise ConfigError(*self.faults)
@@ -405,12 +407,6 @@ class _Reader:
                 fix = "name one measure at a time"
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
-
-    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[OptionRule]:
-        return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
-
-    def _left_out(self, options: Mapping[str, OptionValue]) -> list[Option]:
-        return [option for option in self.entry.options if option.is_required and options[option.name] is None]
 
     def _missing_option(self, option: Option) -> Fault:
         fix = f"write {self.entry.name}({option.name}='...')"

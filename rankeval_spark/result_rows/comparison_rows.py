@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.inference import TestName
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiple_testing import Correction
 
@@ -33,6 +34,8 @@ _SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
 
 ROW_TYPE: Final = spark_columns(_SCHEMA)
 """Columns of the rows that are made here, as Spark reads them."""
+
+_DIRECTIONS: Final[Mapping[Better, int]] = {"higher": 1, "lower": -1, "neither": 0}
 
 Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
@@ -79,7 +82,7 @@ def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None =
     return ComparisonRows(
         requested=requested,
         labels=tuple(labels[column] for column in compared),
-        direction=np.array([_direction(measures, column) for column in compared]),
+        direction=np.array([_DIRECTIONS[measures.better[column]] for column in compared]),
         reported=request.reported,
         correction=comparisons.correction,
     )
@@ -222,12 +225,6 @@ class ComparisonRows:
         shown = np.where(towards == 0, "different", with_side)
         verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
         return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
-
-
-def _direction(measures: MeasureSet, column: str) -> int:
-    if column in measures.neither_is_better:
-        return 0
-    return -1 if column in measures.lower_is_better else 1
 
 
 def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:

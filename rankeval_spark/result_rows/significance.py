@@ -21,6 +21,8 @@ from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.statistics.comparisons.paired_ratios import RatioComparison
+    from rankeval_spark.statistics.comparisons.paired_tests import Change, Comparison
     from rankeval_spark.statistics.comparisons.rank_tests import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]
@@ -139,16 +141,9 @@ class PairTests:
         differences = self._differences
         found = paired_tests.compare_means(differences, level=self.level, least_users=self.least_users)
         change = paired_tests.relative_change(differences, level=self.level)
-        below = differences.moments.denominator.mean
         numbers = {
             "n_users": found.n,
-            "baseline_value": below,
-            C.VALUE: below + found.delta,
-            "delta": found.delta,
-            "ci_low": found.low,
-            "ci_high": found.high,
-            "relative_delta": change.value,
-            **dict(zip(_RELATIVE_ENDS, (change.low, change.high), strict=True)),
+            **_estimates(differences.moments.denominator.mean, found, change),
             "p_value": found.p,
             "effect_size": found.effect_size,
             **dict(zip(_COUNTS, (found.n_wins, found.n_ties, found.n_losses), strict=True)),
@@ -175,17 +170,8 @@ class PairTests:
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
         """Make the numbers of ratios of sums that differ from those of the users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.level, least_users=self.least_users)
-        below = pairs.baseline_ratio
-        numbers = {
-            "baseline_value": below,
-            C.VALUE: below + found.delta,
-            "delta": found.delta,
-            "ci_low": found.low,
-            "ci_high": found.high,
-            "relative_delta": found.change.value,
-            **dict(zip(_RELATIVE_ENDS, (found.change.low, found.change.high), strict=True)),
-            "effect_size": np.full(found.n.shape, np.nan),
-        }
+        estimates = _estimates(pairs.baseline_ratio, found, found.change)
+        numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
         method = np.full(len(self.of_sums), "delta", dtype=object)
         before = {"reason": _reason(found.n, found.reason)[0]}
         return {name: values[0] for name, values in numbers.items()} | _tested(before, found.p[0], method)
@@ -286,6 +272,16 @@ class ModelTests:
         n = self._moments.n[0]
         names = ["no_common_users", "one_user", "few_users"]
         return np.select([n == 0, n == 1, n < self.least_users], names, "").astype(object)
+
+
+def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change: Change) -> Numbers:
+    """Give both values, their difference and the relative one, and the intervals."""
+    return {
+        "baseline_value": baseline,
+        C.VALUE: baseline + found.delta,
+        **{"delta": found.delta, "ci_low": found.low, "ci_high": found.high, "relative_delta": change.value},
+        **dict(zip(_RELATIVE_ENDS, (change.low, change.high), strict=True)),
+    }
 
 
 def _reason(n: np.ndarray, reason: np.ndarray) -> np.ndarray:

@@ -136,17 +136,17 @@ class Ranking(NamedTuple):
     def __str__(self) -> str:
         """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""
         parts = [" ".join("-" if gain is None else f"{gain:g}" for gain in self.gains) or "(no list)"]
-        numbers = (
-            ("missed", self.missed),
-            ("scores", self.scores),
-            ("values", self.values),
-            ("missed values", self.missed_values),
-            ("propensities", self.propensities),
-            ("predictions", self.predictions),
-            ("weights", self.weights),
-            ("missed weights", self.missed_weights),
-            ("empty ranks", self.empty),
+        shown = (
+            "missed",
+            "scores",
+            "values",
+            "missed_values",
+            "propensities",
+            "predictions",
+            "weights",
+            "missed_weights",
         )
+        numbers = [*((name.replace("_", " "), getattr(self, name)) for name in shown), ("empty ranks", self.empty)]
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))
         parts += [f"({name} {' '.join(f'{value:g}' for value in values)})" for name, values in numbers if values]
         parts += [f"({name} {', '.join(one or '-' for one in names)})" for name, names in groups if names]

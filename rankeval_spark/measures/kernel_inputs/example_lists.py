@@ -137,14 +137,8 @@ class Ranking(NamedTuple):
         """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""
         parts = [" ".join("-" if gain is None else f"{gain:g}" for gain in self.gains) or "(no list)"]
         shown = (
-            "missed",
-            "scores",
-            "values",
-            "missed_values",
-            "propensities",
-            "predictions",
-            "weights",
-            "missed_weights",
+            *("missed", "scores", "values", "missed_values"),
+            *("propensities", "predictions", "weights", "missed_weights"),
         )
         numbers = [*((name.replace("_", " "), getattr(self, name)) for name in shown), ("empty ranks", self.empty)]
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))

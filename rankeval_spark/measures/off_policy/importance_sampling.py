@@ -201,4 +201,5 @@ def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
 
 def _mean(lists: Lists, numbers: FloatVector) -> Ratio:
     """Average a number of each impression, 0 for those of items that are not listed."""
-    return Ratio(lists.sum_hits(numbers), lists.n_judged, where=lists.n_judged > 0)
+    n_judged = lists.n_judged
+    return Ratio(lists.sum_hits(numbers), n_judged, where=n_judged > 0)

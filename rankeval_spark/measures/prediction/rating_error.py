@@ -134,7 +134,8 @@ def predicted_share(cut: CutLists) -> Ratio:
 
 def mean_over_hits(lists: Lists, values: FloatVector) -> Ratio:
     """Mean over the hits of each list; undefined where there is none."""
-    return Ratio(lists.sum_hits(values), lists.n_hits, where=lists.n_hits > 0)
+    n = lists.n_hits
+    return Ratio(lists.sum_hits(values), n, where=n > 0)
 
 
 def _error(cut: CutLists, missing: str) -> FloatVector:

@@ -24,7 +24,7 @@ from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums, sp
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
-_WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
+WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class BootstrapIntervals:
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
         is_of_inputs = key[GROUP.index("slice_index")].as_py() == OF_INPUTS
         if is_of_inputs or not moments.num_rows:  # no row for a cutoff that no lists have
-            return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
+            return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
         parts = (moments, {**own, SPREAD: doubles_to_cells(spread[None])})
         return pa.concat_tables(
-            [pa.Table.from_arrays(in_full(part, _WITH_SPREAD), schema=_WITH_SPREAD) for part in parts]
+            [pa.Table.from_arrays(in_full(part, WITH_SPREAD), schema=WITH_SPREAD) for part in parts]
         )
 
     def _parts(self, group: pa.Table) -> Parts:

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.in_process.result_tables.grouping import by_key
+from rankeval_spark.in_process.result_tables.grouping import applied
 from rankeval_spark.result_rows.groups.gap_rows import is_compared
 from rankeval_spark.result_rows.groups.gap_test_rows import (
+    P_SCHEMA,
     ROW_SCHEMA,
     TESTED_SCHEMA,
     GapPermutation,
@@ -39,11 +40,8 @@ def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, gap_reque
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
     gaps = gaps_of([row for row in of_groups.to_pylist() if gap_request.has(row)])
     permutation = GapPermutation.of(gaps, request, gap_request.draws)
-    partials = list(permutation.draw(iter(users.to_batches())))
-    p_of: dict[int, float | None] = {}
-    if partials:
-        for key, group in by_key(pa.Table.from_batches(partials), ["test"]):
-            p_of[key[0].as_py()] = permutation.merge(key, group)["p_value"][0].as_py()
+    drawn = applied(list(permutation.draw(iter(users.to_batches()))), ["test"], permutation.merge, P_SCHEMA).to_pydict()
+    p_of = dict(zip(drawn["test"], drawn["p_value"], strict=True))
     rows = [
         dict(zip(TESTED_SCHEMA.names, (*row[1:], p_of.get(test)), strict=True))
         for test, row in enumerate(gap_test_rows(gaps))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +23,17 @@ def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Sca
     for start, end in pairwise(ends):
         own = ordered.slice(start, end - start)
         yield tuple(own[name][0] for name in names), own
+
+
+def applied(
+    batches: Sequence[pa.RecordBatch],
+    names: Sequence[str],
+    make: Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table],
+    schema: pa.Schema,
+) -> pa.Table:
+    """Put together what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)`` does."""
+    groups = by_key(pa.Table.from_batches(batches), names) if batches else ()
+    return pa.concat_tables([schema.empty_table(), *(make(key, rows) for key, rows in groups)])
 
 
 def in_order_of(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -12,9 +12,9 @@ from rankeval_spark.engine.aggregation.aggregate_state import GROUP, AggregateLa
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import segment_columns
 from rankeval_spark.engine.planning import denominators, lists_column
-from rankeval_spark.in_process.result_tables.grouping import by_key
+from rankeval_spark.in_process.result_tables.grouping import applied
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
+from rankeval_spark.result_rows.bootstrap_intervals import WITH_SPREAD, BootstrapIntervals
 from rankeval_spark.result_rows.metric_rows import metric_finisher
 
 if TYPE_CHECKING:
@@ -69,6 +69,4 @@ def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa
     if request.draws is None or not partials:
         return partials
     intervals = BootstrapIntervals(len(request.measures.columns), request.draws, request.confidence)
-    groups = by_key(pa.Table.from_batches(partials), GROUP)
-    merged = pa.concat_tables([intervals.merge(key, group) for key, group in groups])
-    return list(merged.combine_chunks().to_batches())
+    return list(applied(partials, GROUP, intervals.merge, WITH_SPREAD).combine_chunks().to_batches())

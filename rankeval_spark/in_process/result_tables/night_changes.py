@@ -14,7 +14,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import GROUP
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.facts.joins import row_codes
-from rankeval_spark.in_process.result_tables.grouping import by_key
+from rankeval_spark.in_process.result_tables.grouping import applied
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
 
@@ -32,9 +32,7 @@ def to_changes(now: ds.Dataset, before: ds.Dataset, changes: NightChanges) -> pa
     parts = ([_with_segments(night, names) for night in part] for part in read)
     columns = [*changes.measures.columns, *changes.denominators, *names]
     partials = [batch for part in parts for batch in changes.aggregate(_side_by_side(part, columns))]
-    if not partials:
-        return SCHEMA.empty_table()
-    return pa.concat_tables([changes.finish(key, rows) for key, rows in by_key(pa.Table.from_batches(partials), GROUP)])
+    return applied(partials, GROUP, changes.finish, SCHEMA)
 
 
 def _with_segments(night: pa.Table, names: Sequence[str]) -> pa.Table:

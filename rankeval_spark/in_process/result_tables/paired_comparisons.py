@@ -14,7 +14,7 @@ from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.comparisons.comparison_state import GROUP
 from rankeval_spark.engine.planning import denominators
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.in_process.result_tables.grouping import by_key, in_order_of
+from rankeval_spark.in_process.result_tables.grouping import applied, in_order_of
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
@@ -62,8 +62,5 @@ def _aggregated(users: pa.Table, aggregator: DifferenceAggregator) -> Iterator[p
 
 def _finished(partials: Sequence[pa.RecordBatch], rows: ComparisonRows) -> pa.Table:
     schema = arrow_schema(schemas.COMPARISONS)
-    if not partials:
-        return schema.empty_table()
-    groups = by_key(pa.Table.from_batches(partials), GROUP)
-    finished = pa.concat_tables([schema.empty_table(), *(rows.finish(key, group) for key, group in groups)])
+    finished = applied(partials, GROUP, rows.finish, schema)
     return pa.Table.from_batches(rows.adjust(iter(finished.to_batches())), schema)

@@ -65,7 +65,7 @@ SCHEMA: Final = spark_columns(ROW_SCHEMA)
 
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])
 PARTIAL: Final = spark_columns(_PARTIAL_FIELDS)
-_P: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
+P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class GapPermutation:
         states = sorted(zip(group["n"].to_pylist(), group["sums"].to_pylist(), strict=True))
         parts = (Relabelled(*(np.frombuffer(part).reshape(shape) for part in state)) for state in states)
         p = gap_p(np.array([self.gaps[test].gap]), reduce(Relabelled.merge, parts))
-        return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=_P)
+        return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
 
 
 def _is_among(key: Key, model: str, groups: tuple[Values, ...]) -> bool:

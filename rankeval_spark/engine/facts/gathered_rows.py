@@ -13,8 +13,8 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.constants import pack_constants
-from rankeval_spark.engine.facts.item_counts import N_USERS, Counted
 from rankeval_spark.engine.facts.item_facts import FactSources, to_constants
+from rankeval_spark.engine.facts.popularity import N_USERS, Counted
 
 if TYPE_CHECKING:
     from datetime import date

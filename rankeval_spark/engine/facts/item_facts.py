@@ -15,7 +15,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.facts.catalogue import to_catalogue
 from rankeval_spark.engine.facts.joins import full_join, places_in
-from rankeval_spark.engine.facts.popularity import to_item_popularity
+from rankeval_spark.engine.facts.popularity import ItemCounts, to_item_popularity
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
@@ -23,7 +23,6 @@ from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.engine.facts.item_counts import ItemCounts
     from rankeval_spark.measures.arrays import IntVector
 
 _Input = TypeVar("_Input")

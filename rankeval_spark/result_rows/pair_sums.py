@@ -65,11 +65,7 @@ def pair_sums(holder: IntVector, length: IntVector, times: IntVector) -> PairSum
 def _sums_before(values: FloatVector, place: IntVector) -> FloatVector:
     """Add up the values before each one of its run, by doubling: a difference of sums over all runs would be inexact.
 
-    Parameters
-    ----------
-    values : float64, shape (n,)
-    place : int64, shape (n,)
-        Place of each value in its run, from 0.
+    ``place``: that of each value in its run, from 0.
     """
     sums = _moved(values, place, by=1)
     step = 1

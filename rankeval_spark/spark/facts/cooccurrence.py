@@ -54,6 +54,8 @@ def _down_to(depth: int) -> Column:
 def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
     """Make one row per (user, recommended item) with its mean similarity to the items that the user has in `train`.
 
+    Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
+
     Parameters
     ----------
     lists, depth
@@ -61,10 +63,17 @@ def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> Data
     """
     train = require_input(sources.train)
     wanted = lists.select(C.USER_ID, F.explode(_down_to(depth)).alias("_item"))
-    return _familiarity_of_pairs(
-        wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct(),
-        pairs=to_user_items(train),
-        similarities=_to_similarities(train),
+    own = to_user_items(train).select(C.USER_ID, F.col(C.ITEM_ID).alias("_own"))
+    with_own = wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct().join(own, on=[C.USER_ID], how="inner")
+    pairs = with_own.select(
+        *(C.USER_ID, C.ITEM_ID),
+        F.least(C.ITEM_ID, "_own").alias("_low"),
+        F.greatest(C.ITEM_ID, "_own").alias("_high"),
+    )
+    return (
+        pairs.join(_to_similarities(train), on=["_low", "_high"], how="left")
+        .groupBy(C.USER_ID, C.ITEM_ID)
+        .agg((_in_order(F.collect_list("similarity")) / F.count("*")).alias(N.ITEM_FAMILIARITY))
     )
 
 
@@ -86,33 +95,6 @@ def _to_similarities(train: DataFrame) -> DataFrame:
         together.join(of_low, on=["_low"], how="inner")
         .join(of_high, on=["_high"], how="inner")
         .select("_low", "_high", cosine.alias("similarity"))
-    )
-
-
-def _familiarity_of_pairs(wanted: DataFrame, *, pairs: DataFrame, similarities: DataFrame) -> DataFrame:
-    """Make one row per (user, recommended item): its mean similarity to the items that the user has.
-
-    Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
-
-    Parameters
-    ----------
-    wanted : DataFrame
-        One row per (user, recommended item).
-    pairs : DataFrame
-        One row per (user, item) of the training data.
-    similarities : DataFrame
-        One row per pair of items with a user in common, in the order of their ids: ``_low``, ``_high``, ``similarity``.
-    """
-    own = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_own"))
-    beside_own = wanted.join(own, on=[C.USER_ID], how="inner").select(
-        *(C.USER_ID, C.ITEM_ID),
-        F.least(C.ITEM_ID, "_own").alias("_low"),
-        F.greatest(C.ITEM_ID, "_own").alias("_high"),
-    )
-    return (
-        beside_own.join(similarities, on=["_low", "_high"], how="left")
-        .groupBy(C.USER_ID, C.ITEM_ID)
-        .agg((_in_order(F.collect_list("similarity")) / F.count("*")).alias(N.ITEM_FAMILIARITY))
     )
 
 

@@ -135,16 +135,7 @@ class ComparisonRows:
 
     def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
         wanted, means = self.requested.at(where[2]), self.requested.means_at(where[2])
-        tests = PairTests(
-            states_of(group),
-            wanted,
-            self.requested.of_sums,
-            self.reported.confidence,
-            self.reported.min_size,
-            self.requested.replicates,
-            self.requested.wilcoxon_zeros,
-            has_margin=self.requested.margin is not None,
-        )
+        tests = PairTests(states_of(group), self.requested, self.reported, wanted)
         for test in self.requested.tests:
             measures = wanted if test == "t" else means
             if test not in OF_ALL_MODELS and measures:
@@ -157,9 +148,7 @@ class ComparisonRows:
         # A chunk of users without one of the models has no user with values under all of them.
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
-        tests = ModelTests(
-            states, len(models), len(means), self.reported.confidence, self.reported.min_size, self.requested.replicates
-        )
+        tests = ModelTests(states, self.requested, self.reported, len(models), len(means))
         for test in (one for one in self.requested.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)

@@ -20,10 +20,11 @@ from rankeval_spark.statistics.resampling import bootstrap
 from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest
     from rankeval_spark.statistics.comparisons.paired_ratios import RatioComparison
     from rankeval_spark.statistics.comparisons.paired_tests import Change, Comparison
-    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]
 """By column of the table, shape (n_measures,)."""
@@ -47,31 +48,18 @@ class PairTests:
     ----------
     states : mapping
         Their aggregates.
+    requested : ComparisonRequest
+        What is compared, and how.
+    reported : ReportedSlices
+        Coverage of the intervals, and the users below which there is no p.
     wanted : sequence of int
         Measures requested at the cutoff, among those in the aggregates of differences.
-    of_sums : sequence of int
-        All measures that are ratios of sums: those in the aggregates of ratios. The others of ``wanted`` are those in
-        the sums of replicates.
-    level : float
-        Nominal coverage of the intervals.
-    least_users : int
-        Users below which there is no p.
-    replicates : int
-        Random draws.
-    zeros : {"wilcox", "pratt"}
-        What Wilcoxon's test does with users without a difference.
-    has_margin : bool
-        Whether users are counted whose values differ by more than a margin.
     """
 
     states: States
+    requested: ComparisonRequest
+    reported: ReportedSlices
     wanted: Sequence[int]
-    of_sums: Sequence[int]
-    level: float
-    least_users: int
-    replicates: int
-    zeros: Zeros
-    has_margin: bool = False
 
     def numbers(self, test: TestName) -> Numbers:
         """Make the numbers of a test: of all measures for t, of the means for the others."""
@@ -83,7 +71,7 @@ class PairTests:
     def by_bootstrap(self, of_t: Numbers) -> Numbers:
         """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
         replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
-        low, high = bootstrap.percentile_interval(replicates.means[0], self.level)
+        low, high = bootstrap.percentile_interval(replicates.means[0], self.reported.confidence)
         p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
         is_equal = of_t["method"] == "equal"
         return {
@@ -96,7 +84,7 @@ class PairTests:
     def by_randomization(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of random signs; that of all signs of few differences stays."""
         found = paired_tests.randomized(
-            self._of_means, self._sums(comparison_state.SIGNS), least_users=self.least_users
+            self._of_means, self._sums(comparison_state.SIGNS), least_users=self.reported.min_size
         )
         method = np.where(found.test[0] == "randomization", MONTE_CARLO, found.test[0])
         return _tested(of_t, found.p[0], method)
@@ -109,9 +97,12 @@ class PairTests:
             rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True
         )
         found = [
-            rank_tests.wilcoxon(rank_tests.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns
+            rank_tests.wilcoxon(rank_tests.magnitudes(values, mean), zeros=self.requested.wilcoxon_zeros).p
+            for values, mean in columns
         ]
-        return _tested(of_t, np.where(means.is_all_zero[0], 1.0, found), np.full(len(found), self.zeros))
+        return _tested(
+            of_t, np.where(means.is_all_zero[0], 1.0, found), np.full(len(found), self.requested.wilcoxon_zeros)
+        )
 
     def by_sign(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of the sign test."""
@@ -120,7 +111,7 @@ class PairTests:
 
     @cached_property
     def _means(self) -> list[int]:
-        return [position for position in self.wanted if position not in self.of_sums]
+        return [position for position in self.wanted if self.requested.weights[position] is None]
 
     @cached_property
     def _differences(self) -> Differences:
@@ -133,14 +124,16 @@ class PairTests:
     def _sums(self, kind: str) -> np.ndarray:
         """Add up sums of shape (n_parts, n_means, replicates)."""
         parts = (np.frombuffer(state) for state in self.states[kind])
-        return reduce(np.add, parts).reshape(-1, len(self._means), self.replicates)
+        return reduce(np.add, parts).reshape(-1, len(self._means), self.requested.replicates)
 
     @cached_property
     def _t(self) -> Numbers:
         """Numbers of the t test of all measures."""
         differences = self._differences
-        found = paired_tests.compare_means(differences, level=self.level, least_users=self.least_users)
-        change = paired_tests.relative_change(differences, level=self.level)
+        found = paired_tests.compare_means(
+            differences, level=self.reported.confidence, least_users=self.reported.min_size
+        )
+        change = paired_tests.relative_change(differences, level=self.reported.confidence)
         numbers = {
             "n_users": found.n,
             **_estimates(differences.moments.denominator.mean, found, change),
@@ -152,11 +145,11 @@ class PairTests:
             "reason": _reason(found.n, found.reason),
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
-        if self.of_sums:
+        if self.requested.of_sums:
             pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[comparison_state.RATIOS]))
             # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
             is_ratio = ~pairs.has_one_denominator[0]
-            own = np.array(self.of_sums)
+            own = np.array(self.requested.of_sums)
             of_sums = self._by_delta_method(pairs)
             for name, values in of_sums.items():
                 of_t[name][own[is_ratio]] = values[is_ratio]
@@ -164,15 +157,15 @@ class PairTests:
 
     def _shares(self, differences: Differences) -> Numbers:
         """Divide the users who win and lose by more than the margin by all; NaN without users, or a margin."""
-        n = np.where((differences.n > 0) & self.has_margin, differences.n, np.nan)
+        n = np.where((differences.n > 0) & (self.requested.margin is not None), differences.n, np.nan)
         return {name: count / n for name, count in zip(_BEYOND, (differences.above, differences.below), strict=True)}
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
         """Make the numbers of ratios of sums that differ from those of the users' own ratios."""
-        found = paired_ratios.compare_ratios(pairs, level=self.level, least_users=self.least_users)
+        found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
         estimates = _estimates(pairs.baseline_ratio, found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
-        method = np.full(len(self.of_sums), "delta", dtype=object)
+        method = np.full(len(self.requested.of_sums), "delta", dtype=object)
         before = {"reason": _reason(found.n, found.reason)[0]}
         return {name: values[0] for name, values in numbers.items()} | _tested(before, found.p[0], method)
 
@@ -193,18 +186,17 @@ class ModelTests:
     ----------
     states : mapping
         Their aggregates; none where no user is complete.
+    requested, reported
+        As of :class:`PairTests`.
     n_models, n_measures : int
         Models, and means requested at the cutoff.
-    level, least_users, replicates
-        As of :class:`PairTests`.
     """
 
     states: States
+    requested: ComparisonRequest
+    reported: ReportedSlices
     n_models: int
     n_measures: int
-    level: float
-    least_users: int
-    replicates: int
 
     def numbers(self, test: TestName) -> list[Numbers]:
         """Make the numbers of a test of every pair of models, in their order."""
@@ -251,15 +243,15 @@ class ModelTests:
     @cached_property
     def _found(self) -> tukey.Tukey:
         found = self._moments
-        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=self.level)
+        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=self.reported.confidence)
 
     def _randomized(self) -> np.ndarray:
         n_models, found = self.n_models, self._moments
         totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
         absolute = np.sum([part[-1] for part in self._parts], axis=0)
-        nothing = np.zeros(n_models * self.n_measures * self.replicates)
+        nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
         sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)
-        return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.replicates))
+        return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates))
 
     def _relative(self, first: int, model: int) -> np.ndarray:
         centred, grand = self._moments.mean, self._moments.mean[-1]
@@ -271,7 +263,7 @@ class ModelTests:
     def _reasons(self) -> np.ndarray:
         n = self._moments.n[0]
         names = ["no_common_users", "one_user", "few_users"]
-        return np.select([n == 0, n == 1, n < self.least_users], names, "").astype(object)
+        return np.select([n == 0, n == 1, n < self.reported.min_size], names, "").astype(object)
 
 
 def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change: Change) -> Numbers:

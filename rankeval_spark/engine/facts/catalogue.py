@@ -66,7 +66,7 @@ def _refuse_repeated(ids: pa.Array) -> None:
     if codes.n_values == len(ids):
         return
     repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
-    what = f"item {quoted(_least(repeated))} twice in the catalogue"
+    what = f"item {quoted(_in_order(repeated, 0))} twice in the catalogue"
     refuse_input("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
 
 
@@ -103,18 +103,15 @@ def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:
     if not len(known) or lengths.min() == lengths.max():
         return
     ids = pc.take(ids, to_arrow(known))
-    shortest = _least(ids.filter(to_arrow(lengths == lengths.min())))
-    longest = _greatest(ids.filter(to_arrow(lengths == lengths.max())))
+    shortest = _in_order(ids.filter(to_arrow(lengths == lengths.min())), 0)
+    longest = _in_order(ids.filter(to_arrow(lengths == lengths.max())), -1)
     shown = f"{lengths.min()} numbers for {quoted(shortest)} and {lengths.max()} numbers for {quoted(longest)}"
     refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
 
 
-def _least(ids: pa.Array) -> object:
-    return ids[int(np.argmin(ascending(ids)))].as_py()
-
-
-def _greatest(ids: pa.Array) -> object:
-    return ids[int(np.argmax(ascending(ids)))].as_py()
+def _in_order(ids: pa.Array, place: int) -> object:
+    """Give the id at a place in the order of the ids."""
+    return ids[int(np.argsort(ascending(ids))[place])].as_py()
 
 
 def _is_null(values: pa.Array) -> BoolVector:

@@ -61,7 +61,9 @@ def to_features(
         columns[C.TOTALS] = pc.take(constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
-    places = _described(ranked, depth)
+    places = np.arange(len(ranked.row))
+    if depth:
+        places = places[ranked.rank_at(places) <= depth]
     facts = _item_facts(ranked, places, needs)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
     n_items = np.bincount(ranked.list_code[places], minlength=n_lists)
@@ -75,12 +77,6 @@ def to_features(
     if N.ITEM_SEEN in needs:
         columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets_of(n_items), is_empty)
     return columns
-
-
-def _described(ranked: RankedLists, depth: int) -> IntVector:
-    """Positions of the ranked items down to a rank."""
-    places = np.arange(len(ranked.row))
-    return places if not depth else places[ranked.rank_at(places) <= depth]
 
 
 def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:

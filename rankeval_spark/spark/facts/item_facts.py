@@ -51,24 +51,17 @@ class FactFrames:
 
 def to_catalogue_facts(sources: FactFrames, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
-    frames = [] if sources.has_small_catalogue or sources.items is None else _of_catalogue(sources, needs)
-    return _joined(frames) if frames else None
-
-
-def _of_catalogue(sources: FactFrames, needs: frozenset[str]) -> list[DataFrame]:
-    """Make frames of what the catalogue knows."""
+    if sources.has_small_catalogue or sources.items is None:
+        return None
     frames = [_to_catalogue(sources, needs=needs & CATALOGUE_FACTS)] if needs & CATALOGUE_FACTS else []
-    return [*frames, _to_known(sources)] if N.ITEM_KNOWN in needs else frames
+    frames += [_to_known(sources)] if N.ITEM_KNOWN in needs else []
+    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames) if frames else None
 
 
 def _to_known(sources: FactFrames) -> DataFrame:
     """Make one row per item of the catalogue, however often it occurs there."""
     known = sources.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
     return known.withColumn(N.ITEM_KNOWN, F.lit(1.0))
-
-
-def _joined(frames: Iterable[DataFrame]) -> DataFrame:
-    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames)
 
 
 def to_catalogue_size(sources: FactFrames, names: Iterable[str]) -> DataFrame:

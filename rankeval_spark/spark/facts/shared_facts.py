@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
@@ -53,15 +53,13 @@ def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: Data
     totals = [] if row_counts is None else [row_counts]
     totals += [to_users(require_input(sources.train))] if N.TOTAL_USERS in shared else []
     totals += [to_catalogue_size(sources, sizes)] if sizes else []
-    rows[TOTAL] = reduce(DataFrame.crossJoin, totals) if totals else _one_row(next(iter(rows.values())).sparkSession)
+    if not totals:  # a row without columns
+        totals = [next(iter(rows.values())).sparkSession.range(1).drop("id")]
+    rows[TOTAL] = reduce(DataFrame.crossJoin, totals)
     columns = {field.name: field.dataType for frame in rows.values() for field in frame.schema}
     gathered = GatheredRows(shared, CATALOGUE in rows, sources.evaluation_date)
     in_one_place = in_one_frame(rows, columns=columns).repartition(1)
     return in_one_place.mapInArrow(gathered.to_cell, f"{row_kinds.SHARED} binary")
-
-
-def _one_row(session: SparkSession) -> DataFrame:
-    return session.range(1).drop("id")
 
 
 def _rows_of_items(sources: FactFrames, shared: frozenset[str], *, is_large: bool) -> dict[int, DataFrame]:

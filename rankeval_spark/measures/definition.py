@@ -1,7 +1,7 @@
 """What is known of a measure in addition to its kernel, and the decorator that puts both down.
 
-Most measures need five fields: name, formula, bounds, undefined and source. The others say where a measure differs
-from the usual one: a mean over users of a value that depends on judgements and ranks alone.
+Most measures need four fields: name, formula, undefined and source. The others say where a measure differs from the
+usual one: a mean over users of a value from 0 to 1 that depends on judgements and ranks alone.
 """
 
 from __future__ import annotations
@@ -173,9 +173,9 @@ class Definition:
 
     name: str  # canonical name
     formula: str  # formula with the default options, in the notation of ``docs/measures.md``
-    bounds: tuple[float, float]  # least and greatest value with any options
     undefined: str  # when the value is undefined (NaN from the kernel, NULL in tables)
     source: str  # paper or tool whose definition this is
+    bounds: tuple[float, float] = (0, 1)  # least and greatest value with any options
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden

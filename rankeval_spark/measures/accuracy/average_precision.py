@@ -38,7 +38,6 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
 @Definition(
     name="AP",
     formula="(1 / R) sum_{i<=k} r_i h_i / i",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval map and map_cut; the five denominators after Tamm et al. (2021), Quality metrics in "
     "recommender systems: do we calculate metrics consistently?",
@@ -131,7 +130,6 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
     name="MAR",
     formula="sum_{i<=k} r_i R@i / R; kind='hits_min': sum_{i<=k} r_i R@i / min(R, k); "
     "kind='cutoffs': (1 / k) sum_{j=1..k} R@j",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
     aliases={"MeanAverageRecall": {}},
@@ -175,7 +173,6 @@ def mean_average_recall(
 @Definition(
     name="MeanP",
     formula="(1 / k) sum_{j=1..k} h_j / j",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="what Elliot calls MAP",
     aliases={"MeanPrecision": {}},

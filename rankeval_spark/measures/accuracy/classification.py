@@ -46,7 +46,6 @@ def _catalogue_size(cut: CutLists) -> FloatMatrix:
 @Definition(
     name="ClassAccuracy",
     formula="(TP + TN) / |T|, TP = h_k, TN = |T| - k - (R - h_k)",
-    bounds=(0, 1),
     undefined=_UNDEFINED,
     source="RecTools Accuracy",
     cutoff=Cutoff("required"),

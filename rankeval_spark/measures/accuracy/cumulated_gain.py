@@ -103,7 +103,6 @@ def cumulated_gain(
 @Definition(
     name="nCG",
     formula="CG@k / (CG@k of the ideal order)",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
@@ -160,7 +159,6 @@ def discounted_cumulated_gain(
 @Definition(
     name="nDCG",
     formula="DCG@k / IDCG@k",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     aliases={"ndcg_cut": {}},

@@ -23,7 +23,6 @@ _GAIN = Weighting("none", "grade", 1)
 @Definition(
     name="ERR",
     formula="sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j), p_i = (2^g_i - 1) / 2^max_rel",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=f"{_CHAPELLE}; gdeval",
     aliases={"ExpectedReciprocalRank": {}},
@@ -45,7 +44,6 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
 @Definition(
     name="nERR",
     formula="ERR@k / (ERR@k of the ideal order)",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=f"{_CHAPELLE}; normalised as nDCG, by all judgements, best first",
 )

@@ -27,7 +27,6 @@ from rankeval_spark.measures.shared_options import Level
 @Definition(
     name="Success",
     formula="1 where h_k > 0, else 0",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval success; hit rate in recommendation",
     aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
@@ -51,7 +50,6 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="RR",
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}},
@@ -74,7 +72,6 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="FirstHit",
     formula="1 where r_k = 1 and h_k = 1, else 0",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
     cutoff=Cutoff("required"),

@@ -33,7 +33,6 @@ JudgedLevel: TypeAlias = Annotated[
 @Definition(
     name="Judged",
     formula="(items with a judgement at ranks 1..k) / m",
-    bounds=(0, 1),
     undefined=_NEVER,
     source="ir_measures Judged",
     cutoff=Cutoff("optional").but("required", denom="k"),
@@ -64,7 +63,6 @@ def judged_share(
 @Definition(
     name="unj",
     formula="(items without a judgement at ranks 1..k) / k",
-    bounds=(0, 1),
     undefined=_NEVER,
     source="trec_eval 10 unj",
     aliases={"Unjudged": {}},
@@ -90,7 +88,6 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     name="Bpref",
     formula="(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R); b judged non-relevant items "
     "above it, N of them in all",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
     cutoff=Cutoff("forbidden"),
@@ -118,7 +115,6 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     name="infAP",
     formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
     "j judged items above it, a relevant, b not relevant; e = 0.00001",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
     "infAP",

@@ -40,7 +40,6 @@ _WHOLE_LEVELS: Final = OptionRule(
 @Definition(
     name="IPrec",
     formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8; need='v9' and 'v10' "
     "as iprec_at_recall of trec_eval 9 and 10",
@@ -79,7 +78,6 @@ def interpolated_precision(
 @Definition(
     name="IPrecAvg",
     formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1; with levels=n at 0, 1/(n-1), ..., 1",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval 11pt_avg",
     aliases={"11pt_avg": {}, "11PtAvg": {}},
@@ -105,7 +103,6 @@ def mean_interpolated_precision(
 @Definition(
     name="IPrecArea",
     formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20; with levels=n in n - 1 strips",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trapezoid rule on the levels of trec_eval's 11-point curve",
     cutoff=Cutoff("forbidden"),
@@ -131,7 +128,6 @@ def interpolated_precision_area(
 @Definition(
     name="RecallCeiling",
     formula="min(R, k, n) / R",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="R@k of the best list of the same length",
     ties=ANY_ORDER_OF_TIES,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 @Definition(
     name="PAUC",
     formula="(1 / (R k)) sum over hits of max(k - f, 0), f the items above the hit that are not relevant",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Dodd & Pepe (2003), Partial AUC estimation and regression; RecTools PAUC",
     aliases={"PartialAUC": {}},
@@ -42,7 +41,6 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="PAP",
     formula="(1 / (min(R, k) k)) sum over the first k hits of max(k - f, 0), f as for PAUC",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="Hiranandani et al. (2020), Optimization and analysis of the pAp@k metric for recommender systems; "
     "RecTools PAP",

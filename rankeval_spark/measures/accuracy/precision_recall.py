@@ -30,7 +30,6 @@ NO_RELEVANT: Final = "no relevant judgement (R = 0)"
 @Definition(
     name="P",
     formula="h_k / k",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
     aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
@@ -64,7 +63,6 @@ def precision(
 @Definition(
     name="R",
     formula="h_k / R",
-    bounds=(0, 1),
     undefined=f"{NO_RELEVANT}; with gains='value': none with a positive value",
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
     aliases={"Recall": {}},
@@ -122,7 +120,6 @@ def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMa
 @Definition(
     name="F",
     formula="(1 + b^2) P R / (b^2 P + R), b = beta; 0 where P = R = 0",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
     aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
@@ -174,7 +171,6 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="Rprec",
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval Rprec",
     aliases={"RPrecision": {}, "R-Precision": {}},
@@ -195,7 +191,6 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="Rprec_mult",
     formula="h_c / c with c = int(x R + 0.9)",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval Rprec_mult",
     aliases={"RPrecisionMultiple": {}},

@@ -34,7 +34,6 @@ OptionalLevel: TypeAlias = Annotated[
 @Definition(
     name="RBP",
     formula="(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1); with rel: r_i instead of g_i / max_rel",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=_MOFFAT,
     aliases={"RankBiasedPrecision": {}},
@@ -66,7 +65,6 @@ def rank_biased_precision(
 @Definition(
     name="RBPResidual",
     formula="p^m + (1 - p) sum of p^(i-1) over the ranks i <= m without a judgement",
-    bounds=(0, 1),
     undefined=_NO_GAIN,
     source=_MOFFAT,
     naming=_SHOWS_P,

@@ -17,7 +17,6 @@ from rankeval_spark.measures.shared_options import Level, RecallWeight
 @Definition(
     name="SetP",
     formula="h_n / n",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval set_P and set_relative_P; ir_measures SetP",
     aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
@@ -50,7 +49,6 @@ def set_precision(
 @Definition(
     name="SetR",
     formula="h_n / R",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval set_recall",
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
@@ -73,7 +71,6 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="SetF",
     formula="(1 + b^2) P R / (b^2 P + R) with P = SetP, R = SetR, b = beta; 0 where P = R = 0",
-    bounds=(0, 1),
     undefined=NO_RELEVANT,
     source="trec_eval set_F, whose parameter is beta squared",
     aliases={"set_F": {}},

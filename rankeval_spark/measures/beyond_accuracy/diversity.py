@@ -116,7 +116,6 @@ def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknow
 @Definition(
     name="SRecall",
     formula="|categories of items 1..m that the user's profile has| / |categories of the profile|",
-    bounds=(0, 1),
     undefined="the user has no list; no categorised item in train (of='all': there are no categories)",
     source="Zhai et al. (2003), Beyond independent relevance: subtopic recall",
     aliases={"StRecall": {}},

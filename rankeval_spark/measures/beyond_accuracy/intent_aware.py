@@ -58,7 +58,6 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
     name="ERR_IA",
     formula="sum_{i<=m} G(i) / i over sum_{i<=k} S (1 - alpha)^(i-1) / i; G as of alpha_nDCG, S the categories of "
     "relevant judged items",
-    bounds=(0, 1),
     undefined=_UNDEFINED,
     source="Chapelle et al. (2011), Intent-based diversification of web search results; ndeval",
     cutoff=Cutoff("required"),

@@ -23,7 +23,6 @@ _ABOUT: Final = "; B is the list of the named model for the same user"
 @Definition(
     name="Overlap",
     formula=f"|L_k and B_k| / k{_ABOUT}",
-    bounds=(0, 1),
     undefined=f"{_NO_TWO_LISTS}; denom='len' and 'min': no item at ranks 1..k",
     source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
     cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
@@ -61,7 +60,6 @@ def overlap(
 @Definition(
     name="Jaccard",
     formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}",
-    bounds=(0, 1),
     undefined=_NO_TWO_LISTS,
     source="Jaccard (1901)",
     needs=(required_facts.OTHER_LISTS,),
@@ -86,7 +84,6 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
 @Definition(
     name="RBO",
     formula=f"(1 - p) sum_{{d>=1}} p^(d-1) |L_d and B_d| / d, extrapolated beyond k and the ends of the lists{_ABOUT}",
-    bounds=(0, 1),
     undefined=_NO_TWO_LISTS,
     source="Webber, Moffat & Zobel (2010), A similarity measure for indefinite rankings, equation 32; LensKit RBO",
     aliases={"RankBiasedOverlap": {}},

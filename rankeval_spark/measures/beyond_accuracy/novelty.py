@@ -87,7 +87,6 @@ def self_information(cut: CutLists) -> FloatMatrix:
 @Definition(
     name="EPC",
     formula="sum_{i<=m} D(i) r_i (1 - U(i) / |U|) / sum_{i<=m} D(i), D(i) = 1 / log2(i + 1)",
-    bounds=(0, 1),
     undefined=_NO_DATA,
     source=_VARGAS,
     rules=(_REL_IS_FOR_RELEVANCE,),

@@ -59,7 +59,6 @@ def average_popularity(
 @Definition(
     name="APLT",
     formula="(1 / m) |{i <= m : item i is of the long tail}|",
-    bounds=(0, 1),
     undefined=NO_LIST,
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
@@ -133,7 +132,6 @@ def popularity_lift(cut: CutLists) -> Ratio:
 @Definition(
     name="MeanPopRank",
     formula="(1 / m) sum_{i<=m} q(i); q(i) the rank of item i by U(i) in train, the least popular first, over |T|",
-    bounds=(0, 1),
     undefined=NO_LIST,
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
     needs=(required_facts.ITEM_QUANTILE,),

@@ -23,7 +23,6 @@ _SURPRISE: Final = (
 @Definition(
     name="FCP",
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
-    bounds=(0, 1),
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source="Koren & Sill (2011), OrdRec; ties='discordant' as Surprise",
     cutoff=Cutoff("forbidden"),

@@ -112,7 +112,6 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 @Definition(
     name="PredictedShare",
     formula="n / |J|, n being the held-out pairs that have a score",
-    bounds=(0, 1),
     undefined="no judgement",
     source="LensKit and Surprise report it as the share of predictions that were possible",
     cutoff=Cutoff("forbidden"),

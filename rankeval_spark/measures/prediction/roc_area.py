@@ -25,7 +25,6 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
 @Definition(
     name="AUC",
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
-    bounds=(0, 1),
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac",
     cutoff=Cutoff("forbidden"),
@@ -54,7 +53,6 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
 @Definition(
     name="GAUC",
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
-    bounds=(0, 1),
     undefined=_ONE_CLASS,
     source="Zhu et al. (2017), Optimized cost per click in Taobao display advertising",
     cutoff=Cutoff("forbidden"),

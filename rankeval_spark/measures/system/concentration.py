@@ -51,7 +51,6 @@ def entropy(
     name="Gini",
     formula="sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x); x_(1) <= ... <= x_(n) lists that hold an item of the "
     "catalogue, n = |T|",
-    bounds=(0, 1),
     undefined="no list holds an item that counts, or with norm='n-1' there is only one",
     source="Elliot GiniIndex (which is 1 - Gini); Castells, Hurley & Vargas (2015), Novelty and diversity in "
     "recommender systems",

@@ -36,7 +36,6 @@ def item_coverage(exposure: Exposure) -> FloatVector:
 @Definition(
     name="CatalogCoverage",
     formula="|union of L_u@k, in T| / |T|",
-    bounds=(0, 1),
     undefined="the catalogue, or train, is empty",
     source="Ge, Delgado-Battenfeld & Jannach (2010), Beyond accuracy: evaluating recommender systems by coverage and "
     "serendipity",
@@ -69,7 +68,6 @@ def catalogue_coverage(
 @Definition(
     name="UserCoverage",
     formula="1[m >= min_items]",
-    bounds=(0, 1),
     undefined="never",
     source="RecTools CoveredUsers, Elliot UserCoverage (a count)",
     aliases={"CoveredUsers": {}},

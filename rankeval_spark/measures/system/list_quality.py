@@ -19,7 +19,6 @@ _NO_LIST: Final = "the user has no list"
 @Definition(
     name="SufficientReco",
     formula="1[m >= k]",
-    bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools SufficientReco",
     cutoff=Cutoff("required"),
@@ -49,7 +48,6 @@ def sufficient_recommendations(
 @Definition(
     name="NotInTrain",
     formula="(1 / m) |{i <= m : the user does not have item i in train}|",
-    bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools; shared task hygiene: a list should not repeat what its user has",
     needs=(required_facts.ITEM_SEEN,),
@@ -71,7 +69,6 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
 @Definition(
     name="UnrepeatedReco",
     formula="m / sum_{i<=m} copies(i)",
-    bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools UnrepeatedReco",
     needs=(required_facts.ITEM_COPIES,),

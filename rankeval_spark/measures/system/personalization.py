@@ -20,7 +20,6 @@ _JACCARD: Final = (
 @Definition(
     name="Personalization",
     formula="1 - mean over pairs of lists of |L_u@k and L_v@k| / k",
-    bounds=(0, 1),
     undefined="fewer than two lists",
     source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h); "
     "sim='cosine' as recmetrics",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.sections.inference import OF_ALL_MODELS
 from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
+from rankeval_spark.engine.batch.arrays import in_one_piece
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
@@ -234,8 +235,4 @@ def _nullable(values: np.ndarray) -> pa.Array:
 def _table(columns: dict[str, Any], n_rows: int) -> pa.Table:
     """Put the columns into their declared order; those that are not known yet are NULL."""
     arrays = [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in _SCHEMA]
-    return pa.Table.from_arrays([_one_array(array) for array in arrays], schema=_SCHEMA)
-
-
-def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return pa.Table.from_arrays([in_one_piece(array) for array in arrays], schema=_SCHEMA)

@@ -6,7 +6,7 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -109,7 +109,10 @@ class NightChanges:
         model, index, slice_values, k = (one.as_py() for one in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
         states = sorted(group[STATE].to_pylist())
-        merged = _of_ratios(states) if self.denominators else _of_means(states)
+        if self.denominators:
+            merged = reduce(RatioNights.merge, map(RatioNights.from_bytes, states)).as_means()
+        else:
+            merged = reduce(Nights.merge, map(Nights.from_bytes, states))
         has_users = merged.now.n[0] + merged.before.n[0] > 0
         requested = [self.measures.requested_ks[column] for column in self.measures.columns]
         wanted = [place for place, ks in enumerate(requested) if k in ks and has_users[place]]
@@ -162,11 +165,3 @@ def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tup
         np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)[group] for keys, group in found
     )
     return list(places), now, before
-
-
-def _of_means(states: Iterable[bytes]) -> Nights:
-    return reduce(Nights.merge, map(Nights.from_bytes, states))
-
-
-def _of_ratios(states: Iterable[bytes]) -> Nights:
-    return reduce(RatioNights.merge, map(RatioNights.from_bytes, states)).as_means()

@@ -85,17 +85,18 @@ class PartialAggregator:
         """Summarise a partition, a chunk of rows at a time."""
         weighted = list(self.state.weighted)
         n_counts = len(COUNTS) + len(self.lists)
-        totals = [_Totals.empty(n_counts) for _ in self.slices]
+        totals = [_Totals(np.zeros((0, n_counts))) for _ in self.slices]
         resampler = None if self.draws is None else bootstrap_sums.Resampler(self.draws, self.slices, self.ks)
         for table, values, denominators, counts in chunks:
             levels = Levels.of(values) if self.counts_values else None  # of users, before they are numerators
             values[:, weighted] *= denominators
             columns = Columns.of(values)
-            for names, total in self._grouped(totals):
-                keys, group = groups_of(table, names, self.ks)
+            for index in sorted(set(self.crossings)):  # the others are made of these groups
+                total = totals[index]
+                keys, group = groups_of(table, self.slices[index], self.ks)
                 n = len(keys)
                 of_sums = ratio_moments_by_group(values[:, weighted], denominators, group, n) if weighted else None
-                total.add(keys, columns.by_group(group, n), _sums(counts, group, n), of_sums)
+                total.add(keys, columns.by_group(group, n), membership_of(group, n) @ counts, of_sums)
                 if levels is not None:
                     total.add_values(keys, levels.by_group(group, n))
             if resampler is not None:
@@ -108,10 +109,6 @@ class PartialAggregator:
             if total.slots:
                 for batch in total.to_batches(index, self.state):
                     yield batch if resampler is None else bootstrap_sums.with_states(batch)
-
-    def _grouped(self, totals: list[_Totals]) -> Iterator[tuple[tuple[str, ...], _Totals]]:
-        """Give the slices whose rows are grouped: those that are no part of a crossing."""
-        yield from ((self.slices[index], totals[index]) for index in sorted(set(self.crossings)))
 
     def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
         """Make the others of the groups of the crossings, far fewer than rows."""
@@ -142,11 +139,6 @@ def _counts(table: pa.Table) -> np.ndarray:
     return np.column_stack(flags).astype(np.float64)
 
 
-def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    sums: np.ndarray = membership_of(group, n_groups) @ counts
-    return sums
-
-
 @dataclass
 class _Totals:
     """Moments and counts of one slice, merged chunk by chunk; those of ratios and of single values too."""
@@ -156,11 +148,6 @@ class _Totals:
     moments: Moments | None = None
     ratios: Ratios | None = None
     counted: ValueCounts | None = None
-
-    @classmethod
-    def empty(cls, n_counts: int) -> _Totals:
-        """Begin with no group, and so many counts of each."""
-        return cls(np.zeros((0, n_counts)))
 
     def add(self, keys: list[Key], moments: Moments, counts: np.ndarray, ratios: Ratios | None) -> None:
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
@@ -192,7 +179,7 @@ class _Totals:
         if counted is not None:
             counted = value_counts.united([(counted, _cells_of(slot, n_measures))], size * n_measures)
         return _Totals(
-            _sums(self.counts, slot, size),
+            membership_of(slot, size) @ self.counts,
             slots,
             self.moments.at(order).united(group, size),
             None if self.ratios is None else self.ratios.at(order).united(group, size),

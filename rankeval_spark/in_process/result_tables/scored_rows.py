@@ -54,21 +54,15 @@ def to_users(scored: pa.Table, request: Request, *, has_one_list: bool) -> pa.Ta
 
 def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
     """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
-    parts = []
+    names, none = [*C.LIST_KEY, C.MEASURE, C.K, C.VALUE], user_metrics.slice(0, 0)
+    keys = [none[name] for name in C.LIST_KEY]
+    parts = [pa.Table.from_arrays([*keys, pa.nulls(0, pa.string()), none[C.K], pa.nulls(0, pa.float64())], names)]
     for one in measures.per_list:
         own = user_metrics.filter(pc.equal(user_metrics[C.K], one.k))
         label = pa.repeat(one.label, own.num_rows)
-        columns = [*(own[name] for name in C.LIST_KEY), label, own[C.K], own[one.column]]
-        parts.append(pa.Table.from_arrays(columns, [*C.LIST_KEY, C.MEASURE, C.K, C.VALUE]))
-    if not parts:
-        empty = user_metrics.slice(0, 0)
-        columns = [
-            *(empty[name] for name in C.LIST_KEY),
-            pa.nulls(0, pa.string()),
-            empty[C.K],
-            pa.nulls(0, pa.float64()),
-        ]
-        return pa.Table.from_arrays(columns, [*C.LIST_KEY, C.MEASURE, C.K, C.VALUE])
+        parts.append(
+            pa.Table.from_arrays([*(own[name] for name in C.LIST_KEY), label, own[C.K], own[one.column]], names)
+        )
     return in_order_of(pa.concat_tables(parts), (*C.LIST_KEY, C.MEASURE, C.K))
 
 

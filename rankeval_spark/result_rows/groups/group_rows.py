@@ -244,8 +244,8 @@ class _Slicing:
         slice_values = pa.array(names, pa.list_(pa.string()))
         has_interval = ~np.isnan(low)
         return {
-            C.MODEL_ID: _repeated(self.model, n),
-            C.SLICE: _repeated(self.name, n),
+            C.MODEL_ID: pa.array([self.model] * n, pa.string()),
+            C.SLICE: pa.array([self.name] * n, pa.string()),
             C.SLICE_VALUE: metric_rows.readable(slice_values),
             C.SLICE_VALUES: slice_values,
             C.MEASURE: pa.array([group_statistics.name_of(kind, label) for label, _ in self.measures], pa.string()),
@@ -280,9 +280,7 @@ def _facts_of(label: str) -> _Facts:
     return _Facts(measure.link, measure.better, measure.is_proportion, bounds)
 
 
-@lru_cache(maxsize=4096)
-def _item_group_of(label: str) -> tuple[str, str] | None:
-    return split_group(label)
+_item_group_of = lru_cache(maxsize=4096)(split_group)
 
 
 def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
@@ -308,7 +306,3 @@ def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
     known: dict[Any, int] = {}
     position = np.array([known.setdefault(pair, len(known)) for pair in pairs], dtype=np.int64)
     return list(known), position
-
-
-def _repeated(text: str, n: int) -> pa.Array:
-    return pa.array([text] * n, pa.string())

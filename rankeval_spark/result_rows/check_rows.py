@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.ranking.attribution import text_of_micros

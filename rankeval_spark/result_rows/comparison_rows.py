@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.inference import TestName
-    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiple_testing import Correction

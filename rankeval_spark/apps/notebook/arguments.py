@@ -123,6 +123,17 @@ class Call:
     segments: Sequence[str] | None = None
     given: FactInputs = field(default_factory=FactInputs)
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:
+        """Put each argument of ``evaluate`` with those that are validated by the same rules, by their names."""
+        written = {**arguments, "bands": arguments["bands"] or {}}
+        general, policies, compared = (
+            {name: written[name] for name in model.model_fields} for model in (Arguments, Policies, Comparisons)
+        )
+        intervals = {"method": written["intervals"], "replicates": written["replicates"], "seed": written["seed"]}
+        given = FactInputs(written["train"], written["items"], written["evaluation_date"])
+        return cls(general, policies, compared, intervals, segments, given)
+
     @property
     def is_compared(self) -> bool:
         """Whether models are compared: a baseline is named, or all pairs or tests are requested."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import Call, FactInputs, request_of_call
+from rankeval_spark.apps.notebook.arguments import Call, request_of_call
 from rankeval_spark.apps.notebook.hosts import (
     column_names,
     is_on_spark,
@@ -216,58 +216,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     EnvironmentFaultError
         If workers on this machine run a Python without numpy or pyarrow.
     """
-    policies = {
-        "population": population,
-        "zero_relevant": zero_relevant,
-        "missing": missing,
-        "ties": ties,
-        "score_precision": score_precision,
-        "rank_gaps": rank_gaps,
-        "duplicates": duplicates,
-        "judged_only": judged_only,
-        "held_out_duplicates": held_out_duplicates,
-        "invalid_scores": invalid_scores,
-        "seen_in_train": seen_in_train,
-        "unknown_items": unknown_items,
-        "unit": unit,
-        "order": order,
-        "lists": lists,
-        "attribution": attribution,
-        "attribution_window": attribution_window,
-        "consumed_before": consumed_before,
-    }
-    general = {
-        "measures": measures,
-        "preset": preset,
-        "models": models,
-        "slices": slices,
-        "bands": bands or {},
-        "item_slices": item_slices,
-        "ranks_from": ranks_from,
-        "gains": gains,
-        "min_slice_size": min_slice_size,
-        "confidence": confidence,
-        "quantiles": quantiles,
-        "max_rows_per_user": max_rows_per_user,
-    }
-    comparison_arguments = {
-        "baseline": baseline,
-        "pairs": pairs,
-        "tests": tests,
-        "wilcoxon_zeros": wilcoxon_zeros,
-        "replicates": replicates,
-        "seed": seed,
-        "margin": margin,
-        "correction": correction,
-    }
-    interval_arguments = {"method": intervals, "replicates": replicates, "seed": seed}
+    arguments = locals()  # all of them, as they are given
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    given = FactInputs(train, items, evaluation_date)
-    request = request_of_call(
-        Call(general, policies, comparison_arguments, interval_arguments, column_names(segments), given)
-    )
+    request = request_of_call(Call.of(arguments, segments=column_names(segments)))
     warn_without_model_column(column_names(recommendations) or ())
     if gains is None:
         warn_without_gain_column(column_names(held_out) or ())

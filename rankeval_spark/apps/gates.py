@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
-    from rankeval_spark.results import Results
+    from rankeval_spark.results import Results, StagedRun
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_change_rows`."""
@@ -63,68 +63,52 @@ def _key(row: Row) -> tuple[object, ...]:
     return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
 
 
-def judge(
-    config: EvaluationConfig,
-    metrics: pa.Table | None,
-    group_metrics: pa.Table | None,
-    comparisons: pa.Table | None,
-    previous: Previous | None = None,
-) -> list[dict[str, Any]]:
-    """Judge every rule of the config by the tables of one night.
+def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | None) -> list[dict[str, Any]]:
+    """Judge every rule of the config by the tables that a run has staged, as :func:`judge_rows` does.
 
     Parameters
     ----------
-    config : EvaluationConfig
-        Its ``gates``, and who the baseline is.
-    metrics, group_metrics, comparisons : pa.Table or None
-        Rows of these tables, as they are staged.
-    previous : Previous, optional
+    previous : Previous or None
         What the rules against the previous night go by; None where none was published.
-
-    Returns
-    -------
-    list of dict
-        Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    read = rows_read(config)
-    means, of_groups, of_pairs = (
-        [] if table is None else _in_order(_those(table, where).to_pylist())
-        for table, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
-    )
-    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+    def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
+        table = run.rows(name)
+        conditions = (pc.field(column).isin(list(values)) for column, values in where.items())
+        return None if table is None else table.filter(reduce(and_, conditions))
+
+    return _judged(config, read, previous)
 
 
 def judge_published(
-    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None = None
+    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None
 ) -> list[dict[str, Any]]:
     """Judge every rule of a config by the published tables of a night."""
-    read = {**rows_read(config), C.EVALUATION: night.evaluation}
+
+    def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table:
+        return results.arrow(name, date=night.evaluation_date, evaluation=night.evaluation, **where)
+
+    return _judged(config, read, previous)
+
+
+def _judged(
+    config: EvaluationConfig,
+    read: Callable[[str, Mapping[str, Sequence[str]]], pa.Table | None],
+    previous: Previous | None,
+) -> list[dict[str, Any]]:
+    """Read the rows of the measures and slices that the rules are about, and judge by them."""
+    labels = {gate.label(config.preset) for gate in config.gates}
+    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
+    where = {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
     means, of_groups, of_pairs = (
-        _in_order(results.arrow(schema.name, date=night.evaluation_date, **where).to_pylist())
-        for schema, where in (
-            (schemas.METRICS, read),
-            (schemas.GROUP_METRICS, read),
-            (schemas.COMPARISONS, {**read, **T_TESTS}),
+        [] if table is None else sorted(table.to_pylist(), key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
+        for table in (
+            read(schemas.METRICS.name, where),
+            read(schemas.GROUP_METRICS.name, where),
+            read(schemas.COMPARISONS.name, {**where, **T_TESTS}),
         )
     )
     return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
-
-
-def rows_read(config: EvaluationConfig) -> dict[str, list[str]]:
-    """Name the measures and slices whose rows the rules may read, by the columns of the tables."""
-    labels = {gate.label(config.preset) for gate in config.gates}
-    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
-    return {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
-
-
-def _those(table: pa.Table, where: Mapping[str, Sequence[str]]) -> pa.Table:
-    """Keep the rows that have one of the values in each column."""
-    conditions = (pc.field(name).isin(list(values)) for name, values in where.items())
-    return table.filter(reduce(and_, conditions))
-
-
-def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
 
 
 def judge_rows(
@@ -134,7 +118,13 @@ def judge_rows(
     comparisons: Sequence[Row],
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every rule by rows that are here already."""
+    """Judge every rule by rows that are here already.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
+    """
     tables = {"metrics": metrics, "comparisons": comparisons}
     judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
     return [row for judge in judges for row in judge.rows(tables)]
@@ -157,7 +147,10 @@ class _Judge:
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
         verdicts = self._verdicts(matching)
-        gone = [(row, self._gone(row)) for row in self._vanished_slices(tables["metrics"])]
+        gone = [
+            (row, arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}"))
+            for row in self._vanished_slices(tables["metrics"])
+        ]
         gone += self._missing(matching, tables["metrics"])
         found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
         present = {row[C.MODEL_ID] for row in found}
@@ -224,9 +217,6 @@ class _Judge:
         if self._gate.needs_baseline:
             return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
-
-    def _gone(self, row: Row) -> GateVerdict:
-        return arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}")
 
     def _evidence(self, row: Row) -> Evidence:
         gate = self._gate

@@ -332,10 +332,8 @@ class _Night(RunLife):
         if not self.plan.config.gates:
             return
         with self.steps.step("gate") as step:
-            names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
-            metrics, group_metrics, comparisons = map(self.recorded.rows, names)
             previous = self.history.previous(self.recorded)
-            self.gates = gates.judge(self.plan.config, metrics, group_metrics, comparisons, previous)
+            self.gates = gates.judge_staged(self.plan.config, self.recorded, previous)
             rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
             self.recorded.stage(schemas.GATES.name, rows)
             step.n_rows = len(self.gates)

@@ -84,13 +84,7 @@ class RunHistory:
         return night_changes.since_previous(results, self.config, tonight, self._nights)
 
     def require_no_means(self, reason: str) -> None:
-        """Refuse to replace the published means of this night by none; ``reason`` says why there is nothing to measure.
-
-        Raises
-        ------
-        InputError
-            The newest published run of the night has means.
-        """
+        """Refuse to replace the published means of this night by none, as the function of this name does."""
         if not self.is_alone:
             require_no_means(self.spark, self._root, self.facts.night, reason)
 

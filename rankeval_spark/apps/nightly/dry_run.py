@@ -30,7 +30,6 @@ class PlannedInput:
     location: str
     format: str
     version: int | None
-    columns: tuple[str, ...]
     n_rows: int | None
     n_files: int | None
 
@@ -59,7 +58,6 @@ def _planned(source: Source, sample_share: float) -> PlannedInput:
         source.location,
         source.format,
         source.version,
-        tuple(sorted(source.given)),
         source.frame.count() if is_cheap else None,
         len(source.frame.inputFiles()) if is_cheap else None,
     )

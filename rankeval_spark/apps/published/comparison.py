@@ -137,7 +137,8 @@ def compare_models(
     names, measures = selection.slices_of(night.config), selection.measures_of(night)
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
     _refuse_unknown(baseline, set(models[C.MODEL_ID].to_pylist()), night)
-    if _baseline_of(night.config) == baseline:
+    own = night.config.comparisons
+    if own is not None and own.baseline == baseline:
         all_rows = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
     else:
         of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
@@ -180,11 +181,9 @@ def with_adjusted_p(
 def _reason(row: Mapping[str, Any]) -> str | None:
     if row["p_value"] is not None:
         return None
-    return "few_users" if row["n_users"] and row["n_earlier_users"] else f"no_users_{_absent_when(row)}"
-
-
-def _absent_when(row: Mapping[str, Any]) -> str:
-    return "then" if row["n_users"] else "now"
+    if not row["n_users"]:
+        return "no_users_now"
+    return "few_users" if row["n_earlier_users"] else "no_users_then"
 
 
 def _verdict(row: Mapping[str, Any], p: float, alpha: float, better: Mapping[str, Better]) -> str | None:
@@ -195,10 +194,6 @@ def _verdict(row: Mapping[str, Any], p: float, alpha: float, better: Mapping[str
     if better[row[C.MEASURE]] == "neither":
         return "different"
     return "better" if (row["delta"] > 0) == (better[row[C.MEASURE]] == "higher") else "worse"
-
-
-def _baseline_of(config: EvaluationConfig) -> str | None:
-    return config.comparisons.baseline if config.comparisons else None
 
 
 def _matching_comparisons(

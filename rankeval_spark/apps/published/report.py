@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_USERS: Final = 20_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
 
+_OPTION: Final = "--out"
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 _HASHES: Final = 2**64
 _LEAST_HASH: Final = -(2**63)
@@ -97,7 +98,7 @@ def report_tables(
     return _with_users(results, tables, Night.of(tables, evaluation=name, day=day, baseline=baseline))
 
 
-def require_file(path: Path, *, where: str = "--out") -> None:
+def require_file(path: Path) -> None:
     """Refuse a path to which no report can be written, before anything is read.
 
     Raises
@@ -105,16 +106,16 @@ def require_file(path: Path, *, where: str = "--out") -> None:
     ConfigError
         If its folder is not there, it is no file, or the environment does not allow it.
     """
-    allowed_folders.require_allowed((where, str(path)))
+    allowed_folders.require_allowed((_OPTION, str(path)))
     folder = path.absolute().parent
     if not folder.is_dir():
         quoted = shlex.quote(str(folder))
-        raise ConfigError(Fault(where, f"no folder {folder}", "a file in a folder that exists", f"mkdir -p {quoted}"))
+        raise ConfigError(Fault(_OPTION, f"no folder {folder}", "a file in a folder that exists", f"mkdir -p {quoted}"))
     if path.exists() and not path.is_file():
-        raise ConfigError(Fault(where, f"{path}, which is no file", "a file", f"{where} {path / 'report.html'}"))
+        raise ConfigError(Fault(_OPTION, f"{path}, which is no file", "a file", f"{_OPTION} {path / 'report.html'}"))
 
 
-def write_atomically(text: str, path: Path, *, where: str = "--out") -> None:
+def write_atomically(text: str, path: Path) -> None:
     """Write a file whole or not at all: a reader sees the one before it, or this one.
 
     Raises
@@ -129,7 +130,7 @@ def write_atomically(text: str, path: Path, *, where: str = "--out") -> None:
         os.replace(draft, goal)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(Fault(where, f"{path}: {reason}", "a file that can be written")) from error
+        raise ConfigError(Fault(_OPTION, f"{path}: {reason}", "a file that can be written")) from error
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

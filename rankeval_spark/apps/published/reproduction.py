@@ -20,7 +20,6 @@ from rankeval_spark.spark.session.builder import is_local
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Progress
 
 
@@ -106,7 +105,7 @@ def reproduce_run(
         If executors are on other machines and there is no ``scratch``.
     """
     night = run.night
-    plan = _plan(night)
+    plan = plan_again(night, pinned(night.row), night.measures)
     with _folder(spark, scratch) as folder:
         rehearsal = Rehearsal(spark, folder, plan.run(new_run_id()))
         try:
@@ -116,12 +115,6 @@ def reproduce_run(
             )
         finally:
             rehearsal.remove()
-
-
-def _plan(night: PastNight) -> NightPlan:
-    """Plan what the run computed."""
-    config = pinned(night.row)
-    return plan_again(night, config, night.measures)
 
 
 @contextmanager

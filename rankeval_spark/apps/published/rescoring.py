@@ -26,7 +26,7 @@ from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.spark import read_all
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
 from rankeval_spark.spark import plans
@@ -133,7 +133,7 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     """
     _refuse_exposures(measures)
     config = night.config
-    plan = plan_again(night, config, MeasureSet.of((*_recorded_measures(night), *measures.measures)))
+    plan = plan_again(night, config, MeasureSet.of((*night.measures.measures, *measures.measures)))
     policies = plan.request.policies
     faults = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
     faults += measure_gap_faults(measures, policies, config.preset)
@@ -211,7 +211,7 @@ def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) ->
         Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
         for night in nights
         if not night.is_empty
-        for fact in sorted((needs - MeasureSet.of(_recorded_measures(night)).needs) & {C.HIT_SCORES})
+        for fact in sorted((needs - night.measures.needs) & {C.HIT_SCORES})
     ]
     if faults:
         raise InputError(*faults)
@@ -235,7 +235,3 @@ def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
         labels = dict.fromkeys(label for each in requiring.values() for label in each)
         found = f"{', '.join(labels)}, which need {', '.join(requiring)}"
         raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
-
-
-def _recorded_measures(night: PastNight) -> tuple[Measure, ...]:
-    return night.measures.measures

@@ -30,7 +30,8 @@ OTHER_TESTS: Final = "other_tests"
 
 def headed(*headings: str, title: str | None = None) -> Table:
     """Begin a table whose cells go on in the next line where they are too long."""
-    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    title = None if title is None else escape(title)
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
@@ -49,8 +50,7 @@ def leaderboard(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     """
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
-    table.add_column("measure", overflow="fold")
+    table = headed("measure", title=title)
     for model in models:
         table.add_column(escape(model), justify="right", overflow="fold")
     columns = [max(map(len, measures)), *(max(len(model), _MEAN_AND_INTERVAL) for model in models)]
@@ -64,10 +64,6 @@ def leaderboard(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
 
 _MEAN_AND_INTERVAL: Final = len("0.1234 [0.1234, 0.1234]")
 _BETWEEN: Final = len(" │ ")
-
-
-def _title(text: str | None) -> str | None:
-    return None if text is None else escape(text)
 
 
 def _best(measure: str, values: Sequence[float]) -> float | None:
@@ -90,11 +86,9 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     rows : sequence of mapping
         Rows of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
     """
-    level = f"{100 * rows[0]['ci_level']:.4g}"
-    method = rows[0]["correction"]
-    corrected = "" if method == "none" else f", p by {method.title()} over {_family(rows)} tests"
-    whole_title = f"{title}: {level} % intervals{corrected}"
-    table = Table(title=_title(whole_title), title_justify="left", show_edge=False, header_style="bold")
+    method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
+    corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
+    table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}")
     whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
     has_nights = "earlier_value" in rows[0]
     if width < _LINE + _OF_A_SLICE * has_slices + _OF_NIGHTS * has_nights:
@@ -114,9 +108,11 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
         table.add_column("p of other tests", overflow="fold")
     for row in rows:
         names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), measure_label(row)]
-        values = (_number(row[name]) for name in nights)
+        values = (number(row[name]) for name in nights)
         others = [_others(row)] if has_others else []
-        table.add_row(*map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row), *others)
+        table.add_row(
+            *map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row["p_adjusted"]), *others
+        )
     return table
 
 
@@ -128,9 +124,9 @@ def _narrow(table: Table, rows: Sequence[Mapping[str, Any]], whom: str) -> Table
     for row in rows:
         slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
         about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, measure_label(row)))
-        p = "" if row["p_adjusted"] is None else f"\np = {_p(row)}"
+        p = "" if row["p_adjusted"] is None else f"\np = {_p(row['p_adjusted'])}"
         others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
-        values = " -> ".join(_number(row[name]) for name in _NIGHTS) if "earlier_value" in row else ""
+        values = " -> ".join(number(row[name]) for name in _NIGHTS) if "earlier_value" in row else ""
         table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
     return table
 
@@ -167,32 +163,25 @@ def _model_of(row: Mapping[str, Any], whom: str) -> str:
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
-    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(_reason(row))}[/dim]")
+    reason = str(row["reason"] or "too many tests").replace("_", " ")
+    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
 
 
 def _change(row: Mapping[str, Any]) -> str:
     return "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
 
 
-def _p(row: Mapping[str, Any]) -> str:
-    return _p_value(row["p_adjusted"])
-
-
-def _p_value(p: float | None) -> str:
+def _p(p: float | None) -> str:
     return "-" if p is None else f"{p:.2g}"
 
 
 def _others(row: Mapping[str, Any]) -> str:
     """Write the p of each other test; as that of t, each is adjusted for the tests of its own kind."""
-    return ", ".join(f"{test.replace('_', ' ')} {_p_value(p)}" for test, p in row[OTHER_TESTS].items())
+    return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
 
 
-def _reason(row: Mapping[str, Any]) -> str:
-    return str(row["reason"] or "too many tests").replace("_", " ")
-
-
-def _family(rows: Sequence[Mapping[str, Any]]) -> str:
-    return f"{max(row['family_size'] for row in rows):,}"
+def _level(rows: Sequence[Mapping[str, Any]]) -> str:
+    return f"{100 * rows[0]['ci_level']:.4g}"
 
 
 def _slice_of(row: Mapping[str, Any]) -> str:
@@ -200,7 +189,8 @@ def _slice_of(row: Mapping[str, Any]) -> str:
     return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Write a value with four decimals."""
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -215,14 +205,14 @@ def _signed(row: Mapping[str, Any]) -> str:
     return f"{shown} [dim]{escape(interval)}[/dim]"
 
 
-def _plus(number: float) -> str:
+def _plus(value: float) -> str:
     """Write a number with its sign; what rounds to 0 has none of its own."""
-    return f"{round(number, 4) + 0.0:+.4f}"
+    return f"{round(value, 4) + 0.0:+.4f}"
 
 
 def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
     """Lay out what the rules say, the sentence of each verdict included."""
-    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    table = headed(title=title)
     table.add_column("rule", justify="right")
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
@@ -234,12 +224,11 @@ def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Tab
 def rules(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
     """Lay out what each rule comes to: how many cases have which verdict."""
     table = headed("rule", "asks for", "cases", title=title)
-    for number in dict.fromkeys(row["gate"] for row in rows):
-        own = [row for row in rows if row["gate"] == number]
+    for rule in dict.fromkeys(row["gate"] for row in rows):
+        own = [row for row in rows if row["gate"] == rule]
         counts = Counter(row["verdict"] for row in own)
-        table.add_row(
-            str(number), escape(own[0]["rule"]), ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
-        )
+        cases = ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
+        table.add_row(str(rule), escape(own[0]["rule"]), cases)
     return table
 
 
@@ -266,7 +255,7 @@ _OUTCOMES: Final = {
 }
 
 
-def means(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+def means(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
     """Lay out means of slices: a line a row, with its interval; a single slice is in the heading."""
     table = _of_a_night(rows, title, caption=_OF_SMALL if any(row["is_small"] for row in rows) else None)
     names = {row[C.SLICE] for row in rows}
@@ -316,9 +305,8 @@ _LINE_OF_GAPS: Final = 118
 
 def _of_a_night(rows: Sequence[Mapping[str, Any]], title: str, *, caption: str | None) -> Table:
     """Begin a table of one night, the level of its intervals in the title."""
-    table = Table(title=_title(f"{title}: {100 * rows[0]['ci_level']:.4g} % intervals"), title_justify="left")
+    table = headed(title=f"{title}: {_level(rows)} % intervals")
     table.caption, table.caption_justify = caption, "left"
-    table.show_edge, table.header_style = False, "bold"
     return table
 
 
@@ -327,16 +315,16 @@ def _gap(row: Mapping[str, Any]) -> str:
     return _under(row["gap"], row["ci_low"], row["ci_high"], mark=f" {_MARK}" if is_told_apart else "")
 
 
-def _under(number: float | None, low: float | None, high: float | None, mark: str = "") -> str:
+def _under(value: float | None, low: float | None, high: float | None, mark: str = "") -> str:
     """Write a number with its mark, and its interval in the next line."""
-    interval = "" if low is None else f"\n{escape(f'[{_number(low)}, {_number(high)}]')}"
-    return f"{_number(number)}{mark}{interval}"
+    interval = "" if low is None else f"\n{escape(f'[{number(low)}, {number(high)}]')}"
+    return f"{number(value)}{mark}{interval}"
 
 
 def _end(row: Mapping[str, Any], end: str) -> str:
     """Name the group at one end, and its value."""
     group = row[f"{end}_group"]
-    return "-" if group is None else f"{escape(group)} {_number(row[f'{end}_value'])}"
+    return "-" if group is None else f"{escape(group)} {number(row[f'{end}_value'])}"
 
 
 def _compared(row: Mapping[str, Any]) -> str:
@@ -355,6 +343,10 @@ def to_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
 def to_json(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Write rows as a JSON array of objects."""
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
+
+
+WRITERS: Final = {"csv": to_csv, "json": to_json}
+"""How rows are written for programs, by format."""
 
 
 def _cell(row: Mapping[str, Any] | None, best: float | None, before_interval: str = " ") -> str:

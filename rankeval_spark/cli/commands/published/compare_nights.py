@@ -39,7 +39,6 @@ _ORDER: Final = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
     """Print how a night differs from another one, or its models from one of them."""
-    writers = {"csv": tables.to_csv, "json": tables.to_json}
     asked = ComparisonSelection(
         selection.models,
         selection.names,
@@ -56,9 +55,9 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     )
     _say(found)
     rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
-    if format_ in writers:
+    if format_ in tables.WRITERS:
         columns = COMPARISON_COLUMNS if before is None else NIGHT_COLUMNS
-        write_out(writers[format_](rows, columns))
+        write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
         out = console()
         out.print(_table(rows, night, before, out.width))
@@ -66,11 +65,10 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
 
 def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
-    day = parse_date(selection.date, where="--date") if selection.date else None
-    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=day)
+    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=selection.day)
     if len(nights) > 1:
         names = ", ".join(night.evaluation for night in nights)
-        found = "several evaluations" + (f" with results of {day}" if day else "")
+        found = "several evaluations" + (f" with results of {selection.day}" if selection.day else "")
         raise ConfigError(Fault("--evaluation", found, f"one of: {names}", "name one"))
     return nights[0]
 

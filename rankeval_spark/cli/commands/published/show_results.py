@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from rankeval_spark.results.published_results import DELETED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.table import Table
 
     from rankeval_spark.results import Results
 
@@ -34,53 +36,15 @@ Row: TypeAlias = dict[str, Any]
 View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
 
 COLUMNS: Final = (
-    C.EVALUATION,
-    C.EVALUATION_DATE,
-    C.MODEL_ID,
-    C.SLICE,
-    C.SLICE_VALUE,
-    C.MEASURE,
-    C.K,
-    C.VALUE,
-    "ci_low",
-    "ci_high",
-    "ci_level",
-    "n_users",
-    "is_small",
+    *(C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.VALUE),
+    *("ci_low", "ci_high", "ci_level", "n_users", "is_small"),
 )
 
+_LEFT_OUT: Final = {C.RUN_ID, C.SLICE_VALUES, "replicates", "seed", "margin", "win_share", "loss_share"}
+"""Columns of ``comparisons`` that are not shown."""
+
 COMPARISON_COLUMNS: Final = (
-    C.EVALUATION,
-    C.EVALUATION_DATE,
-    C.BASELINE_MODEL_ID,
-    C.MODEL_ID,
-    C.SLICE,
-    C.SLICE_VALUE,
-    C.MEASURE,
-    C.K,
-    "n_users",
-    "baseline_value",
-    C.VALUE,
-    "delta",
-    "ci_low",
-    "ci_high",
-    "ci_level",
-    "relative_delta",
-    "relative_ci_low",
-    "relative_ci_high",
-    "test",
-    "method",
-    "p_value",
-    "p_adjusted",
-    "correction",
-    "family_size",
-    "reason",
-    "effect_size",
-    "n_wins",
-    "n_ties",
-    "n_losses",
-    "is_small",
-    "verdict",
+    *(name for name in schemas.COMPARISONS.field_names() if name not in _LEFT_OUT),
     OTHER_TESTS,
 )
 
@@ -98,12 +62,17 @@ ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASU
 class RowSelection:
     """Which rows of ``metrics`` are read; the newest date and everyone where nothing is said, and no sample."""
 
-    date: str | None
+    written_day: str | None
     evaluation: str | None
     models: Sequence[str]
     measures: Sequence[str]
     slices: Sequence[str]
     ks: Sequence[int]
+
+    @property
+    def day(self) -> date | None:
+        """The date, if one is named."""
+        return parse_date(self.written_day, where="--date") if self.written_day else None
 
     @property
     def labels(self) -> list[str]:
@@ -164,7 +133,6 @@ def view_of(*, gaps: bool, comparisons: bool) -> View:
 
 def show_command(root: str, selection: RowSelection, format_: str, view: View = "metrics") -> None:
     """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
-    writers = {"csv": tables.to_csv, "json": tables.to_json}
     columns, read, lay_out = _VIEWS[view]
     session = session_for(root, "show")
     results = results_of(session, root)
@@ -179,8 +147,8 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     if not empty and _has_unmatched(selection, rows):
         for text in unknown_filters(results, selection, view):
             say_note(text)
-    if format_ in writers:
-        write_out(writers[format_](rows, columns))
+    if format_ in tables.WRITERS:
+        write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
         lay_out(rows)
 
@@ -204,9 +172,8 @@ def _empty_nights(session: SparkSession | None, root: str, selection: RowSelecti
     InputError
         Nothing is published of the date or of the evaluation.
     """
-    day = parse_date(selection.date, where="--date") if selection.date else None
-    nights = chosen_nights(session, root, evaluation=selection.evaluation, day=day)
-    return [night for night in nights if night.is_empty and day is not None]
+    nights = chosen_nights(session, root, evaluation=selection.evaluation, day=selection.day)
+    return [night for night in nights if night.is_empty and selection.day is not None]
 
 
 def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
@@ -223,9 +190,8 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
     nights = {night for table in tables_read for night in results.nights(table)}
     faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
     of_evaluation = {day for name, day in nights if selection.evaluation in (None, name)}
-    day = parse_date(selection.date, where="--date") if selection.date else None
-    faults.append(_fault_of("--date", day, of_evaluation))
-    night = RowSelection(selection.date, selection.evaluation, (), (), (ANY_SLICE,), ())
+    faults.append(_fault_of("--date", selection.day, of_evaluation))
+    night = RowSelection(selection.written_day, selection.evaluation, (), (), (ANY_SLICE,), ())
     rows = [_read_selected(results, night, table) for table in tables_read] if not any(faults) else []
     for column, values in selection.equal.items() if rows else ():
         known = {value for table in rows for value in table[column].unique().to_pylist()}
@@ -297,9 +263,8 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
     """Read rows of the selected date; where none is named, of the newest night of each evaluation."""
     nights = results.nights()
-    if selection.date:
-        day = parse_date(selection.date, where="--date")
-        nights = [night for night in nights if night[1] == day]
+    if selection.day is not None:
+        nights = [night for night in nights if night[1] == selection.day]
     newest = newest_nights(dict.fromkeys(nights, True), selection.evaluation)
     rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
@@ -316,46 +281,28 @@ def _at_cutoffs(rows: pa.Table, cutoffs: Mapping[str, Sequence[int]]) -> pa.Tabl
 
 
 def _print_metrics(rows: Sequence[Row]) -> None:
-    if {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
-        _print_leaderboards(rows)
-        return
-    for title, own in _by_night(rows):
-        console().print(tables.means(own, title))
+    is_of_everyone = {row[C.SLICE] for row in rows} == {C.ALL_USERS}
+    _print_by_night(_leaderboard if is_of_everyone else tables.means, rows)
 
 
-def _print_gaps(rows: Sequence[Row]) -> None:
-    out = console()
-    for title, own in _by_night(rows):
-        out.print(tables.gaps(own, title, width=out.width))
-
-
-def _print_comparisons(rows: Sequence[Row]) -> None:
-    out = console()
-    for title, own in _by_night(rows):
-        out.print(tables.comparisons(own, title, width=out.width))
-
-
-def _print_leaderboards(rows: Sequence[Row]) -> None:
-    for night, own in _by_night(rows):
-        users = max(row["n_users"] for row in own)
-        level = f"{100 * own[0]['ci_level']:.4g}"
-        title = f"{night}: up to {users:,} users, {level} % intervals"
-        out = console()
-        out.print(tables.leaderboard(own, title, width=out.width))
-
-
-def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Group the rows by night, and name each night."""
-    nights: dict[str, list[Row]] = {}
+def _print_by_night(lay_out: Callable[..., Table], rows: Sequence[Row]) -> None:
+    """Print a table of each night."""
+    out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
-    return list(nights.items())
+    for title, own in nights.items():
+        out.print(lay_out(own, title, width=out.width))
+
+
+def _leaderboard(rows: Sequence[Row], night: str, *, width: int) -> Table:
+    users, level = max(row["n_users"] for row in rows), f"{100 * rows[0]['ci_level']:.4g}"
+    return tables.leaderboard(rows, f"{night}: up to {users:,} users, {level} % intervals", width=width)
 
 
 _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[[Sequence[Row]], None]]]] = {
     "metrics": (COLUMNS, selected_rows, _print_metrics),
-    "gaps": (GAP_COLUMNS, gap_rows_of, _print_gaps),
-    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, _print_comparisons),
+    "gaps": (GAP_COLUMNS, gap_rows_of, partial(_print_by_night, tables.gaps)),
+    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, partial(_print_by_night, tables.comparisons)),
 }
 """Columns of each view, how its rows are read, and how they are laid out."""
 

@@ -73,7 +73,7 @@ def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
     cells = {(tables.measure_label(row), _list_of(row)): row[C.VALUE] for row in own}
     table = tables.headed("measure", *map(_heading, lists))
     for label in dict.fromkeys(map(tables.measure_label, own)):
-        table.add_row(label, *(_number(cells.get((label, one))) for one in lists))
+        table.add_row(label, *(tables.number(cells.get((label, one))) for one in lists))
     return table
 
 
@@ -121,7 +121,3 @@ def _cell(row: Row) -> str:
     says_more = row[C.GAIN] not in (None, 1)
     parts = (_HIT if _is_relevant(row) else "", str(row[C.ITEM_ID]), f"({row[C.GAIN]:g})" if says_more else "")
     return " ".join(filter(None, parts))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

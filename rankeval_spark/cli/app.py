@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rankeval_spark import __version__
-from rankeval_spark.cli.display.terminal import console
-from rankeval_spark.cli.repeated_options import OneValueCommand
+from rankeval_spark.cli.display.terminal import console, write_out
 from rankeval_spark.cli.shared_options import (
     MEASURE_OPTION,
     Config,
@@ -24,6 +23,7 @@ from rankeval_spark.cli.shared_options import (
     Models,
     Night,
     Nights,
+    OneValueCommand,
     OnlyMeasures,
     Overrides,
     Root,
@@ -380,8 +380,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
 ) -> None:
     """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
-    from rankeval_spark.apps.trec import Settings  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.cli.commands import trec as trec_view  # noqa: PLC0415 - as above
+    from rankeval_spark.apps.trec import Settings, evaluate_files  # noqa: PLC0415 - pyarrow takes a moment
 
     settings = Settings(
         measures=measures or ["official"],
@@ -393,7 +392,8 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
         has_summary=not no_summary,
         version=9 if version == 9 else 10,  # noqa: PLR2004 - the name of a version
     )
-    trec_view.trec_command(qrels, run, settings)
+    for line in evaluate_files(qrels, run, settings).text():
+        write_out(f"{line}\n")  # typer ends the command quietly if the reader of the output has ended
 
 
 @_command("rankeval doctor --root /data/results")

@@ -10,7 +10,7 @@ from typing import NoReturn
 from rankeval_spark.cli.app import app
 from rankeval_spark.cli.display.terminal import console, headline, keep_libraries_quiet, quietly
 from rankeval_spark.cli.signals import stoppable
-from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
+from rankeval_spark.errors import RankevalError, exit_code_of, note, notes_of, without_secrets
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 DEBUG = "--debug"
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             app(wanted, prog_name="rankeval")
         except (Exception, SystemExit) as error:  # the last resort
             if ending.stopped is not None:  # typer makes a status of Ctrl-C out of it, and a failed clean-up an error
-                _take_notes(ending.stopped, error)
+                for line in notes_of(error):
+                    note(ending.stopped, line)
                 _end(ending.stopped, is_debug=DEBUG in given)
             if isinstance(error, SystemExit):
                 raise
@@ -59,11 +60,6 @@ def _known(error: Exception) -> Exception:
     if known is not error:
         known.__cause__ = error
     return known
-
-
-def _take_notes(stopped: Stopped, error: BaseException) -> None:
-    for line in notes_of(error):
-        note(stopped, line)
 
 
 def _end(error: BaseException, *, is_debug: bool) -> NoReturn:

@@ -53,7 +53,8 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     settings = {**TRAINING, **config.spark.resolved_settings()}
     options: dict[str, Any] = {"master": config.spark.master, "settings": settings, "is_small": True}
     spark = on_demand(partial(build_session, "rankeval demo", **options))  # the line of progress shows that it starts
-    logs = _prepared(spark, workspace)
+    with progress("demo") as listener, Steps(listener).step("prepare"):
+        logs = prepare(spark, workspace, listener.say)
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
@@ -71,7 +72,9 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print(tables.comparisons(compared, title, width=out.width))
     out.print()
     _print_gates(nights[-1])
-    _print_caveats(logs)
+    out.print()
+    for line in logs.caveats:
+        out.print(f"[dim]note: {line}[/dim]")
     print_impressions(cache_dir())
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
     _print_next(root, newest, time.perf_counter() - started, rerun=(str(config_path), *overrides))
@@ -93,12 +96,6 @@ def of_workspace(workspace: Path, config_path: Path) -> list[str]:
     return [f"{key}={json.dumps(new, ensure_ascii=False)}" for key, (old, new) in places.items() if old != new]
 
 
-def _prepared(spark: SparkSession, workspace: Path) -> DemoLogs:
-    """Fetch the data and train the models, and show how far that is."""
-    with progress("demo") as listener, Steps(listener).step("prepare"):
-        return prepare(spark, workspace, listener.say)
-
-
 def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) -> list[date]:
     """Name the dates to evaluate: the newest, and those that were not published from these logs and this config."""
     earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []
@@ -118,13 +115,6 @@ def _print_gates(night: NightResult) -> None:
         out = console()
         out.print(tables.rules(night.gates))
         out.print(tables.gates_in_a_line(night.gates), markup=False, soft_wrap=True)
-
-
-def _print_caveats(logs: DemoLogs) -> None:
-    out = console()
-    out.print()
-    for line in logs.caveats:
-        out.print(f"[dim]note: {line}[/dim]")
 
 
 def print_impressions(cache: Path) -> None:

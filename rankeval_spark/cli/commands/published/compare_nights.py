@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
-from rankeval_spark.apps.published.comparison import (
-    ComparisonResult,
-    ComparisonSelection,
-    compare_models,
-    compare_nights,
-)
+from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
 from rankeval_spark.cli.commands.published.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
@@ -23,7 +18,6 @@ from rankeval_spark.errors import ConfigError, Fault, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.table import Table
 
 PREVIOUS: Final = "previous"
 
@@ -53,14 +47,15 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         if before is None
         else compare_nights(spark, root, night, before, asked)
     )
-    _say(found)
+    for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
+        say_note(text)  # on standard error, so that CSV and JSON stay what they are
     rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
     if format_ in tables.WRITERS:
         columns = COMPARISON_COLUMNS if before is None else NIGHT_COLUMNS
         write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
         out = console()
-        out.print(_table(rows, night, before, out.width))
+        out.print(tables.comparisons(rows, _title(night, before), width=out.width))
 
 
 def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
@@ -98,16 +93,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in _ORDER))
 
 
-def _say(found: ComparisonResult) -> None:
-    """Tell on standard error what is missing, so that CSV and JSON stay what they are."""
-    for text in found.notes:
-        say_note(text)
-    if not found.rows:
-        say_note("nothing to compare: no row matches")
-
-
-def _table(rows: Sequence[Mapping[str, Any]], night: PastNight, before: PastNight | None, width: int) -> Table:
-    title = str(night)
-    if before is not None:
-        title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
-    return tables.comparisons(rows, title, width=width)
+def _title(night: PastNight, before: PastNight | None) -> str:
+    if before is None:
+        return str(night)
+    return f"{night} against {before.evaluation_date}, unpaired: the nights share only some of their users"

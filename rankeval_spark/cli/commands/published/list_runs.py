@@ -27,10 +27,7 @@ COLUMNS: Final = (
     *("code_version", "n_rows", "reason"),
 )
 
-_READ: Final = (
-    *C.RUN_KEY,
-    *("status", "reason", "sample_share", "code_version", "timings", "n_rows", "error"),
-)
+_READ: Final = (*C.RUN_KEY, "status", "reason", "sample_share", "code_version", "timings", "n_rows", "error")
 """Of the journal: without the configs, which are its larger part."""
 
 _STYLES: Final = {journal.PUBLISHED: "green", journal.FAILED: "red", journal.MAINTAINED: "dim"}
@@ -73,18 +70,13 @@ def _rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _row(first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
     timings, n_rows = dict(last["timings"] or ()), dict(last["n_rows"] or ())
-    seconds = sum(timings.values()) if timings else None
     values = {
         "started_at": first["recorded_at"],
-        "seconds": seconds,
+        "seconds": sum(timings.values()) if timings else None,
         "n_rows": sum(n_rows.values()) if last["status"] == journal.PUBLISHED else None,
-        "reason": _reason(last),
+        "reason": failure_of(last) if last["error"] else last["reason"],
     }
     return {name: values[name] if name in values else last[name] for name in COLUMNS}
-
-
-def _reason(event: Mapping[str, Any]) -> str | None:
-    return failure_of(event) if event["error"] else event["reason"]
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:

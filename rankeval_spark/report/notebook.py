@@ -72,11 +72,7 @@ def _board(rows: Sequence[Mapping[str, Any]]) -> str:
     body = "".join(
         _row(
             "td",
-            [
-                str(row[C.MODEL_ID]),
-                *(wording.number(row[name]) for name in measures),
-                wording.count(row["n_users"]),
-            ],
+            [str(row[C.MODEL_ID]), *(wording.number(row[name]) for name in measures), wording.count(row["n_users"])],
         )
         for row in rows[:MOST_MODELS]
     )

@@ -1,4 +1,14 @@
-"""Figures as functions: result frames of any library in, charts of Altair out."""
+"""Figures as functions: result frames of any library in, charts of Altair out.
+
+What their arguments have in common:
+
+- Frames are ``metrics``, ``user_metrics`` or ``comparisons`` of ``evaluate(...)`` or of ``Results(...)``; of several
+  nights the newest is drawn.
+- ``measure`` and ``measures`` are names with cutoffs, such as ``"nDCG@10"``; where left out, the one that is looked at
+  first.
+- ``models`` are drawn, or all where none is named; the ``baseline`` is drawn in grey.
+- ``look`` is where the figure is shown.
+"""
 
 from __future__ import annotations
 

@@ -59,18 +59,9 @@ def forest(
 ) -> Chart:
     """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
 
-    A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided:
-    the p behind it is adjusted for all tests of the run. Where neither side of the measure is better, a filled diamond
-    is significantly different.
-
-    Parameters
-    ----------
-    comparisons : frame
-        ``evaluate(..., baseline=...).comparisons`` or ``Results(...).comparisons()``; of several nights the newest.
-    measure : str, optional
-        Name with the cutoff, such as ``"nDCG@10"``; the one that is looked at first where left out.
-    model, baseline : str, optional
-        What is compared with what; where left out the only pair, or each of several models in a panel of its own.
+    A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided: the
+    p behind it is adjusted for all tests of the run. Where neither side of the measure is better, a filled diamond is
+    significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
     table = keep(defaults.one_night(read_comparisons(comparisons), what="comparisons"), test=PAIRED)
     pairs = _pairs(table, model, baseline)

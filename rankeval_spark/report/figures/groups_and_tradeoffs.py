@@ -48,18 +48,7 @@ def groups(
     """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
 
     Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
-    one axis, so that a longer bar is a larger gap.
-
-    Parameters
-    ----------
-    metrics : frame
-        ``evaluate(..., slices=...).metrics`` or ``Results(...).metrics()``; of several nights the newest.
-    measure : str, optional
-        Name with the cutoff; the one that is looked at first where left out.
-    slices : sequence of str
-        Slicings, such as ``["country"]``; all where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
+    one axis, so that a longer bar is a larger gap. ``slices`` are slicings such as ``["country"]``; all where left out.
     """
     table = defaults.one_night(read_means(metrics), what="metrics")
     (wanted,) = chosen(table, [] if measure is None else [measure])
@@ -176,16 +165,7 @@ def tradeoffs(
 ) -> Chart:
     """Draw accuracy against coverage, novelty, popularity or whatever else was measured: a panel a measure.
 
-    Parameters
-    ----------
-    metrics : frame
-        ``evaluate(...).metrics`` or ``Results(...).metrics()``; of several nights the newest.
-    measure : str, optional
-        The measure of accuracy; the one that is looked at first where left out.
-    against : sequence of str
-        Names with cutoffs; all measures beyond accuracy where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
+    ``measure`` is that of accuracy; it is drawn ``against`` all measures beyond accuracy where none is named.
     """
     table = defaults.one_night(read_means(metrics), what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])

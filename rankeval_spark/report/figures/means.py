@@ -74,15 +74,6 @@ def leaderboard(
     """Draw each model's mean over all users with its interval, best first: a panel a measure.
 
     Of a measure such as ARP, of which neither side is better, the highest mean is first.
-
-    Parameters
-    ----------
-    metrics : frame
-        ``evaluate(...).metrics`` or ``Results(...).metrics()``, of any library; of several nights the newest.
-    measures : sequence of str
-        Names with cutoffs, such as ``["nDCG@10"]``; the one that is looked at first where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
     """
     table = defaults.one_night(read_means(metrics), what="metrics")
     wanted = chosen(table, measures)
@@ -136,14 +127,7 @@ def curves(
 ) -> Chart:
     """Draw means over cutoffs with their intervals, a line a model: a panel a measure.
 
-    Parameters
-    ----------
-    metrics : frame
-        ``evaluate(...).metrics`` or ``Results(...).metrics()``; of several nights the newest.
-    measures : sequence of str
-        Names without cutoffs, such as ``["nDCG"]``; every one with two cutoffs or more where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
+    Measures are named without cutoffs, such as ``["nDCG"]``; where left out, those with two cutoffs or more.
     """
     table = defaults.one_night(read_means(metrics), what="metrics")
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
@@ -194,16 +178,8 @@ def history(
 ) -> Chart:
     """Draw means over nights with their intervals, a line a model: a panel a measure.
 
-    Parameters
-    ----------
-    metrics : frame
-        ``Results(...).metrics()`` of several nights of one evaluation.
-    measures : sequence of str
-        Names with cutoffs; the one that is looked at first where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
-    marks : callable, optional
-        Gives the bounds of gates, changed definitions and failed nights of a measure.
+    The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` gives the bounds of gates,
+    changed definitions and failed nights of a measure.
     """
     table = read_means(metrics)
     if C.EVALUATION_DATE not in table.column_names:
@@ -293,12 +269,7 @@ def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
 
 
 def _lines(
-    rows: Sequence[Row],
-    x: Chart,
-    styles_by_model: Mapping[str, Style],
-    look: Look,
-    *,
-    shown: Sequence[Any],
+    rows: Sequence[Row], x: Chart, styles_by_model: Mapping[str, Style], look: Look, *, shown: Sequence[Any]
 ) -> list[Any]:
     """Draw a line a model, with points and the band of its intervals."""
     alt = library()

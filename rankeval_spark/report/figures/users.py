@@ -62,17 +62,9 @@ def pr_curve(
 ) -> Chart:
     """Draw interpolated precision over recall: the mean with its interval over curves of single users, a panel a model.
 
-    Parameters
-    ----------
-    metrics : frame
-        With rows ``IPrec(recall=...)``, such as of ``measures=["IPrec@0", "IPrec@0.1", ...]``.
-    user_metrics : frame, optional
-        Of the same; the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line shows how much
-        of the relevant items the lists could have held on average.
-    models : sequence of str
-        All where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
+    ``metrics`` have rows ``IPrec(recall=...)``, such as of ``measures=["IPrec@0", "IPrec@0.1", ...]``. With
+    ``user_metrics`` of the same, the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line
+    shows how much of the relevant items the lists could have held on average.
     """
     table = defaults.one_night(read_metrics(metrics), what="metrics")
     means = curve_means(table)
@@ -218,17 +210,6 @@ def user_values(
     """Draw how the values of single users are spread: a panel a model, users at exactly 0 in a bar of their own.
 
     All models of the frame share both axes, so that their panels compare by eye.
-
-    Parameters
-    ----------
-    user_metrics : frame
-        ``evaluate(...).user_metrics`` or ``Results(...).user_metrics()``; of several nights the newest.
-    measure : str
-        Name with the cutoff, such as ``"nDCG@10"``.
-    models : sequence of str
-        All where left out.
-    baseline : str, optional
-        Model that is drawn in grey.
     """
     table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
@@ -247,28 +228,12 @@ def user_values(
 
 
 def user_differences(
-    user_metrics: object,
-    *,
-    measure: str,
-    baseline: str,
-    models: Sequence[str] = (),
-    look: Look = NOTEBOOK,
+    user_metrics: object, *, measure: str, baseline: str, models: Sequence[str] = (), look: Look = NOTEBOOK
 ) -> Chart:
     """Draw how the differences of single users from the baseline are spread: a panel a model.
 
     Users without a difference are counted in the title and not drawn: in most logs they are many. All models of the
     frame share both axes.
-
-    Parameters
-    ----------
-    user_metrics : frame
-        ``evaluate(...).user_metrics`` or ``Results(...).user_metrics()``; of several nights the newest.
-    measure : str
-        Name with the cutoff, such as ``"nDCG@10"``.
-    baseline : str
-        Model whose value is taken away.
-    models : sequence of str
-        All others where left out.
     """
     table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
@@ -436,10 +401,7 @@ def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapp
     alt, palette = library(), look.palette
     colours = [palette.better, palette.worse, palette.muted, palette.muted]
     scale = alt.Scale(domain=list(SIDES), range=colours)
-    channels = {
-        **shared,
-        "color": alt.Color("kind:N", scale=scale, legend=None),
-    }
+    channels = {**shared, "color": alt.Color("kind:N", scale=scale, legend=None)}
     layers = [
         layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),
         layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),

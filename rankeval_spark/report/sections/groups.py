@@ -10,7 +10,7 @@ from rankeval_spark.report import figures, wording
 from rankeval_spark.report.figures.groups_and_tradeoffs import beyond_accuracy, group_rows, slicings, tradeoff_rows
 from rankeval_spark.report.page_charts import Caption
 from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView
-from rankeval_spark.report.sections.means import NO_VALUES
+from rankeval_spark.report.sections.means import NO_VALUES, interval_of
 from rankeval_spark.report.tables import Row, rows_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
             wording.crossed(slicing),
             Cell(row["group"], note="small or unknown" if row["is_small"] else ""),
             row["model"],
-            Cell(row["text"], row["value"], row["interval"] if row["interval"] != "none" else ""),
+            Cell(row["text"], row["value"], interval_of(row)),
             Cell(wording.count(row["users"]), row["users"]),
         ]
         for slicing in slicings(night.metrics)

@@ -60,22 +60,25 @@ def _board(night: Night) -> TableView:
     rows = []
     for model in order:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
-        cells += [_mean_cell(boards[one].get(model), has_best=_has_best(one, boards[one])) for one in night.headlines]
+        cells += [_mean_cell(one, boards[one], model) for one in night.headlines]
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*one) for one in night.headlines), "users"]
     return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
 
 
-def _has_best(measure: MeasureKey, models: Mapping[str, Row]) -> bool:
-    return len(models) > 1 and defaults.has_better_side(measure[0])
-
-
-def _mean_cell(row: Row | None, *, has_best: bool) -> Cell:
+def _mean_cell(measure: MeasureKey, rows: Mapping[str, Row], model: str) -> Cell:
+    row = rows.get(model)
     if row is None:
         return Cell("not computed")
+    has_best = len(rows) > 1 and defaults.has_better_side(measure[0])
     is_best = row["place"] == 1 and has_best and row["value"] is not None
-    return Cell(row["text"], row["value"], row["interval"] if row["interval"] != "none" else "", is_best=is_best)
+    return Cell(row["text"], row["value"], interval_of(row), is_best=is_best)
+
+
+def interval_of(row: Row) -> str:
+    """Write the interval of a row of a figure; empty where it has none."""
+    return "" if row["interval"] == "none" else str(row["interval"])
 
 
 def _all_means(night: Night) -> TableView:
@@ -84,7 +87,7 @@ def _all_means(night: Night) -> TableView:
             with_cutoff(*one),
             row["model"],
             Cell(row["text"], row["value"]),
-            row["interval"] if row["interval"] != "none" else "",
+            interval_of(row),
             Cell(wording.count(row["users"]), row["users"]),
         ]
         for one in night.requested
@@ -160,7 +163,7 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
             with_cutoff(*one),
             model,
             row["slice"],
-            Cell(row["text"], row["delta"], row["interval"] if row["interval"] != "none" else ""),
+            Cell(row["text"], row["delta"], interval_of(row)),
             Cell(row["relative"], row["relative_delta"]),
             Cell(row["outcome"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
             Cell(row["p"], row["p_adjusted"]),

@@ -13,7 +13,7 @@ from typing import Final
 
 import pandas as pd
 
-from rankeval_spark.demo.dataset import INTERACTION_COLUMNS, ITEM_COLUMNS, USER_COLUMNS, Dataset
+from rankeval_spark.demo.dataset import GENRES, INTERACTION_COLUMNS, ITEM_COLUMNS, TITLE, USER_COLUMNS, Dataset
 from rankeval_spark.demo.wheels import Wheel
 
 SOURCE_NAME: Final = "MovieLens 100K"
@@ -26,9 +26,8 @@ WHEEL: Final = Wheel(
 )
 
 _MEMBER: Final = "recbole/dataset_example/ml-100k/ml-100k.{}"
-_INTERACTIONS: Final = dict(zip(INTERACTION_COLUMNS, ("user_id", "item_id", "rating", "timestamp"), strict=True))
-_USERS: Final = dict(zip(USER_COLUMNS, ("user_id", "age", "gender", "occupation"), strict=True))
-_ITEMS: Final = dict(zip(ITEM_COLUMNS, ("item_id", "movie_title", "class"), strict=True))
+_SOURCES: Final = {TITLE: "movie_title", GENRES: "class"}
+"""Fields of the files by the columns that have another name."""
 
 
 def load(cache: Path) -> Dataset:
@@ -47,16 +46,17 @@ def read_wheel(wheel: Path) -> Dataset:
     with zipfile.ZipFile(wheel) as archive:
         return Dataset(
             source_name=SOURCE_NAME,
-            interactions=_table(archive, "inter", _INTERACTIONS, INTERACTION_COLUMNS),
-            users=_table(archive, "user", _USERS, USER_COLUMNS),
-            items=_table(archive, "item", _ITEMS, ITEM_COLUMNS),
+            interactions=_table(archive, "inter", INTERACTION_COLUMNS),
+            users=_table(archive, "user", USER_COLUMNS),
+            items=_table(archive, "item", ITEM_COLUMNS),
         )
 
 
-def _table(archive: zipfile.ZipFile, suffix: str, sources: Mapping[str, str], types: Mapping[str, str]) -> pd.DataFrame:
+def _table(archive: zipfile.ZipFile, suffix: str, types: Mapping[str, str]) -> pd.DataFrame:
     """Read one atomic file: tab-separated, its header fields written ``name:kind``."""
     with archive.open(_MEMBER.format(suffix)) as member:
         # 'none' is an occupation and may not be read as a missing value.
         frame = pd.read_csv(member, sep="\t", encoding="utf-8", keep_default_na=False)
     frame.columns = frame.columns.str.partition(":").get_level_values(0)
-    return frame.loc[:, list(sources.values())].set_axis(list(sources), axis=1).astype(dict(types))
+    fields = [_SOURCES.get(name, name) for name in types]
+    return frame.loc[:, fields].set_axis(list(types), axis=1).astype(dict(types))

@@ -95,13 +95,14 @@ def estimate(logs: dict[str, pd.DataFrame]) -> Estimates:
     measures = ["IPS", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
     found = _measured(random, _shown_by(thompson, random), measures)
     rows = (
-        _estimate("random", "its own log", own[RANDOM]),
-        _estimate("Thompson sampling", "random log, IPS", found["IPS"]),
-        _estimate("Thompson sampling", "random log, SNIPS", found["SNIPS"]),
-        _estimate("Thompson sampling", "its own log", own[THOMPSON]),
+        ("random", "its own log", own[RANDOM]),
+        ("Thompson sampling", "random log, IPS", found["IPS"]),
+        ("Thompson sampling", "random log, SNIPS", found["SNIPS"]),
+        ("Thompson sampling", "its own log", own[THOMPSON]),
     )
+    shown = tuple(Estimate(policy, by, row[C.VALUE], row["ci_low"], row["ci_high"]) for policy, by, row in rows)
     weight, square = (found[name][C.VALUE] for name in measures[2:])
-    return Estimates(rows, len(random), len(random) * weight**2 / square)
+    return Estimates(shown, len(random), len(random) * weight**2 / square)
 
 
 def _shown_by(policy: pd.DataFrame, impressions: pd.DataFrame) -> pd.Series[float]:
@@ -119,7 +120,3 @@ def _measured(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -
     lists, judged = (pa.Table.from_pandas(frame, preserve_index=False) for frame in tables)
     result = evaluate(lists, judged, measures=measures, population="judged")
     return {row[C.MEASURE]: row for row in result.metrics.to_pylist()}
-
-
-def _estimate(policy: str, by: str, row: dict[str, Any]) -> Estimate:
-    return Estimate(policy, by, row[C.VALUE], row["ci_low"], row["ci_high"])

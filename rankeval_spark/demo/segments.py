@@ -37,6 +37,4 @@ def of_users(users: pd.DataFrame, *, train: pd.DataFrame) -> pd.DataFrame:
 
 
 def _banded(values: pd.Series[int], bands: dict[int, str]) -> pd.Series[str]:
-    names = np.array(list(bands.values()), dtype=object)
-    place = np.searchsorted(list(bands), values.to_numpy(), side="right") - 1
-    return pd.Series(names[place], index=values.index)
+    return pd.cut(values, [*bands, np.inf], right=False, labels=list(bands.values())).astype(object)

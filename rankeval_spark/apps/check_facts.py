@@ -170,12 +170,9 @@ def unreadable_of(items: DataFrame) -> str | None:
 
 
 def _item_facts(items: DataFrame, request: Request) -> list[DataFrame]:
+    has_vectors = required_facts.VECTOR in request.measures.requiring()
     of_rows = input_checks.to_item_row_facts(items, unreadable=unreadable_of(items))
-    return (
-        [of_rows, input_checks.to_vector_facts(items)]
-        if required_facts.VECTOR in request.measures.requiring()
-        else [of_rows]
-    )
+    return [of_rows, *([input_checks.to_vector_facts(items)] if has_vectors else [])]
 
 
 def _catalogue_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> list[DataFrame]:

@@ -48,10 +48,8 @@ def _width(out: Console) -> int:
 def _wrapped(text: str, width: int, *, before: int) -> list[str]:
     """Break each line at blanks; what has none, such as a formula, may stand over."""
     room = max(width - before, 20)
-    lines = (
-        textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""] for line in text.split("\n")
-    )
-    return [piece for pieces in lines for piece in pieces]
+    wrap = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False).wrap
+    return [piece for line in text.split("\n") for piece in wrap(line) or [""]]
 
 
 def _print(out: Console, line: Text) -> None:

@@ -102,8 +102,5 @@ def _differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list[Bloc
 
 def _whom(night: Night) -> str:
     share = night.tables.user_share
-    return (
-        "all users"
-        if share >= 1
-        else f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
-    )
+    sample = f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
+    return "all users" if share >= 1 else sample

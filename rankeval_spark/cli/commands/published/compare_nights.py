@@ -42,11 +42,10 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     spark = session_for(root, "compare")
     night = chosen_night(spark, root, selection)
     before = _other(spark, root, night, against)
-    found = (
-        compare_models(spark, root, night, against, asked)
-        if before is None
-        else compare_nights(spark, root, night, before, asked)
-    )
+    if before is None:
+        found = compare_models(spark, root, night, against, asked)
+    else:
+        found = compare_nights(spark, root, night, before, asked)
     for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
         say_note(text)  # on standard error, so that CSV and JSON stay what they are
     rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]

@@ -69,13 +69,11 @@ def _board(rows: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
     measures = names[:MOST_MEASURES]
     head = _row("th", ["model", *measures, "users"])
-    body = "".join(
-        _row(
-            "td",
-            [str(row[C.MODEL_ID]), *(wording.number(row[name]) for name in measures), wording.count(row["n_users"])],
-        )
+    cells = (
+        [str(row[C.MODEL_ID]), *(wording.number(row[name]) for name in measures), wording.count(row["n_users"])]
         for row in rows[:MOST_MODELS]
     )
+    body = "".join(_row("td", each) for each in cells)
     left = [
         *([f"{len(rows) - MOST_MODELS} more models"] if len(rows) > MOST_MODELS else []),
         *([f"{len(names) - len(measures)} more measures"] if len(names) > len(measures) else []),

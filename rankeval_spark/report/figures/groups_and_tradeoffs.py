@@ -120,8 +120,7 @@ def _groups(
 ) -> Chart:
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
-    styles_by_model = styles(order, palette, baseline=baseline)
-    encoded = {name: each.legend(None) for name, each in by_model(styles_by_model, look).items()}
+    encoded = by_model(styles(order, palette, baseline=baseline), look, has_axis=True)
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
     x = values.channel()
     shown = [alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("text:N", title=values.title)]
@@ -218,8 +217,7 @@ def _tradeoff(
     rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
 ) -> Chart:
     alt = library()
-    styles_by_model = styles([row["model"] for row in rows], look.palette, baseline=baseline)
-    encoded = by_model(styles_by_model, look)
+    encoded = by_model(styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
     names = with_cutoff(*accuracy), with_cutoff(*other)
     x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
     y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())

@@ -155,13 +155,12 @@ def library() -> Chart:
     return altair
 
 
-def by_model(styles_by_model: Mapping[str, Style], look: Look) -> dict[str, Any]:
-    """Encode models by colour and shape; their legend is one."""
-    alt = library()
-    names = list(styles_by_model)
-    legend = (
-        alt.Legend(title=None, orient="top", symbolSize=90, symbolOpacity=1, columns=4) if look.has_legend else None
-    )
+def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool = False) -> dict[str, Any]:
+    """Encode models by colour and shape; their legend is one, and none where an axis names them."""
+    alt, names = library(), list(styles_by_model)
+    legend = None
+    if look.has_legend and not has_axis:
+        legend = alt.Legend(title=None, orient="top", symbolSize=90, symbolOpacity=1, columns=4)
     colours, shapes = ([getattr(one, what) for one in styles_by_model.values()] for what in ("colour", "shape"))
     return {
         "color": alt.Color("model:N", scale=alt.Scale(domain=names, range=colours), legend=legend),

@@ -99,9 +99,8 @@ def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, A
 def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
     alt = library()
     order = [row["model"] for row in rows]
-    styles_by_model = styles(order, look.palette, baseline=baseline)
     known = [row for row in rows if row["value"] is not None]
-    encoded = {name: each.legend(None) for name, each in by_model(styles_by_model, look).items()}
+    encoded = by_model(styles(order, look.palette, baseline=baseline), look, has_axis=True)
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=look.palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
     data = inline(known)

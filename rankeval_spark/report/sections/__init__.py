@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.report.sections.groups import groups_section, tradeoffs_section
 from rankeval_spark.report.sections.health_and_provenance import definitions_section, health_section, provenance_section
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.report.page_charts import Drawer
     from rankeval_spark.report.page_parts import Section
 
-Builder: TypeAlias = "Callable[[Night, Drawer], Section]"
-
-BUILDERS: Final[tuple[Builder, ...]] = (
+BUILDERS: Final = (
     leaderboard_section,
     comparison_section,
     curves_section,

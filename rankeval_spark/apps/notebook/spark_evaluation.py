@@ -18,11 +18,13 @@ from rankeval_spark.apps.check_facts import list_facts, row_facts
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
+from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.result_rows.groups import gap_rows, gap_test_rows
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.result_tables import group_gaps, long_view
@@ -32,10 +34,9 @@ if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.input_shapes import Gains
-    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.measures import Measure
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import Frames, InputFrames
-    from rankeval_spark.spark.result_tables.long_view import RequestedValue
 
 
 def evaluate_on_spark(
@@ -89,7 +90,8 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     @override
     def user_values(self) -> DataFrame:
-        return long_view.to_user_values(self.user_metrics, requested=requested_columns(self.request.measures))
+        requested = [(one.label, one.column, one.k) for one in self.request.measures.per_list]
+        return long_view.to_user_values(self.user_metrics, requested=requested)
 
     @property
     @override
@@ -156,7 +158,15 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @override
     def _gap_tests(self, gap_request: GapTestRequest) -> DataFrame:
-        return gap_tests(self._frames, gap_request)
+        """Look up which groups there are, and plan a test of each gap between them."""
+        frames, labels = self._frames, {one.label for one in gap_request.measures}
+        of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
+        names = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "is_small")
+        groups = of_groups.select(*names).toArrow()  # as many as metrics has of these
+        rows = groups.append_column("is_compared", to_arrow(gap_rows.is_compared(groups))).to_pylist()
+        gaps = gap_test_rows.gaps_of([row for row in rows if gap_request.has(row)])
+        tested = frames.scored.sparkSession.createDataFrame(gap_test_rows.gap_test_rows(gaps), gap_test_rows.TESTED)
+        return frames.gap_tests(tested, gaps, gap_request)
 
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
@@ -184,13 +194,9 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @cached_property
     def _frames(self) -> Frames:
-        kept = self._scored
-        return plans.Frames(
-            plans.to_scored(self.inputs, request=self.request) if kept is None else kept,
-            request=self.request,
-            has_one_list=self.inputs.has_one_list,
-            exposures=exposures_of(self.inputs, self.request),
-        )
+        scored = plans.to_scored(self.inputs, request=self.request) if self._scored is None else self._scored
+        exposures = exposures_of(self.inputs, self.request)
+        return plans.Frames(scored, self.request, self.inputs.has_one_list, exposures)
 
 
 def requested_columns(measures: MeasureSet) -> list[RequestedValue]:

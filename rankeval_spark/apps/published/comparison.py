@@ -229,9 +229,9 @@ def _computed(
         comparisons=comparisons,
     )
     if is_of_spark(user_metrics):
-        from rankeval_spark.apps.published import spark_comparisons  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.apps.published import nights_on_spark  # noqa: PLC0415 - imports pyspark
 
-        return spark_comparisons.of_published_users(user_metrics, request)
+        return nights_on_spark.paired_comparisons(user_metrics, request)
     from rankeval_spark.in_process.result_tables import paired_comparisons  # noqa: PLC0415 - imports the engine
 
     return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request))

@@ -75,9 +75,9 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:
         require_spark(str(reason))
-        from rankeval_spark.apps.published import user_lists_on_spark  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.apps.published import nights_on_spark  # noqa: PLC0415 - imports pyspark
 
-        found = UserLists(*user_lists_on_spark.tables_of(spark, plan, users))
+        found = UserLists(*nights_on_spark.user_lists(spark, plan, users))
     else:
         tables = read_tables(inputs, sample_share=plan.sample_share)
         log, held_out = (_of_users(one, users) for one in (tables.recommendations, tables.held_out))

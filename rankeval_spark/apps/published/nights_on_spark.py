@@ -1,25 +1,28 @@
-"""A published night again for a few users, where only Spark reads the inputs."""
+"""What Spark computes of published nights, where only it reads their inputs or their results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.inputs import inputs_of
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.inputs.spark import read_all
+from rankeval_spark.spark import plans
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
+    from rankeval_spark.config.request import Request
 
 
-def tables_of(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tuple[pa.Table, pa.Table, pa.Table]:
+def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Rank and score the lists of some users: ranked items, judgements and values, as :class:`UserLists` has them."""
     inputs = inputs_of(read_all(spark, plan.config, plan.evaluation_date), plan.request, sample_share=plan.sample_share)
 
@@ -36,3 +39,10 @@ def tables_of(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tup
     judged = given.held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN)
     ranked, values = evaluation.ranked_items, evaluation.user_values
     return ranked.toArrow(), judged.toArrow(), values.toArrow()
+
+
+def paired_comparisons(user_metrics: DataFrame, request: Request) -> list[dict[str, Any]]:
+    """Make the rows of ``schemas.COMPARISONS`` of published rows of users, as the night itself would have."""
+    scored = user_metrics.where(F.col(C.K).isin(*request.measures.ks)).withColumn(IS_EVALUATED, F.lit(True))
+    found = plans.Frames(scored, request=request, has_one_list=False).comparisons
+    return [] if found is None else [row.asDict() for row in found.collect()]

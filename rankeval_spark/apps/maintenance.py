@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import __version__
-from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import ResultsStore
 from rankeval_spark.results.maintenance.maintenance import ALL, Compacted, DeletedNights, Staged
@@ -103,7 +103,7 @@ def maintain_root(
     ResultsError
         The tables have other columns than this version declares.
     """
-    steps, done = Steps(progress or Silent()), Maintained()
+    steps, done = Steps(progress or Progress()), Maintained()
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     work = store.maintenance(code_version=__version__)
     with steps.step("staging"):

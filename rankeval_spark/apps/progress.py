@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 
-class Progress(Protocol):
-    """Whoever wants to know how far a run is: the terminal, a log, or no one."""
+class Progress:
+    """Whoever wants to know how far a run is: the terminal or a log; by itself it shows nothing."""
 
     def say(self, text: str) -> None:
         """Hear what the run comes to."""
@@ -23,22 +22,6 @@ class Progress(Protocol):
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Hear that a stage ended, after how many seconds and with how many rows."""
-
-
-class Silent:
-    """A listener that shows nothing."""
-
-    def say(self, text: str) -> None:
-        """Do nothing."""
-
-    def begin(self, stage: str) -> None:
-        """Do nothing."""
-
-    def advance(self, n_rows: int, n_all: int) -> None:
-        """Do nothing."""
-
-    def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
-        """Do nothing."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
 from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_run_id, require_baseline
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
-from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, ZERO_RANK_EXPECTED, fix_of
@@ -157,7 +157,7 @@ def prepare_night(
         history = RunHistory(
             spark, plan.config, facts, wait=None if publishing_first is None else publishing_first.wait
         )
-        night = _Night(recorded, Steps(progress or Silent()), plan, _host(spark, plan), history)
+        night = _Night(recorded, Steps(progress or Progress()), plan, _host(spark, plan), history)
         night.compute()
         return PreparedNight(night, locks.pop_all())
 
@@ -215,7 +215,7 @@ def rehearse_night(
         As :func:`run_night`.
     """
     history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
-    night = _Night(rehearsal, Steps(progress or Silent()), plan, spark_host(spark, plan), history)
+    night = _Night(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
     night.compute()
     return night.publish()
 

@@ -17,7 +17,7 @@ from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
-from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.config.measure_selection import judgement_faults, tie_faults
 from rankeval_spark.config.request import request_of
@@ -98,7 +98,7 @@ def score_night(
         As :func:`past_nights`: what is scored is what is published once the night is ours, and another run may have
         replaced what ``night`` was read from.
     """
-    steps = Steps(progress or Silent())
+    steps = Steps(progress or Progress())
     run_id = new_run_id()
     one_run_per_root = night.config.results.one_run_per_root
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)

@@ -9,20 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
+from typing_extensions import override
 
-from rankeval_spark.apps.progress import Silent
-from rankeval_spark.cli.display.spark_tasks import Tasks, tasks_under_way
+from rankeval_spark.apps.progress import Progress
 from rankeval_spark.errors import RankevalError, first_line, notes_of, visible
 
 if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
-
-    from rankeval_spark.apps.progress import Progress
 
 WIDTH_OF_A_LOG: Final = 120
 """Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
@@ -96,7 +94,31 @@ def write_out(text: str) -> None:
     sys.stdout.write(text)
 
 
-class LiveLine:
+class Tasks(NamedTuple):
+    """Tasks of the stages of Spark that run at a time."""
+
+    n_done: int
+    n_all: int
+
+
+def tasks_under_way() -> Tasks | None:
+    """Count the tasks of the stages under way, from any thread; None between two jobs.
+
+    It counts none without a session, nor through Spark Connect, which does not report tasks. A session that starts
+    later is found too. Nothing is imported: whoever has no session need not wait for pyspark.
+    """
+    classes = sys.modules.get("pyspark.core.context")
+    context = getattr(getattr(classes, "SparkContext", None), "_active_spark_context", None)
+    if context is None:
+        return None
+    tracker = context.statusTracker()
+    stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
+    if not stages:
+        return None
+    return Tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+
+
+class LiveLine(Progress):
     """Progress on a terminal: one line of the stage under way, and one that a finished stage leaves."""
 
     def __init__(self, status: Status, title: str, tasks: Callable[[], Tasks | None]) -> None:
@@ -108,22 +130,22 @@ class LiveLine:
         self._began = time.monotonic()
         self.is_live = True
 
+    @override
     def say(self, text: str) -> None:
-        """Leave a line."""
         self._status.console.print(f"  {text}", markup=False, soft_wrap=True)
 
+    @override
     def begin(self, stage: str) -> None:
-        """Show the stage that begins."""
         self._stage, self._rows, self._began = stage, "", time.monotonic()
         if self.is_live:  # otherwise the line is that of the next run
             self._show("")
 
+    @override
     def advance(self, n_rows: int, n_all: int) -> None:
-        """Keep for the next look how many rows are done."""
         self._rows = f", {n_rows:,} of {n_all:,} rows"
 
+    @override
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
-        """Leave a line of what was done."""
         rows = "" if n_rows is None else f"{n_rows:>14,} rows"
         self._status.console.print(f"  [green]done[/green] {stage:<12}{seconds:>8.1f} s{rows}")
 
@@ -155,24 +177,18 @@ class LiveLine:
         self._status.update(f"{self._title}: {self._stage}{done}, {seconds:.0f} s")
 
 
-class LogLines:
-    """Progress without a terminal: one line a stage."""
+class LogLines(Progress):
+    """Progress without a terminal: one line a stage, at its end."""
 
     def __init__(self, title: str) -> None:
         self._title = title
 
+    @override
     def say(self, text: str) -> None:
-        """Log it."""
         logger.info("%s %s", self._title, text)
 
-    def begin(self, stage: str) -> None:
-        """Say nothing: the end of a stage has its line."""
-
-    def advance(self, n_rows: int, n_all: int) -> None:
-        """Say nothing, likewise."""
-
+    @override
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
-        """Log what was done."""
         rows = "-" if n_rows is None else n_rows
         logger.info("%s stage=%s seconds=%.1f rows=%s", self._title, stage, seconds, rows)
 
@@ -188,7 +204,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
     """
     out, title = out or console(is_error=True), visible(title)
     if is_quiet():
-        yield Silent()
+        yield Progress()
         return
     if not out.is_terminal:
         _log_to_stderr()

@@ -12,7 +12,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.check_facts import row_facts, tallied_inputs, without_tallies
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.apps.progress import Silent
+from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
@@ -45,7 +45,7 @@ DIRTY = [
 ]
 
 
-class Remover(Silent):
+class Remover(Progress):
     """Removes a folder when a stage has ended."""
 
     def __init__(self, folder: Path, stage: str) -> None:

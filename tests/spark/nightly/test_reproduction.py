@@ -10,7 +10,7 @@ import deltalake
 import pytest
 
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.apps.progress import Silent
+from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from rankeval_spark.spark.result_tables import table_diff
@@ -31,7 +31,7 @@ LATE = {FIRST: {"als": {"kim": "b a c"}}}
 
 
 @dataclass
-class Appending(Silent):
+class Appending(Progress):
     """Somebody who appends to the log of a run between its reading and its scoring."""
 
     workspace: Workspace

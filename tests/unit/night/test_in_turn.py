@@ -17,7 +17,7 @@ from rankeval_spark.apps.nightly import night
 from rankeval_spark.apps.nightly.backfill import backfill_dates
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan
-from rankeval_spark.apps.progress import Silent
+from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import DriverLostError, Fault, InputError, Stopped
 from rankeval_spark.results.publishing import failpoints
@@ -38,7 +38,7 @@ def lost_driver() -> DriverLostError:
     return DriverLostError(Fault("Spark driver", "its JVM gone", "one that answers"))
 
 
-class Signal(Silent):
+class Signal(Progress):
     """Sets an event when a stage ends."""
 
     def __init__(self, stage: str, is_over: Event) -> None:

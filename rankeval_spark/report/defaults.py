@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
-from rankeval_spark.report.tables import distinct, keep
+from rankeval_spark.report.tables import demand_columns, distinct, keep, to_arrow
 
 if TYPE_CHECKING:
     from datetime import date
@@ -80,6 +80,13 @@ def one_night(table: pa.Table, *, what: str) -> pa.Table:
     if C.EVALUATION_DATE in table.column_names and table.num_rows:
         return keep(table, **{C.EVALUATION_DATE: pc.max(table[C.EVALUATION_DATE]).as_py()})
     return table
+
+
+def read_frame(frame: object, needed: Sequence[str], *, what: str) -> pa.Table:
+    """Read a result frame of any library that has the needed columns; of several nights the newest."""
+    table = to_arrow(frame, what=what)
+    demand_columns(table, needed, what=what)
+    return one_night(table, what=what)
 
 
 def measures_of(table: pa.Table) -> list[MeasureKey]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.errors import Fault
 from rankeval_spark.report import scripts, sections, wording
-from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of, library
+from rankeval_spark.report.figures.look import DARK, EXTRA, LIGHT, PAGE, Palette, config_of, extra, library
 from rankeval_spark.report.gate_summary import answer
 from rankeval_spark.report.night import Night
 from rankeval_spark.report.page_charts import Drawer, swatches
@@ -77,7 +76,7 @@ def page_of(night: Night, drawer: Drawer) -> Page:
 
 
 def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
-    """Fill the template; every text is escaped, whatever it holds."""
+    """Fill the template; every text is escaped, whatever it holds, but our own styles, scripts and JSON."""
     jinja2 = _engine()
     own = scripts.own("page.js")
     environment = jinja2.Environment(
@@ -92,22 +91,17 @@ def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
     template = environment.get_template("page.html")
     text: str = template.render(
         page=page,
-        style=_safe(f"{_variables()}\n{scripts.own('page.css')}"),
-        data=_safe(as_json({"config": {**config_of(PAGE), "aria": False}, "figures": specs})),
-        library=_safe(bundle),
-        script=_safe(own),
+        style=f"{_variables()}\n{scripts.own('page.css')}",
+        data=as_json({"config": {**config_of(PAGE), "aria": False}, "figures": specs}),
+        library=bundle,
+        script=own,
         admitted=f"{scripts.admitted(bundle)} {scripts.admitted(own)}",
     )
     return text
 
 
 def _engine() -> Any:  # noqa: ANN401 - a module
-    try:
-        import jinja2  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("report", "no jinja2", "the engine of the page", fix)) from error
-    return jinja2
+    return extra("jinja2", Fault("report", "no jinja2", "the engine of the page", EXTRA))
 
 
 def parts(text: str) -> list[tuple[bool, str]]:
@@ -129,13 +123,6 @@ def as_json(value: object) -> str:
     return text
 
 
-def _safe(text: str) -> Any:  # noqa: ANN401 - of markupsafe, which comes with the engine
-    """Mark a text of ours as markup: styles, scripts, and JSON without characters of markup."""
-    from markupsafe import Markup  # noqa: PLC0415 - an extra
-
-    return Markup(text)
-
-
 def _variables() -> str:
     """Write both palettes as variables; the dark one where the reader, or their system, wants it."""
     light, dark = (_declared(palette) for palette in (LIGHT, DARK))
@@ -147,6 +134,6 @@ def _variables() -> str:
 
 
 def _declared(palette: Palette) -> str:
-    names: Sequence[str] = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
+    names = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
     single = "".join(f"--{name}:{getattr(palette, name)};" for name in names)
     return single + "".join(f"--model-{place}:{colour};" for place, colour in enumerate(palette.models, 1))

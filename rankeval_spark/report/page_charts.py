@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, Look, NothingToDrawError, library, styles
+from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
 from rankeval_spark.report.page_parts import FigureView, Swatch
 
 DEFAULT_HEIGHT: Final = 220
@@ -37,15 +37,14 @@ class Caption:
 class Drawer:
     """Draws the figures of one page and keeps their specifications."""
 
-    def __init__(self, look: Look = PAGE) -> None:
-        self._look = look
+    def __init__(self) -> None:
         self.specs: dict[str, Any] = {}
 
     def draw(self, make: Callable[..., Any], *frames: object, caption: Caption, **options: object) -> list[FigureView]:
         """Draw a figure by one of :mod:`rankeval_spark.report.figures`; none where there is nothing to draw."""
         with unchecked():
             try:
-                spec = make(*frames, look=self._look, **options).to_dict(validate=False)
+                spec = make(*frames, look=PAGE, **options).to_dict(validate=False)
             except NothingToDrawError:
                 return []
         for name in ("$schema", "config", "title"):

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.report.figures.look import library
+from rankeval_spark.errors import Fault
+from rankeval_spark.report.figures.look import EXTRA, extra, library
 
 PLACE: Final = "rankeval_spark.report.templates"
 _EXPOSED: Final = "window.vegaEmbed = vegaEmbed;"
@@ -21,23 +21,13 @@ def drawing_library() -> str:
     """Bundle Vega-Embed with Vega-Lite and Vega, of the version that Altair writes for, as one script."""
     version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
     bundle: str = converter().javascript_bundle(_EXPOSED, vl_version=version)
-    return without_end(bundle)
+    # Nothing in it may end its element: the text of an end tag occurs in strings only.
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def converter() -> Any:  # noqa: ANN401 - a module
-    """Import what has the scripts that draw.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If it is not installed.
-    """
-    try:
-        import vl_convert  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("report", "no vl_convert", "the scripts that draw", fix)) from error
-    return vl_convert
+    """Import what has the scripts that draw; as :func:`extra`."""
+    return extra("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", EXTRA))
 
 
 def started() -> Future[str]:
@@ -51,11 +41,6 @@ def started() -> Future[str]:
 def own(name: str) -> str:
     """Read a file that is shipped with the page."""
     return resources.files(PLACE).joinpath(name).read_text(encoding="utf-8")
-
-
-def without_end(script: str) -> str:
-    """Keep a script from ending its element: the text of an end tag occurs in strings only."""
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def admitted(script: str) -> str:

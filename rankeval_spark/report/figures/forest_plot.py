@@ -24,7 +24,7 @@ from rankeval_spark.report.figures.look import (
     panel,
     require_rows,
 )
-from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
+from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def forest(
     p behind it is adjusted for all tests of the run. Where neither side of the measure is better, a filled diamond is
     significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
-    table = keep(defaults.one_night(read_comparisons(comparisons), what="comparisons"), test=PAIRED)
+    table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=PAIRED)
     pairs = _pairs(table, model, baseline)
     known = defaults.measures_of(table)
     first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
@@ -75,13 +75,6 @@ def forest(
         _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
     ]
     return combine_panels(panels, look)
-
-
-def read_comparisons(comparisons: object) -> Chart:
-    """Read a frame of comparisons."""
-    table = to_arrow(comparisons, what="comparisons")
-    demand_columns(table, NEEDED, what="comparisons")
-    return table
 
 
 def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tuple[str, str]]:
@@ -154,12 +147,15 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
     known = require_rows([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
-    ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=_bold_first())
+    # The row of all users, which is the first, is set apart from its parts.
+    weight = {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
+    ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
     name = f"{pair[0]} − {pair[1]}, {with_cutoff(*measure)}"  # the axis has the title of no layer
     x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis())
     outcomes = outcomes_of(measure)
-    colours, shapes = [_colours(palette)[one] for one in outcomes], [SHAPES[one] for one in outcomes]
+    by_outcome = dict(zip(GAINS, (palette.better, palette.worse, palette.ink, *[palette.muted] * 2), strict=True))
+    colours, shapes = [by_outcome[one] for one in outcomes], [SHAPES[one] for one in outcomes]
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=shapes), legend=legend)
@@ -206,15 +202,6 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
     scale = alt.Scale(domain=places)
     y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
     return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
-
-
-def _bold_first() -> Chart:
-    """Set the row of all users, which is the first, apart from its parts."""
-    return {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
-
-
-def _colours(palette: Palette) -> dict[str, str]:
-    return dict(zip(GAINS, (palette.better, palette.worse, palette.ink, palette.muted, palette.muted), strict=True))
 
 
 def _tooltips(measure: MeasureKey) -> list[Any]:

@@ -50,7 +50,7 @@ def groups(
     Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
     one axis, so that a longer bar is a larger gap. ``slices`` are slicings such as ``["country"]``; all where left out.
     """
-    table = defaults.one_night(read_means(metrics), what="metrics")
+    table = read_means(metrics)
     (wanted,) = chosen(table, [] if measure is None else [measure])
     known = slicings(table)
     unknown = [name for name in slices if name not in known]
@@ -166,7 +166,7 @@ def tradeoffs(
 
     ``measure`` is that of accuracy; it is drawn ``against`` all measures beyond accuracy where none is named.
     """
-    table = defaults.one_night(read_means(metrics), what="metrics")
+    table = read_means(metrics)
     (accuracy,) = chosen(table, [] if measure is None else [measure])
     known = defaults.measures_of(all_users_rows(table))
     others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
@@ -17,6 +18,10 @@ Chart: TypeAlias = Any
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
 """Pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables."""
+
+
+EXTRA: Final = "pip install 'rankeval-spark[report]'"
+"""The fix where a library of the report is missing."""
 
 
 class NothingToDrawError(ConfigError):
@@ -140,19 +145,22 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
 
 
 def library() -> Chart:
-    """Import Altair, which only figures need.
+    """Import Altair, which only figures need; as :func:`extra`."""
+    return extra("altair", Fault("figures", "no Altair", "the library that draws them", EXTRA))
+
+
+def extra(name: str, missing: Fault) -> Chart:
+    """Import a library of the extra ``report``.
 
     Raises
     ------
     EnvironmentFaultError
-        If it is not installed.
+        The fault ``missing``, if it is not installed.
     """
     try:
-        import altair  # noqa: PLC0415 - an extra
+        return import_module(name)
     except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("figures", "no Altair", "the library that draws them", fix)) from error
-    return altair
+        raise EnvironmentFaultError(missing) from error
 
 
 def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool = False) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def leaderboard(
 
     Of a measure such as ARP, of which neither side is better, the highest mean is first.
     """
-    table = defaults.one_night(read_means(metrics), what="metrics")
+    table = read_means(metrics)
     wanted = chosen(table, measures)
     panels = [
         _leaderboard(require_rows(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look)
@@ -128,7 +128,7 @@ def curves(
 
     Measures are named without cutoffs, such as ``["nDCG"]``; where left out, those with two cutoffs or more.
     """
-    table = defaults.one_night(read_means(metrics), what="metrics")
+    table = read_means(metrics)
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
     panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
@@ -180,7 +180,8 @@ def history(
     The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` gives the bounds of gates,
     changed definitions and failed nights of a measure.
     """
-    table = read_means(metrics)
+    table = to_arrow(metrics, what="metrics")
+    demand_columns(table, NEEDED, what="metrics")
     if C.EVALUATION_DATE not in table.column_names:
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
@@ -293,11 +294,9 @@ def _lines(
     ]
 
 
-def read_means(metrics: object) -> Chart:
-    """Read a frame of means."""
-    table = to_arrow(metrics, what="metrics")
-    demand_columns(table, NEEDED, what="metrics")
-    return table
+def read_means(metrics: object) -> pa.Table:
+    """Read a frame of means, of several nights the newest."""
+    return defaults.read_frame(metrics, NEEDED, what="metrics")
 
 
 def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:

@@ -29,8 +29,8 @@ from rankeval_spark.report.figures.look import (
     panel,
     styles,
 )
-from rankeval_spark.report.figures.means import read_means as read_metrics
-from rankeval_spark.report.tables import all_users_rows, demand_columns, distinct, keep, rows_of, to_arrow
+from rankeval_spark.report.figures.means import read_means
+from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def pr_curve(
     ``user_metrics`` of the same, the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line
     shows how much of the relevant items the lists could have held on average.
     """
-    table = defaults.one_night(read_metrics(metrics), what="metrics")
+    table = read_means(metrics)
     means = curve_means(table)
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else defaults.one_night(read_users(user_metrics), what="user_metrics")
+    users = None if user_metrics is None else read_users(user_metrics)
     everyone = sorted({row["model"] for row in means})
     styles_by_model = styles(everyone, look.palette, baseline=baseline)
     panels = []
@@ -211,7 +211,7 @@ def user_values(
 
     All models of the frame share both axes, so that their panels compare by eye.
     """
-    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
+    table = read_users(user_metrics)
     wanted = parsed(measure)
     values = values_of(table, wanted)
     styles_by_model = styles(list(values), look.palette, baseline=baseline)
@@ -235,7 +235,7 @@ def user_differences(
     Users without a difference are counted in the title and not drawn: in most logs they are many. All models of the
     frame share both axes.
     """
-    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
+    table = read_users(user_metrics)
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
@@ -253,10 +253,8 @@ def user_differences(
 
 
 def read_users(user_metrics: object) -> pa.Table:
-    """Read a frame of users."""
-    table = to_arrow(user_metrics, what="user_metrics")
-    demand_columns(table, NEEDED, what="user_metrics")
-    return table
+    """Read a frame of users, of several nights the newest."""
+    return defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
 
 
 def parsed(measure: str) -> MeasureKey:

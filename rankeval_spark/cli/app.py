@@ -268,9 +268,14 @@ def register(
     schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
 ) -> None:
     """Print the SQL that makes views of the results in a catalog; nothing is run."""
-    from rankeval_spark.cli.commands.published import register_views  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.results import Results, views  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.results.reading.table_readers import is_native  # noqa: PLC0415 - as above
+    from rankeval_spark.results.storage.file_store import normalise  # noqa: PLC0415 - as above
 
-    register_views.register_command(results, dialect, schema)
+    made = views.statements(normalise(results), dialect, schema=schema, where="--for")
+    if is_native(results):  # a local root must hold results, others are not looked at
+        Results(results).table_versions()
+    write_out("".join(f"{statement};\n\n" for statement in made.values()))
 
 
 @_command("rankeval score /data/results --measure RR@20 --date 2026-01-03")

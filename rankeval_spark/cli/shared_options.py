@@ -1,18 +1,23 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have, and how they are read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
 from rankeval_spark.errors import ConfigError, Fault, nearest
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import EvaluationConfig
 
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
@@ -96,6 +101,28 @@ Cutoffs = Annotated[
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv or json")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs")]
+
+
+def config_and_dates(
+    path: Path, overrides: Sequence[str], dates: Sequence[tuple[str, str]]
+) -> tuple[EvaluationConfig, list[date]]:
+    """Read a config and dates, each with the option that has it; ConfigError with the faults of all."""
+    from rankeval_spark.config import load_config, parse_date  # noqa: PLC0415 - pydantic takes a moment
+
+    faults: list[Fault] = []
+    read: list[date] = []
+    for where, text in dates:
+        try:
+            read.append(parse_date(text, where=where))
+        except ConfigError as error:
+            faults += error.faults
+    try:
+        config = load_config(path, overrides)
+    except ConfigError as error:
+        raise ConfigError(*faults, *error.faults) from None
+    if faults:
+        raise ConfigError(*faults)
+    return config, read
 
 
 def chosen_format(format_: str, *, is_json: bool) -> str:

@@ -61,15 +61,12 @@ class Night:
         """
         run = chosen_run(tables.runs, evaluation=evaluation, day=day)
         night = cls(tables, run[C.EVALUATION], run[C.EVALUATION_DATE], run, baseline)
-        night._check_baseline()
-        return night
-
-    def _check_baseline(self) -> None:
-        names = self.baselines
-        if self.wanted_baseline is not None and self.wanted_baseline not in names:
+        names = night.baselines
+        if baseline is not None and baseline not in names:
             expected = f"one of those compared with: {', '.join(names)}" if names else "comparisons, but there are none"
-            fix = nearest(self.wanted_baseline, names) or "set comparisons.baseline and run the night again"
-            raise ConfigError(Fault("--baseline", repr(self.wanted_baseline), expected, fix))
+            fix = nearest(baseline, names) or "set comparisons.baseline and run the night again"
+            raise ConfigError(Fault("--baseline", repr(baseline), expected, fix))
+        return night
 
     @property
     def is_published(self) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,7 +41,10 @@ class Drawer:
 
     def draw(self, make: Callable[..., Any], *frames: object, caption: Caption, **options: object) -> list[FigureView]:
         """Draw a figure by one of :mod:`rankeval_spark.report.figures`; none where there is nothing to draw."""
-        with unchecked():
+        library()
+        from altair.utils import schemapi  # noqa: PLC0415 - an extra
+
+        with schemapi.debug_mode(False):  # the tests check each part, which takes a third of the time
             try:
                 spec = make(*frames, look=PAGE, **options).to_dict(validate=False)
             except NothingToDrawError:
@@ -53,16 +55,6 @@ class Drawer:
         self.specs[number] = spec
         height = int(spec.get("height") or DEFAULT_HEIGHT)
         return [FigureView(number, caption.title, caption.summary, height, caption.note, caption.is_wide)]
-
-
-@contextmanager
-def unchecked() -> Iterator[None]:
-    """Build charts without a check of each part, which the tests make: it takes a third of the time."""
-    library()
-    from altair.utils import schemapi  # noqa: PLC0415 - an extra
-
-    with schemapi.debug_mode(False):
-        yield
 
 
 def swatches(models: Sequence[str], *, baseline: str | None) -> list[Swatch]:

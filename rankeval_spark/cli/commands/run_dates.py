@@ -19,10 +19,10 @@ from rankeval_spark.apps.nightly import backfill
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
-from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
 from rankeval_spark.cli.sessions import new_session, start
+from rankeval_spark.cli.shared_options import config_and_dates
 from rankeval_spark.spark.session.input_size import are_small
 from rankeval_spark.spark.session.on_demand import on_demand
 

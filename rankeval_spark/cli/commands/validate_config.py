@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display.terminal import console, is_quiet, say_done, write_out
+from rankeval_spark.cli.shared_options import config_and_dates
 from rankeval_spark.config import EvaluationConfig, check_roots, least_cost
 from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import Fault, InputError, OpenWindowsError, errors_of, raise_together

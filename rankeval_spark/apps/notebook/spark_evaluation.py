@@ -16,7 +16,6 @@ from typing_extensions import override
 from rankeval_spark import columns as C
 from rankeval_spark.apps.check_facts import list_facts, row_facts
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
-from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, kind_of
@@ -197,11 +196,6 @@ class SparkEvaluation(Evaluation[DataFrame]):
         scored = plans.to_scored(self.inputs, request=self.request) if self._scored is None else self._scored
         exposures = exposures_of(self.inputs, self.request)
         return plans.Frames(scored, self.request, self.inputs.has_one_list, exposures)
-
-
-def requested_columns(measures: MeasureSet) -> list[RequestedValue]:
-    """Name what was requested of each list: label, column and cutoff of every measure."""
-    return [(one.label, one.column, one.k) for one in measures.per_list]
 
 
 def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect

@@ -54,7 +54,6 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/facts/shared_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/result_tables/partial_aggregates.py": "values of users in, moments out",
     "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",
-    "rankeval_spark/spark/result_tables/bootstrap.py": "replicate sums of a bootstrap in, intervals out",
     "rankeval_spark/spark/result_tables/mean_metrics.py": "merged moments in, rows of metrics out",
     "rankeval_spark/spark/result_tables/paired_comparisons.py": "values of two models in, rows of comparisons out",
     "rankeval_spark/spark/result_tables/night_changes.py": "values of two nights in, rows of changes out",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -145,7 +146,6 @@ def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -
     ("change", "why"),
     [
         ("spark.always=true", ""),
-        ("inputs.held_out.path=absent.parquet", "absent.parquet: no such file or folder"),
         ("inputs.held_out.format=csv", "truth.parquet: csv, which Spark reads"),
     ],
 )
@@ -158,6 +158,28 @@ def test_without_pyspark_a_night_that_takes_spark_says_why(tmp_path: Path, chang
     assert done.stderr.count("error: ") == 1
     assert "pip install 'rankeval-spark[spark]'" in done.stderr
     assert why in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("inputs.held_out.path=absent.parquet", "absent.parquet"),
+        ("inputs.held_out.columns.item_id=sku", "sku"),
+        ("inputs.held_out.filters=[{column: day, op: '=', value: 1}]", "day"),
+    ],
+)
+def test_without_pyspark_a_fault_of_an_input_is_named_and_recorded(tmp_path: Path, change: str, found: str) -> None:
+    night = (str(one_night(tmp_path)), "--date", "2026-01-01", "--set", change)
+    checked, done = (
+        python(tmp_path, ABSENT, "-m", "rankeval_spark", command, *night) for command in ("validate", "run")
+    )
+
+    assert done.returncode == checked.returncode == 4
+    assert "pip install" not in done.stderr
+    assert found in done.stderr
+    assert next(line for line in checked.stderr.splitlines() if found in line) in done.stderr
+    shown = python(tmp_path, ABSENT, "-m", "rankeval_spark", "runs", str(tmp_path / "out"), "--json")
+    assert [one["status"] for one in json.loads(shown.stdout)] == ["FAILED"]
 
 
 def one_night(folder: Path) -> Path:

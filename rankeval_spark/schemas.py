@@ -447,7 +447,11 @@ GATES: Final = Schema(
             "judged)",
             nullable=False,
         ),
-        Field("observed", "double", "Number that is compared with the bound: the value, or an end of its interval"),
+        Field(
+            "observed",
+            "double",
+            "Number that is compared with the bound: the value, an end of its interval, or the adjusted p of `alpha`",
+        ),
         Field("bound", "double", "Bound of the rule"),
         Field("n_users", "bigint", "Users of the observed number; NULL without one"),
         Field("explanation", "string", "The verdict in a sentence", nullable=False),
@@ -461,7 +465,7 @@ CHECKS: Final = Schema(
     (
         *_RUN,
         _key("input", "string", "Input that is checked, or 'metrics' for a check of results"),
-        _key("check", "string", "Name of the check, as in the config under checks"),
+        _key("check", "string", "Name of the check, mostly as in the config under checks"),
         Field("severity", "string", "Worst possible verdict of the check: info, warn or error", nullable=False),
         Field(
             "count",

@@ -49,7 +49,10 @@ LAST_SECOND: Final = 253_402_300_799
 NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
 """What is wrong with Parquet files as pandas writes them."""
 
-NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parquet(..., coerce_timestamps='us')"
+NANOSECONDS_FIX: Final = (
+    "pandas writes them in microseconds with "
+    "frame.to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
+)
 
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.report import scripts, sections, wording
-from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of, library
+from rankeval_spark.report.figures.look import DARK, INSTALL, LIGHT, PAGE, Palette, config_of, library
 from rankeval_spark.report.gate_summary import answer
 from rankeval_spark.report.night import Night
 from rankeval_spark.report.page_charts import Drawer, swatches
@@ -105,8 +105,7 @@ def _engine() -> Any:  # noqa: ANN401 - a module
     try:
         import jinja2  # noqa: PLC0415 - an extra
     except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("report", "no jinja2", "the engine of the page", fix)) from error
+        raise EnvironmentFaultError(Fault("report", "no jinja2", "the engine of the page", INSTALL)) from error
     return jinja2
 
 

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.report.figures.look import library
+from rankeval_spark.report.figures.look import INSTALL, library
 
 PLACE: Final = "rankeval_spark.report.templates"
 _EXPOSED: Final = "window.vegaEmbed = vegaEmbed;"
@@ -35,8 +35,7 @@ def converter() -> Any:  # noqa: ANN401 - a module
     try:
         import vl_convert  # noqa: PLC0415 - an extra
     except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("report", "no vl_convert", "the scripts that draw", fix)) from error
+        raise EnvironmentFaultError(Fault("report", "no vl_convert", "the scripts that draw", INSTALL)) from error
     return vl_convert
 
 

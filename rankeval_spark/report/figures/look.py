@@ -14,6 +14,9 @@ from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
 Chart: TypeAlias = Any
 """A chart of Altair, or a part of one: an extra, whose types are not there for everyone."""
 
+INSTALL: Final = "pip install 'altair>=5.5,<7' 'vl-convert-python>=1.8' 'jinja2>=3.1'"
+"""What the extra `report` is, by names that an index has: this package need not be on one."""
+
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
 """Pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables."""
@@ -150,8 +153,7 @@ def library() -> Chart:
     try:
         import altair  # noqa: PLC0415 - an extra
     except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("figures", "no Altair", "the library that draws them", fix)) from error
+        raise EnvironmentFaultError(Fault("figures", "no Altair", "the library that draws them", INSTALL)) from error
     return altair
 
 

@@ -198,9 +198,10 @@ def no_significant_regression(
     ]
 
 
-def no_match(rule: str) -> GateVerdict:
+def no_match(rule: str, hint: str = "") -> GateVerdict:
     """Verdict of a rule that no computed measure, cutoff and model matches."""
-    return GateVerdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+    text = f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed."
+    return GateVerdict("no_match", math.nan, math.nan, text)
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import deltalake
 import numpy as np
@@ -72,6 +73,10 @@ class SwappedFilesError(ForSparkError):
     def __init__(self, where: str, error: trec_files.SwappedError) -> None:
         super().__init__(where, error)
         self.where, self.faults = where, error.faults
+
+
+class PartitionFoldersError(ForSparkError):
+    """A folder of folders, whose names Spark takes for columns."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,22 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     return found
 
 
+def columns_of_folders(location: str) -> list[str] | None:
+    """Name the columns of Parquet files in folders of partitions, by one file; None where it cannot be read here."""
+    place, names = Path(location), list[str]()
+    while place.is_dir():
+        inside = [name for name in _names(place) if not name.startswith(("_", "."))]
+        place /= min(inside, default="")
+        if not inside or (place.is_dir() and "=" not in place.name):
+            return None
+        names += [unquote(place.name.partition("=")[0])] if place.is_dir() else []
+    try:
+        _refuse_outside(str(place))
+        return [*pq.read_schema(place).names, *names]
+    except (ForSparkError, OSError, pa.ArrowException):
+        return None
+
+
 def columns_text(schema: pa.Schema) -> str:
     """Write columns with their types as Spark names them, such as ``user_id string, day date``."""
     return ", ".join(f"{field.name} {spark_name(field.type)}" for field in schema)
@@ -210,8 +231,12 @@ def _plain_files(location: str) -> list[Path]:
     path = Path(location)
     names = [""] if path.is_file() else [name for name in _names(path) if not name.startswith(("_", "."))]
     files = [path / name for name in names]
-    if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
-        raise ForSparkError(location, "no file, folders of partitions, or very many files")
+    if not files:
+        raise ForSparkError(location, "no file")
+    if folders := [file.name for file in files if not file.is_file()]:
+        raise PartitionFoldersError(location, f"folders of partitions, such as {min(folders)}")
+    if len(files) > MOST_FILES:
+        raise ForSparkError(location, "very many files")
     _refuse_outside(*map(str, files))
     return sorted(files)
 

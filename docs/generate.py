@@ -110,6 +110,27 @@ Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables 
 `runs` only grows, and its newest `PUBLISHED` row names the versions at which the other tables belong together.
 """
 
+ALONE = """\
+## Results of `evaluate` alone
+
+`metrics`, `user_metrics`, `comparisons`, `group_metrics` and `checks` of `evaluate` have the columns above, without
+those of the run. These results are in no table; `list_id` is left out of `agreement` where each user has one list.
+
+| result | one row | columns |
+|---|---|---|
+| `ranked_items` | an item of a list, as it is measured | `model_id`, `user_id`, `list_id`, `item_id`, `rank`, \
+`gain` (NULL: not judged), `is_relevant` |
+| `user_values` | a list, measure and cutoff | `model_id`, `user_id`, `list_id`, `measure`, `k`, `value` |
+| `gaps` | a model, slice, measure and cutoff | `model_id`, `slice`, `measure`, `k`, `n_groups`, `n_left_out`, \
+`gap`, `ci_low`, `ci_high`, `ci_level`, `ratio`, `ratio_ci_low`, `ratio_ci_high`, `mad`, `lowest_group`, \
+`lowest_value`, `highest_group`, `highest_value` |
+| `gap_tests()` | the same | `model_id`, `slice`, `measure`, `k`, `n_groups`, `gap`, `p_value`, `p_adjusted`, \
+`correction`, `family_size`, `replicates`, `reason` |
+| `agreement(baseline)` | a list of another model | `model_id`, `user_id`, `list_id`, `overlap`, `jaccard`, `rbo` |
+| `hit_ranks(model, baseline)` | a list and relevant item | `user_id`, `list_id`, `item_id`, `gain`, \
+`baseline_rank`, `rank` |
+"""
+
 
 PRESETS_HEAD = """\
 # Presets
@@ -235,7 +256,7 @@ def _in_table(formula: str) -> str:
 def tables_page() -> str:
     """Describe every published table."""
     published = (schemas.RUNS, *schemas.PUBLISHED)
-    inputs = "## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
+    inputs = f"{ALONE}\n## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
     return "\n".join(
         [
             TABLES,

@@ -435,7 +435,11 @@ GATES: Final = Schema(
             "Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline or too_few_users (both not "
             "judged)",
         ),
-        Field("observed", "double", "Number that is compared with the bound: the value, or an end of its interval"),
+        Field(
+            "observed",
+            "double",
+            "Number that is compared with the bound: the value, an end of its interval, or the adjusted p of `alpha`",
+        ),
         Field("bound", "double", "Bound of the rule"),
         Field("n_users", "bigint", "Users of the observed number; NULL without one"),
         _filled("explanation", "string", "The verdict in a sentence"),
@@ -449,7 +453,7 @@ CHECKS: Final = Schema(
     (
         *_RUN,
         _filled("input", "string", "Input that is checked, or 'metrics' for a check of results"),
-        _filled("check", "string", "Name of the check, as in the config under checks"),
+        _filled("check", "string", "Name of the check, mostly as in the config under checks"),
         _filled("severity", "string", "Worst possible verdict of the check: info, warn or error"),
         _filled(
             "count",

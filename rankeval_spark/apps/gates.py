@@ -322,17 +322,21 @@ class _Judge:
         gate = self._gate
         if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
             what = self._what(model or "every model", gate.slice_value or "any")
-            return arithmetic.no_baseline(what, f"baseline {self._baseline}", self._models_there(tables["metrics"]))
+            hint = self._models_there(str(self._baseline), tables["metrics"])
+            return arithmetic.no_baseline(what, f"baseline {self._baseline}", hint)
         is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in tables["metrics"])
         if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
             where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
             return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
-        return arithmetic.no_match(f"{gate}" if not model else f"{gate}, model {model},")
+        is_named = not model or gate.models == (model,)
+        hint = "" if not model or is_elsewhere else self._models_there(model, tables["metrics"])
+        return arithmetic.no_match(f"{gate}" if is_named else f"{gate}, model {model},", hint)
 
-    def _models_there(self, metrics: Sequence[Row]) -> str:
+    @staticmethod
+    def _models_there(name: str, metrics: Sequence[Row]) -> str:
         """Name the models that there are: a name that is misspelt looks like one that is not there yet."""
         names = sorted({row[C.MODEL_ID] for row in metrics})
-        hint = nearest(str(self._baseline), names)
+        hint = nearest(name, names)
         return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
 
     def _nobody(self, model: str) -> Row:

@@ -407,7 +407,7 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
     """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
-    from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - only this command
 
     raise typer.Exit(doctor_command(root, is_quick=quick))
 

@@ -51,7 +51,10 @@ LAST_SECOND: Final = 253_402_300_799
 NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
 """What is wrong with Parquet files as pandas writes them."""
 
-NANOSECONDS_FIX: Final = "pandas writes them in microseconds with frame.to_parquet(..., coerce_timestamps='us')"
+NANOSECONDS_FIX: Final = (
+    "pandas writes them in microseconds with "
+    "frame.to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
+)
 
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
@@ -167,7 +170,7 @@ def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = 
     """Build the fault of a column that the table does not have; ``fix`` is that where no name is near."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
     found += f" among {', '.join(known)}" if known else " (the table has none)"
-    return Fault(where, found, "this column", nearest(name, known) or fix)
+    return Fault(where, found, _expected(where, name), nearest(name, known) or fix)
 
 
 def filter_faults(filters: Sequence[Filter], known: Sequence[str], where: str) -> list[Fault]:
@@ -220,6 +223,12 @@ def missing_faults(
         fix = next(filter(None, hints), f"{_rename_fix(where)}; the table has {', '.join(known)}")
         faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
+
+
+def _expected(where: str, name: str) -> str:
+    """Say what is expected; a fault of the segments as such is about a column that slices name."""
+    is_sliced = where.rpartition(".")[2] == "segments" and name != C.USER_ID
+    return "this column, which slices name" if is_sliced else "this column"
 
 
 def _rename_fix(where: str, name: str = "") -> str:

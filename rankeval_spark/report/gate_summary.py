@@ -105,8 +105,13 @@ def _highlights(night: Night) -> list[Sentence]:
     rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
     if len(rows) > 1 and defaults.has_better_side(night.first[0]):
-        best = rows[0]
-        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']})."
+        best, second = rows[:2]
+        pair = {best["model"], second["model"]}
+        compared = rows_of(night.comparisons, [C.MODEL_ID, C.BASELINE_MODEL_ID])
+        is_compared = any({row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]} == pair for row in compared)
+        remark = "" if is_compared else ", not compared with it"
+        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']}). "
+        text += f"Next is {second['model']}: {second['text']} ({second['interval']}){remark}."
         found.append(Sentence(text, "plain", "leads"))
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))

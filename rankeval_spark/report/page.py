@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.report import scripts, sections, wording
-from rankeval_spark.report.figures.look import DARK, EXTRA, LIGHT, PAGE, Palette, config_of, extra, library
+from rankeval_spark.report.figures.look import DARK, INSTALL, LIGHT, PAGE, Palette, config_of, extra, library
 from rankeval_spark.report.gate_summary import answer
 from rankeval_spark.report.night import Night
 from rankeval_spark.report.page_charts import Drawer, swatches
@@ -101,7 +101,7 @@ def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
 
 
 def _engine() -> Any:  # noqa: ANN401 - a module
-    return extra("jinja2", Fault("report", "no jinja2", "the engine of the page", EXTRA))
+    return extra("jinja2", Fault("report", "no jinja2", "the engine of the page", INSTALL))
 
 
 def parts(text: str) -> list[tuple[bool, str]]:

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 
 from rankeval_spark.errors import Fault
-from rankeval_spark.report.figures.look import EXTRA, extra, library
+from rankeval_spark.report.figures.look import INSTALL, extra, library
 
 PLACE: Final = "rankeval_spark.report.templates"
 _EXPOSED: Final = "window.vegaEmbed = vegaEmbed;"
@@ -27,7 +27,7 @@ def drawing_library() -> str:
 
 def converter() -> Any:  # noqa: ANN401 - a module
     """Import what has the scripts that draw; as :func:`extra`."""
-    return extra("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", EXTRA))
+    return extra("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", INSTALL))
 
 
 def started() -> Future[str]:

@@ -88,7 +88,10 @@ class PublishedResults(Generic[Frame]):
         return self._frame("user_metrics", date, evaluation, equal)
 
     def metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
-        """One row a model, slice, measure and cutoff."""
+        """One row a model, slice, measure and cutoff; of all nights without ``date``.
+
+        ``equal`` are columns and their values: the cutoff of nDCG@10 is ``k=10``, and what no row has finds none.
+        """
         return self._frame("metrics", date, evaluation, equal)
 
     def group_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
@@ -100,7 +103,10 @@ class PublishedResults(Generic[Frame]):
         return self._frame("comparisons", date, evaluation, equal)
 
     def gates(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
-        """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule."""
+        """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule.
+
+        Of all nights without ``date``.
+        """
         return self._frame("gates", date, evaluation, equal)
 
     def checks(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
@@ -110,7 +116,7 @@ class PublishedResults(Generic[Frame]):
     def user_values(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """Long view of :meth:`user_metrics`: a row a list, measure and cutoff that its run computed.
 
-        ``value`` is NULL only where the measure is undefined.
+        ``value`` is NULL only where the measure is undefined. Of all nights without ``date``.
         """
         labels = equal.pop(C.MEASURE, None)
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)

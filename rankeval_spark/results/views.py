@@ -204,7 +204,8 @@ def _nights(runs: str, dialect: Dialect) -> str:
 def _definition(dialect: Dialect) -> str:
     """Write how a measure was computed with plain columns."""
     options, policies = dialect.text_of("each.options"), dialect.text_of("policies")
-    return f"each.measure, each.k, each.name,\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
+    names = "each.measure, each.k, each.column AS column_name, each.name"
+    return f"{names},\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
 
 
 def _exploded(runs: str, array: str, columns: str, dialect: Dialect) -> str:

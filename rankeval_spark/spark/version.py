@@ -11,6 +11,9 @@ from rankeval_spark.errors import EnvironmentFaultError, Fault
 SPARK_LINES: Final = ("4.0", "4.1", "4.2")
 """The lines of Spark that this version is tested with, and that there are pinned jars for; the oldest first."""
 
+INSTALL: Final = "pip install 'pyspark>=4.0.1,<4.3' 'delta-spark>=4.4.0,<4.4.1'"
+"""What the extra `spark` is, by names that an index has: this package need not be on one."""
+
 TESTED: Final = f"{SPARK_LINES[0]} to {SPARK_LINES[-1]}"
 
 
@@ -59,6 +62,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _fault(found: str, why: str) -> Fault:
-    fix = f"pip install 'rankeval-spark[spark]'; on a cluster, use one of Spark {TESTED}"
+    fix = f"{INSTALL}; on a cluster, use one of Spark {TESTED}"
     needed = f", for {why}" if why else ""
     return Fault("pyspark", found, f"{TESTED}, which this version is tested with{needed}", fix)

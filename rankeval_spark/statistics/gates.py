@@ -198,9 +198,10 @@ def no_significant_regression(
     ]
 
 
-def no_match(rule: str) -> GateVerdict:
+def no_match(rule: str, hint: str = "") -> GateVerdict:
     """Verdict of a rule that no computed measure, cutoff and model matches."""
-    return _not_compared("no_match", f"{rule} matches nothing that was computed: failed.")
+    hinted = f" ({hint})" if hint else ""
+    return _not_compared("no_match", f"{rule} matches nothing that was computed{hinted}: failed.")
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:

@@ -18,6 +18,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.history.run_history import RunHistory
 from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
+from rankeval_spark.apps.nightly.look_ahead import LookAhead
 from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_run_id, require_baseline
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
@@ -29,6 +30,7 @@ from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_L
 from rankeval_spark.errors import (
     ChecksFailedError,
     Fault,
+    FaultsError,
     InputError,
     OpenWindowsError,
     interruption,
@@ -41,6 +43,7 @@ from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
+from rankeval_spark.spark.version import UnsupportedSparkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,7 +160,12 @@ def prepare_night(
         history = RunHistory(
             spark, plan.config, facts, wait=None if publishing_first is None else publishing_first.wait
         )
-        night = _Night(recorded, Steps(progress or Progress()), plan, _host(spark, plan), history)
+        try:
+            host = _host(spark, plan)
+        except FaultsError as error:
+            recorded.fail("read", error)
+            raise
+        night = _Night(recorded, Steps(progress or Progress()), plan, host, history)
         night.compute()
         return PreparedNight(night, locks.pop_all())
 
@@ -197,8 +205,20 @@ class PreparedNight:
 
 
 def _host(spark: SparkSession, plan: NightPlan) -> NightHost:
-    """Let this process compute a night where it can, unless a session was started on purpose."""
-    return night_host(spark, plan) if is_on_demand(spark) else spark_host(spark, plan)
+    """Let this process compute a night where it can, unless a session was started on purpose.
+
+    Raises
+    ------
+    FaultsError
+        There is no pyspark; or the night needs it only to say what is wrong with the inputs, which is seen without it.
+    """
+    if not is_on_demand(spark):
+        return spark_host(spark, plan)
+    try:
+        return night_host(spark, plan)
+    except UnsupportedSparkError:
+        LookAhead(plan.config, plan.evaluation_date).require()
+        raise
 
 
 def rehearse_night(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,10 +12,7 @@ from rich.text import Text
 
 from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.doctor import machine_checks
-from rankeval_spark.spark.doctor.class_listing import keep_classes, settings_to_list
-from rankeval_spark.spark.doctor.machine_checks import Check
-from rankeval_spark.spark.doctor.session_checks import probe
-from rankeval_spark.spark.session import build_session
+from rankeval_spark.spark.doctor.machine_checks import PYSPARK, Check
 
 _NAME_WIDTH = 23
 
@@ -38,10 +35,10 @@ def doctor_command(results_root: str | None = None, *, is_quick: bool = False, c
         0 when this machine is fit for a run, 1 otherwise.
     """
     console = console or Console()
-    faults = 0
+    faults = list[str]()
     for check in _all_checks(results_root, is_quick=is_quick):
         console.print(_line(check))
-        faults += not check.ok
+        faults += [] if check.ok else [check.name]
     console.print(_verdict(faults, is_quick=is_quick))
     return 1 if faults else 0
 
@@ -58,6 +55,13 @@ def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
 
 def _session_checks() -> Iterator[Check]:
     """Start a session as a run does, try it, and keep its classes for the sessions to come."""
+    from rankeval_spark.spark.doctor.class_listing import (  # noqa: PLC0415 - imports pyspark
+        keep_classes,
+        settings_to_list,
+    )
+    from rankeval_spark.spark.doctor.session_checks import probe  # noqa: PLC0415 - as above
+    from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - as above
+
     with tempfile.TemporaryDirectory(prefix="rankeval-doctor-") as folder:
         listed = Path(folder) / "classes.lst"
         try:
@@ -88,9 +92,11 @@ def _line(check: Check) -> Table:
     return line
 
 
-def _verdict(faults: int, *, is_quick: bool) -> Text:
+def _verdict(faults: Sequence[str], *, is_quick: bool) -> Text:
     """Say in one line what all checks come to."""
+    if set(faults) == {PYSPARK}:
+        return Text("\nThis machine is fit for nights without Spark, and for no others.", style="bold red")
     if faults:
-        return Text(f"\n{faults} fault{'s' if faults > 1 else ''}: a run would fail here.", style="bold red")
+        return Text(f"\n{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here.", style="bold red")
     untried = " No session was started; leave out --quick to try one." if is_quick else ""
     return Text(f"\nThis machine is fit for a run.{untried}", style="bold green")

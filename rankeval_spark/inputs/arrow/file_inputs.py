@@ -295,7 +295,9 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             ids.append(sources[name])
         except InputError as error:
             errors.append(error)
-        except ForSparkError:
+        except ForSparkError as error:
+            is_partitioned = isinstance(error, files.PartitionFoldersError)
+            errors += errors_of(partial(_require_folder_columns, config, name, date)) if is_partitioned else []
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
             errors += errors_of(partial(_require_csv_columns, config, name, date)) if given.format == "csv" else []
     errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
@@ -332,9 +334,21 @@ def _require_csv_columns(config: EvaluationConfig, name: str, date: dt.date) -> 
     is_one_table = given.path is not None and not (isinstance(given, RecommendationsInput) and given.nested)
     location = given.location(date)
     header = header_here(location, given.options) if is_one_table else None
-    if header is None:
-        return
-    known, where = checked_header(header, name, location, given.options), f"inputs.{name}"
+    if header is not None:
+        _require_columns(config, name, checked_header(header, name, location, given.options))
+
+
+def _require_folder_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
+    """Refuse Parquet files in folders of partitions that lack columns, by one of the files."""
+    given: InputConfig = getattr(config.inputs, name)
+    is_one_table = given.path is not None and not (isinstance(given, RecommendationsInput) and given.nested)
+    known = files.columns_of_folders(given.location(date)) if is_one_table and given.format == "parquet" else None
+    if known is not None:
+        _require_columns(config, name, known)
+
+
+def _require_columns(config: EvaluationConfig, name: str, known: Sequence[str]) -> None:
+    given, where = getattr(config.inputs, name), f"inputs.{name}"
     schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
     names = {one: given.renames.get(one, one) for one in schema.field_names()}
     faults = missing_faults(known, names, given.renames, where, given.places)

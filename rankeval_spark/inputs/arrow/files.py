@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import deltalake
 import numpy as np
@@ -71,6 +72,10 @@ class SwappedFilesError(ForSparkError):
     def __init__(self, where: str, error: trec_files.SwappedError) -> None:
         super().__init__(where, error)
         self.where, self.faults = where, error.faults
+
+
+class PartitionFoldersError(ForSparkError):
+    """A folder of folders, whose names Spark takes for columns."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,21 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     return found
 
 
+def columns_of_folders(location: str) -> list[str] | None:
+    """Name the columns of Parquet files in folders of partitions, by one file; None where it cannot be read here."""
+    place, names = Path(location), list[str]()
+    while place.is_dir():
+        place = min(_entries(place), default=place / "none")
+        if place.is_dir() and "=" not in place.name:
+            return None
+        names += [unquote(place.name.partition("=")[0])] if place.is_dir() else []
+    try:
+        _refuse_outside(str(place))
+        return [*pq.read_schema(place).names, *names]
+    except (ForSparkError, OSError, pa.ArrowException):
+        return None
+
+
 def _delta(config: InputConfig, location: str) -> FileTable:
     """Open the newest version, or the pinned one; what is wrong with a version that is gone, Spark says."""
     if config.timestamp is not None or _REFUSED.search(location):
@@ -199,12 +219,21 @@ def _delta(config: InputConfig, location: str) -> FileTable:
         raise ForSparkError(location, error) from error
 
 
+def _entries(folder: Path) -> list[Path]:
+    """List what a folder holds, but for what Spark hides; nothing where there is no folder."""
+    return [entry for entry in folder.iterdir() if not entry.name.startswith(("_", "."))] if folder.is_dir() else []
+
+
 def _plain_files(location: str) -> list[Path]:
     """List the files of a folder, or the one that is named."""
     path = Path(location)
-    files = [file for file in path.iterdir() if not file.name.startswith(("_", "."))] if path.is_dir() else [path]
-    if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
-        raise ForSparkError(location, "no file, folders of partitions, or very many files")
+    files = [path] if path.is_file() else _entries(path)
+    if not files:
+        raise ForSparkError(location, "no file")
+    if folders := [file.name for file in files if not file.is_file()]:
+        raise PartitionFoldersError(location, f"folders of partitions, such as {min(folders)}")
+    if len(files) > MOST_FILES:
+        raise ForSparkError(location, "very many files")
     _refuse_outside(*map(str, files))
     return sorted(files)
 

@@ -15,13 +15,12 @@ from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
 Chart: TypeAlias = Any
 """A chart of Altair, or a part of one: an extra, whose types are not there for everyone."""
 
+INSTALL: Final = "pip install 'altair>=5.5,<7' 'vl-convert-python>=1.8' 'jinja2>=3.1'"
+"""What the extra `report` is, by names that an index has: this package need not be on one."""
+
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
 """Pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables."""
-
-
-EXTRA: Final = "pip install 'rankeval-spark[report]'"
-"""The fix where a library of the report is missing."""
 
 
 class NothingToDrawError(ConfigError):
@@ -146,7 +145,7 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
 
 def library() -> Chart:
     """Import Altair, which only figures need; as :func:`extra`."""
-    return extra("altair", Fault("figures", "no Altair", "the library that draws them", EXTRA))
+    return extra("altair", Fault("figures", "no Altair", "the library that draws them", INSTALL))
 
 
 def extra(name: str, missing: Fault) -> Chart:

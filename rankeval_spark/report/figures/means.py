@@ -134,7 +134,7 @@ def curves(
     if not panels:
         expected = "a measure at two cutoffs or more"
         raise NothingToDrawError(
-            Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, @10")
+            Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, nDCG@10")
         )
     return combine_panels(panels, look)
 

@@ -22,13 +22,14 @@ from rankeval_spark.spark.runtime.cache import cache_dir
 from rankeval_spark.spark.runtime.java import find_java
 from rankeval_spark.spark.runtime.spark_home import conf_dir, find_spark_home, spark_defaults
 from rankeval_spark.spark.session.settings import job_settings
-from rankeval_spark.spark.version import SPARK_LINES, TESTED
+from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
 PYTHONS: Final = ((3, 10), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
 LEAST_FREE_GIGABYTES: Final = 2
 _GIGABYTE: Final = 1 << 30
+PYSPARK: Final = "pyspark"
 _ZONE: Final = "spark.sql.session.timeZone"
 
 
@@ -50,16 +51,11 @@ def checks(results_root: str | None = None) -> Iterator[Check]:
     results_root : str, optional
         Where a run would publish; it is tried by making a file there, and removed again.
     """
-    for check in (
-        check_python_version,
-        check_packages,
-        check_arrow,
-        check_spark_version,
-        check_java,
-        check_cache,
-        check_delta_jars,
-        check_time_zone,
-    ):
+    yield guarded(check_python_version)
+    spark = guarded(check_packages)
+    yield spark
+    of_spark = (check_spark_version, check_java, check_delta_jars, check_time_zone)
+    for check in (check_arrow, check_cache, *(of_spark if spark.ok else ())):
         yield guarded(check)
     for folder in _local_folders(results_root):
         yield check_free_disk(folder)
@@ -88,13 +84,14 @@ def check_python_version() -> Check:
 
 
 def check_packages() -> Check:
-    """Look whether pyspark is of a line that there are jars for; Delta's Python package is not used."""
+    """Look whether pyspark is there, of a line that there are jars for; Delta's Python package is not used."""
+    require_spark()
     found = _installed("pyspark")
     return Check(
-        "pyspark",
+        PYSPARK,
         ok=found.startswith(tuple(f"{line}." for line in SPARK_LINES)),
         found=f"{found}; tested with {TESTED}",
-        fix="pip install 'rankeval-spark[spark]'",
+        fix=INSTALL,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.runtime import spark_home
 from rankeval_spark.spark.runtime.cache import cache_dir
-from rankeval_spark.spark.version import TESTED, spark_line
+from rankeval_spark.spark.version import INSTALL, TESTED, spark_line
 
 if TYPE_CHECKING:
     from rankeval_spark.spark.runtime.java import Java
@@ -77,7 +77,7 @@ def build() -> Build:
                 where="Delta jars",
                 found=f"none pinned for Spark {line}",
                 expected=f"Spark {TESTED}",
-                fix="pip install 'rankeval-spark[spark]', or bring Delta yourself: spark.jars.packages",
+                fix=f"{INSTALL}, or bring Delta yourself: spark.jars.packages",
             )
         )
     return BUILDS[line]

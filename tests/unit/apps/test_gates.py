@@ -175,6 +175,14 @@ def test_margins_and_regressions_are_judged_in_every_value_of_a_slice() -> None:
     assert [row["verdict"] for row in relative] == ["passed"] * 3
 
 
+def test_a_model_without_rows_is_named_once_with_those_that_there_are() -> None:
+    rule = {"measure": "nDCG@10", "at_least": 0.01, "models": ("asl",)}
+    (row,) = judged(rule, metrics=[metric("als"), metric("popular")])
+
+    known = "the models of this night: als, popular; did you mean 'als'?"
+    assert row["explanation"] == f"nDCG@10 of asl: at_least 0.01 matches nothing that was computed ({known}): failed."
+
+
 def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     metrics = [metric("als"), metric("popular")]
     gain = {"measure": "nDCG@10", "least_gain": 0}

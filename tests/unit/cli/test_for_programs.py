@@ -280,7 +280,10 @@ def test_validate_of_a_date_refuses_times_in_nanoseconds(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"slices": ["contry"]}, r"inputs.segments: found no column 'contry' .*; did you mean 'country'\?"),
+        (
+            {"slices": ["contry"]},
+            r"inputs.segments: found no column 'contry' .*slices name; did you mean 'country'\?",
+        ),
         (
             {"inputs__recommendations__columns": {"score": "scroe"}},
             r"inputs.recommendations.columns.score: found no column 'scroe' \(for score\) .*did you mean 'score'\?",

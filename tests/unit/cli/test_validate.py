@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -181,6 +182,24 @@ def test_the_columns_of_csv(made: Workspace) -> None:
     assert validate(made).code == 0
     made.change(inputs__held_out__columns={"gain": "gian"})
     assert "inputs.held_out.columns.gain: found no column 'gian' (for gain) among day" in validate(made).message
+
+
+def test_the_columns_of_folders_of_partitions(made: Workspace) -> None:
+    rows = pa.table({"user_id": ["ann"], "item_id": ["a"], "gain": [1.0]})
+    (made.folder / "truth" / f"day={FIRST}").mkdir(parents=True)
+    pq.write_table(rows, made.folder / "truth" / f"day={FIRST}" / "part-0.parquet")
+    filters = [{"column": "day", "op": "=", "value": "{date}"}]
+    made.change(inputs__held_out={"format": "parquet", "path": "truth", "filters": filters})
+
+    done = validate(made)
+    assert done.code == 0
+    assert f"folders of partitions, such as day={FIRST}" in done.out
+
+    made.change(inputs__held_out__columns={"gain": "gian"}, inputs__held_out__filters=[{**filters[0], "column": "dya"}])
+    done = validate(made)
+    assert done.code == 4
+    assert "inputs.held_out.columns.gain: found no column 'gian' (for gain) among user_id" in done.message
+    assert "inputs.held_out.filters[0].column: found no column 'dya' among user_id" in done.message
 
 
 def test_all_faults_are_reported_at_once(made: Workspace) -> None:

@@ -93,6 +93,8 @@ def test_the_best_model_and_each_candidate_have_a_sentence_with_numbers(nights: 
     lines = [one.text for one in answer_of(nights).highlights]
     assert len(lines) == 1 + 2
     assert lines[0].startswith(("als has the best nDCG@10: 0.", "item_knn has the best nDCG@10: 0."))
+    assert "Next is " in lines[0]
+    assert lines[0].endswith(", not compared with it.")
     assert lines[1].startswith("als against popular, nDCG@10: +0.")
     assert "adjusted p" in lines[1]
 

@@ -196,7 +196,7 @@ def test_a_pair_that_was_not_compared_is_an_error_that_names_the_pairs(result: E
 
 def test_without_altair_the_error_names_the_extra(result: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(EnvironmentFaultError, match=r"found no Altair; .*; pip install 'rankeval-spark\[report\]'"):
+    with pytest.raises(EnvironmentFaultError, match=r"found no Altair; .*; pip install 'altair>="):
         result.plot.leaderboard()
 
 

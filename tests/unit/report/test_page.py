@@ -313,5 +313,5 @@ def test_a_library_that_is_not_there_is_named_with_the_extra(
 ) -> None:
     scripts.drawing_library.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(EnvironmentFaultError, match=r"pip install 'rankeval-spark\[report\]'"):
+    with pytest.raises(EnvironmentFaultError, match=r"pip install 'altair>="):
         report(nights)

@@ -83,6 +83,12 @@ def test_the_leaderboard_is_that_of_the_newest_night(database: duckdb.DuckDBPyCo
     assert [row["value"] for row in rows] == exactly((ANN_POP + BOB_POP) / 2, (ANN_ALS + BOB_ALS) / 2)
 
 
+def test_a_measure_by_segment_has_a_row_a_value(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "measure-by-segment")
+    assert of(rows, "slice_value", "model_id", "n_users") == [("AT", "popular", 2), ("AT", "als", 2)]
+    assert [row["value"] for row in rows] == exactly((ANN_POP + BOB_POP) / 2, (ANN_ALS + BOB_ALS) / 2)
+
+
 def test_the_history_has_the_change_from_night_to_night(database: duckdb.DuckDBPyConnection) -> None:
     rows = answers(database, "history-of-a-measure")
     assert of(rows, "model_id", "evaluation_date") == [

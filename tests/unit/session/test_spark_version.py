@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,6 +16,8 @@ import pytest
 
 from rankeval_spark import __version__
 from rankeval_spark.errors import EnvironmentFaultError
+from rankeval_spark.report.figures import look
+from rankeval_spark.spark import version
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 from tests.support.cli import JAVA_WORDS, PROJECT
 
@@ -50,7 +54,7 @@ def test_an_import_shows_the_version_that_was_found(tmp_path: Path) -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.0 to 4.2" in last
-    assert "pip install 'rankeval-spark[spark]'" in last
+    assert "pip install 'pyspark>=" in last
     assert "cannot import name" not in done.stderr
 
 
@@ -83,7 +87,7 @@ def test_without_pyspark_the_extra_is_named_and_the_rest_works(tmp_path: Path) -
     done = python(tmp_path, ABSENT, "-c", textwrap.dedent(program))
 
     assert done.stdout.split() == [__version__, "evaluate", "Results"]
-    assert "pip install 'rankeval-spark[spark]'" in done.stderr.strip().splitlines()[-1]
+    assert "pip install 'pyspark>=" in done.stderr.strip().splitlines()[-1]
 
 
 def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path: Path) -> None:
@@ -113,9 +117,20 @@ def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
     assert "cannot import name" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("reproduce", "results", "--run-id", "one")])
-def test_a_command_ends_with_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
-    done = python(tmp_path, OLD, "-m", "rankeval_spark", *command)
+@pytest.mark.parametrize("pyspark", [OLD, ABSENT])
+def test_doctor_reports_pyspark_among_the_other_checks(tmp_path: Path, pyspark: str) -> None:
+    done = python(tmp_path, pyspark, "-m", "rankeval_spark", "doctor")
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert {"Python of the driver", "pyarrow", "cache folder", "free disk"} <= {
+        line[7:30].strip() for line in done.stdout.splitlines() if line.startswith("ok")
+    }
+    assert [line[7:30].strip() for line in done.stdout.splitlines() if line.startswith("FAULT")] == ["pyspark"]
+    assert "fit for nights without Spark" in done.stdout
+
+
+def test_a_command_ends_with_one_message(tmp_path: Path) -> None:
+    done = python(tmp_path, OLD, "-m", "rankeval_spark", "reproduce", "results", "--run-id", "one")
 
     assert done.returncode == 1
     assert done.stderr.count("error: ") == 1
@@ -150,7 +165,6 @@ def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -
     ("change", "why"),
     [
         ("spark.always=true", ""),
-        ("inputs.held_out.path=absent.parquet", "absent.parquet: no such file or folder"),
         ("inputs.held_out.format=csv", "truth.parquet: csv, which Spark reads"),
     ],
 )
@@ -161,8 +175,37 @@ def test_without_pyspark_a_night_that_takes_spark_says_why(tmp_path: Path, chang
 
     assert done.returncode == 1
     assert done.stderr.count("error: ") == 1
-    assert "pip install 'rankeval-spark[spark]'" in done.stderr
+    assert "pip install 'pyspark>=" in done.stderr
     assert why in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("inputs.held_out.path=absent.parquet", "absent.parquet"),
+        ("inputs.held_out.columns.item_id=sku", "sku"),
+        ("inputs.held_out.filters=[{column: day, op: '=', value: 1}]", "day"),
+    ],
+)
+def test_without_pyspark_a_fault_of_an_input_is_named_and_recorded(tmp_path: Path, change: str, found: str) -> None:
+    night = (str(one_night(tmp_path)), "--date", "2026-01-01", "--set", change)
+    checked, done = (
+        python(tmp_path, ABSENT, "-m", "rankeval_spark", command, *night) for command in ("validate", "run")
+    )
+
+    assert done.returncode == checked.returncode == 4
+    assert "pip install" not in done.stderr
+    assert found in done.stderr
+    assert next(line for line in checked.stderr.splitlines() if found in line) in done.stderr
+    shown = python(tmp_path, ABSENT, "-m", "rankeval_spark", "runs", str(tmp_path / "out"), "--json")
+    assert [one["status"] for one in json.loads(shown.stdout)] == ["FAILED"]
+
+
+@pytest.mark.parametrize(("extra", "install"), [("spark", version.INSTALL), ("report", look.INSTALL)])
+def test_messages_install_what_the_extras_are(extra: str, install: str) -> None:
+    requirements = ", ".join(f'"{one}"' for one in re.findall("'(.+?)'", install))
+
+    assert f"{extra} = [{requirements}]\n" in (PROJECT / "pyproject.toml").read_text()
 
 
 def one_night(folder: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -14,8 +15,10 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.apps.published.rescoring import past_nights, score_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
+from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.session.on_demand import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.spark.in_process.test_hosts_agree import TOGETHER
@@ -90,9 +93,8 @@ def rows_of(workspace: Workspace, root: str, table: str) -> list[dict[str, Any]]
 
 
 def published(workspace: Workspace, root: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = (
-        deltalake.DeltaTable(str(workspace.folder / root / "runs")).to_pyarrow_table().to_pylist()
-    )
+    runs = deltalake.DeltaTable(str(workspace.folder / root / "runs")).to_pyarrow_table()
+    rows: list[dict[str, Any]] = runs.to_pylist(maps_as_pydicts="strict")  # the order of a map says nothing
     return sorted((row for row in rows if row["status"] == "PUBLISHED"), key=lambda row: row["recorded_at"])
 
 
@@ -225,6 +227,38 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
 def test_random_nights(spark: SparkSession, tmp_path: Path, make: dict[str, Any], changes: dict[str, Any]) -> None:
     workspace = awkward(tmp_path, Awkward.make(7, **make), **changes)
     on_both(spark, workspace)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        pytest.param({}, {"comparisons": {"baseline": "popular", "tests": ["t", "wilcoxon"]}}, id="plain"),
+        pytest.param(
+            {"has_lists": True, "ids": "bigint"},
+            {"policies__unit": "list", "comparisons": {"baseline": "popular"}, "quantiles": [0.5]},
+            id="several lists",
+        ),
+        pytest.param(
+            {"has_ranks": True},
+            {"intervals": {"method": "bootstrap", "replicates": 100}, "policies__rank_gaps": "keep", "slices": []},
+            id="drawn, rank gaps kept",
+        ),
+        pytest.param({}, {"measures": ["RR", "ItemCoverage", "Gini@3"]}, id="all lists together"),
+    ],
+)
+def test_published_lists_are_scored_alike(
+    spark: SparkSession, tmp_path: Path, make: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    workspace = awkward(tmp_path, Awkward.make(7, **make), results__root="here", **changes)
+    run_night(on_demand(no_session), load_config(workspace.config, ()), FIRST)
+    # Delta's library for Python opens no folder with brackets in its name, so that Spark scores the lists there.
+    here, there = str(tmp_path / "here"), str(tmp_path / "on [Spark]")
+    shutil.copytree(here, there)
+    for session, root in ((spark, there), (on_demand(no_session), here)):
+        (night,) = past_nights(session, root)
+        score_night(session, root, night, MeasureSet.parse(["DCG@3", "Success@3"]))
+    (tmp_path / "on [Spark]").rename(tmp_path / "on_spark")
+    assert_same(workspace)
 
 
 def test_rows_are_chosen_by_the_same_filters(spark: SparkSession, tmp_path: Path) -> None:

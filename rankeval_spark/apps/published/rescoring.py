@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import DataFrame, SparkSession, functions as F
-from typing_extensions import override
 
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps.history.published_runs import PastNight, published_nights
-from rankeval_spark.apps.nightly.host_on_spark import cached, stage_users
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import new_run_id
-from rankeval_spark.apps.nightly.run_life import RunLife
-from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
+from rankeval_spark.apps.published.rescored_night import RescoredHere, RescoredNight
 from rankeval_spark.config.measure_selection import judgement_faults, tie_faults
 from rankeval_spark.config.request import request_of
 from rankeval_spark.config.sections.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of
+from rankeval_spark.results import Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
-from rankeval_spark.spark import plans
+from rankeval_spark.results.reading.table_readers import is_native
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.config.request import Request
 
 
 def past_nights(
@@ -81,6 +77,8 @@ def _versions(spark: SparkSession, config: EvaluationConfig, day: date) -> dict[
     try:
         inputs: Sequence[Any] = open_inputs(config, request_of(config, day), day)
     except ForSparkError:
+        from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - imports pyspark
+
         inputs = read_all(spark, config, day).all()
     return {one.name: one.version for one in inputs}
 
@@ -107,10 +105,19 @@ def score_night(
         now = _as_it_is_now(spark, root, night, measures)
         plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
-        scoring = _Rescoring(run, steps, now, plan.request, Results(spark, root))
+        scoring = _rescored(spark, root)(run, steps, now, plan.request)
         scoring.compute()
         scoring.publish_staged()
     return NightResult(now.evaluation, now.evaluation_date, run_id, run.n_rows, steps.seconds)
+
+
+def _rescored(spark: SparkSession, root: str) -> Callable[..., RescoredNight]:
+    """Choose who scores the lists: this process where it reads and writes the root, else Spark."""
+    if is_native(root):
+        return partial(RescoredHere, results=Results(root))
+    from rankeval_spark.apps.published.rescored_on_spark import RescoredOnSpark  # noqa: PLC0415 - imports pyspark
+
+    return partial(RescoredOnSpark, results=Results(spark, root))
 
 
 def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: MeasureSet) -> PastNight:
@@ -141,48 +148,6 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
         raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
     _refuse_inputs(night, plan.request.measures)
     return plan
-
-
-@dataclass
-class _Rescoring(RunLife):
-    """A night whose published lists are scored again; what does not follow from its measures stays as it was."""
-
-    night: PastNight
-    request: Request
-    results: Results
-
-    @override
-    def stage(self) -> str:
-        """Stage the lists as they were, and everything that follows from them again."""
-        with self.steps.step("match") as step:
-            self._keep(schemas.LISTS.name)
-            step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
-            lists = self.recorded.frame(schemas.LISTS.name)
-            has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-        metrics = self._published(schemas.METRICS.name)
-        labels = {one.label for one in self.request.measures.exposures}
-        exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
-        scored = plans.to_scored_lists(lists, request=self.request, has_one_list=has_one_list)
-        with cached(scored) as kept:
-            stage_users(self.recorded, kept, steps=self.steps)
-            frames = plans.Frames(kept, request=self.request, has_one_list=has_one_list, exposures=exposures)
-            stage_results(self.recorded, frames, self.request, steps=self.steps)
-        for table in (schemas.GATES.name, schemas.CHECKS.name):  # what is not staged would have no rows afterwards
-            self._keep(table)
-        return f"scored again, after run {self.night.row[C.RUN_ID]}"
-
-    @override
-    def inputs(self) -> Sequence[InputRecord]:
-        columns = self.night.input_columns
-        return [InputRecord(**one, columns=columns.get(one["name"])) for one in self.night.row["inputs"]]
-
-    def _keep(self, table: str) -> None:
-        self.recorded.stage(table, self._published(table))
-
-    def _published(self, table: str) -> DataFrame:
-        night = {"date": self.night.evaluation_date, "evaluation": self.night.evaluation}
-        published: DataFrame = getattr(self.results, table)(**night)
-        return published.drop(*C.RUN_KEY)
 
 
 def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[str, date], frozenset[str]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,8 +33,14 @@ def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
     request = usable.request
     if usable.has_one_list:
         return of_partials(usable.user_rows.run(lambda job: job.partials), request)
+    return of_users([users()], request)
+
+
+def of_users(users: Iterable[pa.Table], request: Request) -> pa.Table:
+    """Make the same rows of rows of users, some at a time, as :func:`scored_rows.to_users` averages their lists."""
     summariser = _summariser(request)
-    return of_partials(list(summariser.summarise(iter(users().to_batches()))), request, summariser.state)
+    batches = (batch for part in users for batch in part.to_batches())
+    return of_partials(list(summariser.summarise(batches)), request, summariser.state)
 
 
 def of_partials(partials: list[pa.RecordBatch], request: Request, state: AggregateLayout | None = None) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -36,15 +36,21 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
     users : callable
         As :func:`mean_metrics.to_metrics` takes it.
     """
-    request, has_one_list = usable.request, usable.has_one_list
-    rows = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
+    request = usable.request
+    if not usable.has_one_list:
+        return of_users([users()], request, has_one_list=False)
+    rows = comparison_finisher(request, weights=denominators(request, has_one_list=True))
     aggregator = rows.aggregator
-    if has_one_list:
-        partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
-    else:
-        table = users()
-        partials = list(_aggregated(table.filter(table[IS_EVALUATED]), aggregator))
-    return _finished(partials, rows)
+    return _finished(
+        usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator)), rows
+    )
+
+
+def of_users(users: Iterable[pa.Table], request: Request, *, has_one_list: bool) -> pa.Table:
+    """Make the same rows of rows of users, some at a time, as of :func:`scored_rows.to_users`."""
+    rows = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
+    evaluated = (part.filter(part[IS_EVALUATED]) for part in users)
+    return _finished([batch for part in evaluated for batch in _aggregated(part, rows.aggregator)], rows)
 
 
 def to_published_comparisons(user_metrics: ds.Dataset, request: Request) -> pa.Table:

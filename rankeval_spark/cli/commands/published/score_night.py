@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.cli.commands.published.show_results import RowSelection, selected_rows
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, progress
-from rankeval_spark.cli.sessions import session_for, start
+from rankeval_spark.cli.sessions import new_session
 from rankeval_spark.config import parse_date
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import results_of
+from rankeval_spark.spark.session.on_demand import on_demand
 
 
 def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
     """Add measures to published dates, unless they are there already, and show their means."""
     asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
-    reading = session_for(root, "score")
-    nights = past_nights(reading, root, evaluation=evaluation, dates=days, needs=asked.needs)
-    for night in nights:  # what is wrong with any is said before Spark starts
+    spark = on_demand(partial(new_session, "rankeval score"))
+    nights = past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs)
+    for night in nights:  # what is wrong with any is said before the first is scored
         if not night.is_empty:
             plan_scoring(night, asked)
-    spark = reading or start("rankeval score")
     out = console()
     for night in nights:
         name, day = night.evaluation, night.evaluation_date

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankeval_spark.apps.inputs import inputs_of, with_model_names
+from rankeval_spark.apps.nightly.night import host_of
 from rankeval_spark.apps.nightly.night_plan import require_baseline
-from rankeval_spark.apps.nightly.night_size import cost_of
-from rankeval_spark.inputs.spark import read_all
-from rankeval_spark.spark.plans import model_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rankeval_spark.apps.nightly.night_host import NightHost, ReadInput
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.config import Cost
-    from rankeval_spark.inputs.spark import Source
 
 COUNTED_CHEAPLY = ("delta", "parquet")
 """Formats whose rows are counted from statistics and footers; of the others every byte would be read."""
@@ -42,22 +39,14 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[PlannedIn
     ConfigError
         The night has more rows than it may, or the baseline is no model of the log.
     """
-    sources = read_all(spark, plan.config, plan.evaluation_date)
-    inputs = inputs_of(sources, plan.request, sample_share=plan.sample_share)
-    named = with_model_names(inputs, plan.request)
-    cost = cost_of(plan.config, named)
-    cost.require_at_most(plan.config.results.most_rows)
-    require_baseline(plan.request, model_names(named, plan.request))
-    return [_planned(source, plan.sample_share) for source in sources.all()], cost
+    with host_of(spark, plan) as host:
+        cost = host.read()
+        cost.require_at_most(plan.config.results.most_rows)
+        require_baseline(plan.request, host.model_names)
+        return [_planned(host, one, plan.sample_share) for one in host.inputs], cost
 
 
-def _planned(source: Source, sample_share: float) -> PlannedInput:
-    is_cheap = source.format in COUNTED_CHEAPLY and sample_share >= 1
-    return PlannedInput(
-        source.name,
-        source.location,
-        source.format,
-        source.version,
-        source.frame.count() if is_cheap else None,
-        len(source.frame.inputFiles()) if is_cheap else None,
-    )
+def _planned(host: NightHost, one: ReadInput, sample_share: float) -> PlannedInput:
+    is_cheap = one.format in COUNTED_CHEAPLY and sample_share >= 1
+    n_rows, n_files = host.size_of(one.name) if is_cheap else (None, None)
+    return PlannedInput(one.name, one.location, one.format, one.version, n_rows, n_files)

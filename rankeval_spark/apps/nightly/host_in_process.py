@@ -108,6 +108,11 @@ class ProcessHost(NightHost):
         return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)
 
     @override
+    def size_of(self, name: str) -> tuple[int, int]:
+        one = next(one for one in self._opened if one.name == name)
+        return one.count(), sum(1 for _ in one.table.dataset.get_fragments(one.condition))
+
+    @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
         has_lists = self._plan.config.results.lists
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:

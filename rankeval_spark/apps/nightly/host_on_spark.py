@@ -64,6 +64,11 @@ class SparkHost(NightHost):
         return cost_of(self._plan.config, self._usable)
 
     @override
+    def size_of(self, name: str) -> tuple[int, int]:
+        frame = self._source(name).frame
+        return frame.count(), len(frame.inputFiles())
+
+    @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
         request, inputs, has_tallies = self._plan.request, self._usable, can_be_tallied(self._plan.request)
         if self._plan.config.results.lists:

@@ -161,7 +161,7 @@ def prepare_night(
             spark, plan.config, facts, wait=None if publishing_first is None else publishing_first.wait
         )
         try:
-            host = _host(spark, plan)
+            host = host_of(spark, plan)
         except FaultsError as error:
             recorded.fail("read", error)
             raise
@@ -204,7 +204,7 @@ class PreparedNight:
         self._is_over.wait()
 
 
-def _host(spark: SparkSession, plan: NightPlan) -> NightHost:
+def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Let this process compute a night where it can, unless a session was started on purpose.
 
     Raises

@@ -65,6 +65,10 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         """Open the inputs; return what multiplies the rows of the night."""
 
     @abstractmethod
+    def size_of(self, name: str) -> tuple[int, int]:
+        """Count the rows of an input that are read, and the files that hold them."""
+
+    @abstractmethod
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
         """Stage the rows of users and, where they are published, the lists."""
 

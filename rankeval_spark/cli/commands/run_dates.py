@@ -16,6 +16,7 @@ from rich.markup import escape
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import published_dates
 from rankeval_spark.apps.nightly import backfill
+from rankeval_spark.apps.nightly.dry_run import planned_inputs
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
@@ -37,7 +38,7 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
     """Evaluate one date, or say what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     if is_dry:
-        LookAhead(config, evaluation_date).require()  # before Spark starts
+        LookAhead(config, evaluation_date).require()  # all that a run would be refused for, at once
     spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
@@ -182,10 +183,8 @@ def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
-    from rankeval_spark.apps.nightly import dry_run  # noqa: PLC0415 - imports pyspark
-
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
-    inputs, cost = dry_run.planned_inputs(spark, plan)
+    inputs, cost = planned_inputs(spark, plan)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))

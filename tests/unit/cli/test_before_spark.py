@@ -29,9 +29,10 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         message = f"{name} started Spark"
         raise AssertionError(message)
 
-    for module in (reproduce_run, score_night, run_dates):
+    for module in (reproduce_run, run_dates):
         monkeypatch.setattr(module, "start", start)
-    monkeypatch.setattr(run_dates, "new_session", start)
+    for module in (score_night, run_dates):
+        monkeypatch.setattr(module, "new_session", start)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,18 @@ def test_dry_run(published: Workspace, override: str) -> None:
     assert done.code == 4
     assert f"inputs.held_out: found no such path at {published.folder}/inputs/2026-01-01" in done.message
     assert "inputs.segments.columns.country: found no column 'land'" in done.message
+
+
+def test_what_this_process_reads_is_planned_and_scored_without_spark(published: Workspace) -> None:
+    planned = rankeval("run", published.config, "--date", FIRST, "--dry-run")
+    assert planned.code == 0, planned.err
+    read = [[cell.strip() for cell in line.split("│")] for line in planned.out.splitlines() if "│" in line]
+    assert [(row[0], row[-2], row[-1]) for row in read if row[0]] == [  # long locations go on in lines of their own
+        ("recommendations", "1", "24"),
+        ("held_out", "1", "7"),
+        ("segments", "1", "4"),
+    ]
+    assert "x 2 models x" in planned.out
+
+    scored = rankeval("score", published.root, "--measure", "DCG@3", "--date", FIRST)
+    assert (scored.code, "DCG@3" in scored.out) == (0, True), scored.err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.cli.commands.published import score_night
 from rankeval_spark.results.storage import delta_log
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
@@ -14,16 +13,11 @@ from tests.support.nights import FIRST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
-
-def test_measures_that_are_published_are_shown_and_not_published_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measures_that_are_published_are_shown_and_not_published_again(tmp_path: Path) -> None:
     made = nights.workspace(tmp_path / "workspace")
     assert rankeval("run", made.config, "--date", FIRST).code == 0
     before = delta_log.latest_version(LocalStorage(made.root), "runs")
-    monkeypatch.setattr(score_night, "start", lambda _: None)  # a session is not used
 
     done = rankeval("score", made.root, "--measure", "nDCG@2", "--measure", "RR@1")
 

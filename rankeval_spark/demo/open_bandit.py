@@ -36,7 +36,7 @@ _NAMES: Final = {"click": C.GAIN, "propensity_score": C.PROPENSITY}
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PolicyEstimate:
     """Clicks per impression: what they are of, and their interval."""
 
     policy: str
@@ -52,7 +52,7 @@ class Estimates:
 
     Attributes
     ----------
-    rows : tuple of Estimate
+    rows : tuple of PolicyEstimate
         The rate of the random policy, that of Thompson sampling estimated from the random log, and its own.
     n_impressions : int
         Impressions of the random log.
@@ -60,7 +60,7 @@ class Estimates:
         As many impressions of Thompson sampling itself would say as much.
     """
 
-    rows: tuple[Estimate, ...]
+    rows: tuple[PolicyEstimate, ...]
     n_impressions: int
     n_effective: float
 
@@ -100,7 +100,7 @@ def estimate(logs: dict[str, pd.DataFrame]) -> Estimates:
         ("Thompson sampling", "random log, SNIPS", found["SNIPS"]),
         ("Thompson sampling", "its own log", own[THOMPSON]),
     )
-    shown = tuple(Estimate(policy, by, row[C.VALUE], row["ci_low"], row["ci_high"]) for policy, by, row in rows)
+    shown = tuple(PolicyEstimate(policy, by, row[C.VALUE], row["ci_low"], row["ci_high"]) for policy, by, row in rows)
     weight, square = (found[name][C.VALUE] for name in measures[2:])
     return Estimates(shown, len(random), len(random) * weight**2 / square)
 

@@ -83,12 +83,12 @@ def _is_dense(key: IntVector, n_keys: int) -> bool:
     return n_keys <= max(_ROOM * len(key), _SMALL)
 
 
-def lengths_of(starts: IntVector, *, n_rows: int) -> IntVector:
+def run_lengths(starts: IntVector, *, n_rows: int) -> IntVector:
     """Return the length of each run of rows, of the rows at which they start.
 
     Examples
     --------
-    >>> lengths_of(np.array([0, 2]), n_rows=5)
+    >>> run_lengths(np.array([0, 2]), n_rows=5)
     array([2, 3])
     """
     return np.diff(starts, append=n_rows)

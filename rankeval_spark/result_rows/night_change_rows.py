@@ -130,7 +130,7 @@ class NightChanges:
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        found = night_differences.compare_nights(merged, level=self.reported.confidence)
+        found = night_differences.shift_between(merged, level=self.reported.confidence)
         change = night_differences.relative_change_of_nights(merged, level=self.reported.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)

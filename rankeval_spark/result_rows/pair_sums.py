@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rankeval_spark.engine.batch.codes import starts_of_runs
-from rankeval_spark.result_rows.counting import lengths_of
+from rankeval_spark.result_rows.counting import run_lengths
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector, IntVector
@@ -51,7 +51,7 @@ def pair_sums(holder: IntVector, length: IntVector, times: IntVector) -> PairSum
     PairSums(shared=array([6.]), cosine=array([4.]))
     """
     starts = np.flatnonzero(starts_of_runs(holder))
-    n_lengths = lengths_of(starts, n_rows=len(holder))
+    n_lengths = run_lengths(starts, n_rows=len(holder))
     place = np.arange(len(holder)) - np.repeat(starts, n_lengths)
     upto = np.cumsum(times)
     later = np.repeat(upto[starts + n_lengths - 1], n_lengths) - upto

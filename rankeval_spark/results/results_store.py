@@ -186,7 +186,7 @@ class ResultsStore:
         try:
             lock.acquire()
         except OSError as error:
-            raise roots.unusable(self._storage, error) from error
+            raise roots.unusable_root(self._storage, error) from error
         try:
             yield lock
         finally:

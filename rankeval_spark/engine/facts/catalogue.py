@@ -15,7 +15,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, to_codes
 from rankeval_spark.engine.facts.joins import taken_or_null
 from rankeval_spark.engine.failures import quoted, refuse_input
-from rankeval_spark.engine.scoring.list_columns import lengths_of, owners_of, to_lists
+from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column, owners_of
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _categories(lists: pa.Array) -> pa.Array:
     n_names = max(names.n_values, 1)
     owner, name = np.divmod(np.unique(owner * n_names + names.code), n_names)
     lengths = np.bincount(owner, minlength=len(lists))
-    return to_lists(lengths, pc.take(names.values, to_arrow(name)), is_null=_is_null(lists))
+    return list_column(lengths, pc.take(names.values, to_arrow(name)), is_null=_is_null(lists))
 
 
 def _vectors(lists: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.ranking.matching import is_in_train
-from rankeval_spark.engine.scoring.list_columns import lengths_of, offsets_of, to_lists
+from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column, offsets_of
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def to_features(
     facts = _item_facts(ranked, places, needs)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
     n_items = np.bincount(ranked.list_code[places], minlength=n_lists)
-    columns[C.ITEM_FACTS] = to_lists(n_items, structs, is_null=is_empty)
+    columns[C.ITEM_FACTS] = list_column(n_items, structs, is_null=is_empty)
     if profiles is not None:
         columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.user, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
@@ -145,7 +145,7 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     lists = pa.StructArray.from_arrays(
         [
             to_arrow(ranked.depth.astype(np.int32)),
-            *(to_lists(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID)),
+            *(list_column(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID)),
         ],
         names=["length", "ranks", "items"],
     )

@@ -29,7 +29,7 @@ def offsets_of(lengths: IntVector) -> IntVector:
     return np.append(0, np.cumsum(lengths)).astype(np.int32)
 
 
-def to_lists(lengths: IntVector, values: pa.Array, *, is_null: BoolVector | None = None) -> pa.ListArray:
+def list_column(lengths: IntVector, values: pa.Array, *, is_null: BoolVector | None = None) -> pa.ListArray:
     """Put values that follow each other into lists of these lengths."""
     mask = None if is_null is None else to_arrow(is_null)
     return pa.ListArray.from_arrays(to_arrow(offsets_of(lengths)), values, mask=mask)

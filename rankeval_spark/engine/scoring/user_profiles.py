@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
-from rankeval_spark.engine.scoring.list_columns import lengths_of, to_lists
+from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
 
 def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
     """Give the users their values, who follow each other; NULL where a user has none."""
-    return to_lists(lengths, values, is_null=lengths == 0)
+    return list_column(lengths, values, is_null=lengths == 0)

@@ -19,7 +19,7 @@ from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.facts.joins import places_in
 from rankeval_spark.engine.failures import quoted, refuse_input
-from rankeval_spark.result_rows.counting import lengths_of
+from rankeval_spark.result_rows.counting import run_lengths
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def to_audience(ranked: pa.Table) -> Audience:
     starts = np.flatnonzero(_changes(ids[0]) | _changes(ids[1]))
     models, users = (to_codes(pc.take(one, to_arrow(starts))) for one in ids)
     pair = models.code * users.n_values + users.code
-    rows = np.repeat(pair, lengths_of(starts, n_rows=ranked.num_rows))
+    rows = np.repeat(pair, run_lengths(starts, n_rows=ranked.num_rows))
     return Audience(models.values.cast(pa.string()), users.values, rows)
 
 

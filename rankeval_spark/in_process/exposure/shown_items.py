@@ -15,7 +15,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
-from rankeval_spark.result_rows.counting import counted, lengths_of
+from rankeval_spark.result_rows.counting import counted, run_lengths
 from rankeval_spark.result_rows.exposure.histograms import Times
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _list_codes(ranked: pa.Table, pair: IntVector) -> IntVector:
     both = pair * max(ids.n_values, 1) + ids.code
     starts = np.flatnonzero(starts_of_runs(both))
     _, code = np.unique(both[starts], return_inverse=True)
-    return np.repeat(code, lengths_of(starts, n_rows=len(both)))
+    return np.repeat(code, run_lengths(starts, n_rows=len(both)))
 
 
 def _lengths(list_code: IntVector, is_within: BoolVector) -> IntVector:

@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
 from rankeval_spark.engine.facts.joins import places_in, row_codes
-from rankeval_spark.engine.scoring.list_columns import to_lists
+from rankeval_spark.engine.scoring.list_columns import list_column
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -102,7 +102,7 @@ def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     )
     first = to_arrow(order[found.later[starts]])
     keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
-    return pa.Table.from_pydict({**keys, C.PAIRS: to_lists(np.diff(starts, append=len(owner)), structs)})
+    return pa.Table.from_pydict({**keys, C.PAIRS: list_column(np.diff(starts, append=len(owner)), structs)})
 
 
 def _down_to(ranked: pa.Table, depth: int) -> pa.Table:

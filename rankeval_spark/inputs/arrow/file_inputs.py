@@ -263,7 +263,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
 
 
 @dataclass(frozen=True)
-class Look:
+class OpenedInputs:
     """What this process sees of the inputs of a night before it runs.
 
     Attributes
@@ -278,7 +278,7 @@ class Look:
     errors: tuple[FaultsError, ...]
 
 
-def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> Look:
+def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> OpenedInputs:
     """Open those inputs of a night that this process can, and find all that is wrong with them; no row is read.
 
     What only Spark opens is left to a run; of CSV and JSON the types of the ids are known.
@@ -301,7 +301,7 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
             errors += errors_of(partial(_require_csv_columns, config, name, date)) if given.format == "csv" else []
     errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
-    return Look(tuple(opened), tuple(errors))
+    return OpenedInputs(tuple(opened), tuple(errors))
 
 
 def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:

@@ -97,7 +97,7 @@ def _with_broken_lines(items: Array, schema: T.StructType) -> Array:
     return Array(F.when(column(CORRUPT).isNotNull(), none).otherwise(items.expression), items.element)
 
 
-def to_lists(frame: DataFrame, arrays: ListArrays, canonical: Canonical) -> DataFrame:
+def to_list_rows(frame: DataFrame, arrays: ListArrays, canonical: Canonical) -> DataFrame:
     """Select the columns of a list and its arrays, see :attr:`Source.lists`.
 
     Parameters

@@ -10,7 +10,7 @@ from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
-from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_lists
+from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_list_rows
 from rankeval_spark.inputs.spark.opening import open_table
 from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources
 
@@ -108,7 +108,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         unread=tuple(name for name in table.columns if name not in wanted),
         rows=rows,
         canonical=canonical.columns,
-        lists=to_lists(filtered, arrays, canonical) if arrays else None,
+        lists=to_list_rows(filtered, arrays, canonical) if arrays else None,
     )
 
 
@@ -143,7 +143,7 @@ def from_frame(
         None,
         canonical.given,
         canonical.id_types,
-        lists=to_lists(frame, arrays, canonical) if arrays else None,
+        lists=to_list_rows(frame, arrays, canonical) if arrays else None,
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankeval_spark.measures.arrays import positions, product_of_earlier, running_count_by_list, sum_by_list
 from rankeval_spark.measures.kernel_inputs.lists import Lists, Relevance
-from rankeval_spark.measures.kernel_inputs.mixed_ties import places, runs
+from rankeval_spark.measures.kernel_inputs.mixed_ties import places, runs_of_ties
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector, IntVector
@@ -131,7 +131,7 @@ def _hit_places(lists: Lists) -> IntVector:
 
 def _block_of_hits(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, IntVector]:
     """Find, for each hit, the place at which its block begins and the size of it."""
-    begin, size = runs(places(lists, tied_list, tied_rank))
+    begin, size = runs_of_ties(places(lists, tied_list, tied_rank))
     place = _hit_places(lists)
     nearest = np.maximum(np.searchsorted(begin, place, side="right") - 1, 0)
     is_inside = (begin[nearest] <= place) & (place < begin[nearest] + size[nearest])

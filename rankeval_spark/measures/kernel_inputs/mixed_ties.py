@@ -44,7 +44,7 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
 def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, FloatVector, BoolMatrix]:
     """Find the blocks of equal scores: owner, first rank, and whether their items differ in gain."""
     place = places(lists, tied_list, tied_rank)
-    begin, size = runs(place)
+    begin, size = runs_of_ties(place)
     first_tied = np.searchsorted(place, begin + 1)
     n_judged, low, high = _judged_gains(lists, begin, size)
     has_unjudged = n_judged < size
@@ -53,7 +53,7 @@ def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[I
     return tied_list[first_tied], (tied_rank[first_tied] - 1).astype(np.float64), (n_judged > 0) & (lowest != highest)
 
 
-def runs(tied_place: IntVector) -> tuple[IntVector, IntVector]:
+def runs_of_ties(tied_place: IntVector) -> tuple[IntVector, IntVector]:
     """Find the blocks of equal scores, of which there is at least one: the place each begins at, and its size."""
     first_tied = np.flatnonzero(np.concatenate([[True], np.diff(tied_place) != 1]))
     n_tied = np.diff(np.append(first_tied, len(tied_place)))

@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure
-from rankeval_spark.result_rows.counting import compact, counted, lengths_of, summed
+from rankeval_spark.result_rows.counting import compact, counted, run_lengths, summed
 from rankeval_spark.result_rows.pair_sums import PairSums, pair_sums
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def to_entries(
         Where lengths of lists are read.
     """
     starts = np.flatnonzero(starts_of_runs(shown.holder))
-    n_groups = lengths_of(starts, n_rows=len(shown.holder))
+    n_groups = run_lengths(starts, n_rows=len(shown.holder))
     total = np.add.reduceat(shown.times, starts)
     before = np.repeat(total, n_groups)
     rest = before - shown.times

@@ -38,7 +38,7 @@ class DataFile(NamedTuple):
 
 def data_files(storage: LocalStorage, table: str) -> list[DataFile]:
     """List the files of the newest version of a table."""
-    return _files_of(local_tables.open_table(storage, table))
+    return _files_of(local_tables.delta_table(storage, table))
 
 
 def read_batches(
@@ -59,7 +59,7 @@ def replace_files(
     files : mapping
         What becomes of the rows of each file, a part at a time; None where they are deleted.
     """
-    opened = local_tables.open_table(storage, table)
+    opened = local_tables.delta_table(storage, table)
     written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
     opened.create_write_transaction(
         [*filter(None, written), *map(_removed, files)],
@@ -71,13 +71,13 @@ def replace_files(
 
 def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
     """Merge small files of each night into larger ones; return how many there were, and how many they became."""
-    done = local_tables.open_table(storage, table).optimize.compact()
+    done = local_tables.delta_table(storage, table).optimize.compact()
     return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
 
 
 def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
     """List the files that no version within the table's retention needs, by their paths within the table."""
-    opened = local_tables.open_table(storage, table)
+    opened = local_tables.delta_table(storage, table)
     found = [unquote(path) for path in opened.vacuum(dry_run=True, full=True)]
     if needed := {file.path for file in _files_of(opened)}.intersection(found):
         raise ResultsError(
@@ -94,12 +94,12 @@ def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
 def delete_unneeded(storage: LocalStorage, table: str) -> None:
     """Delete these files."""
     if unneeded_files(storage, table):
-        local_tables.open_table(storage, table).vacuum(dry_run=False, full=True)
+        local_tables.delta_table(storage, table).vacuum(dry_run=False, full=True)
 
 
 def properties_of(storage: LocalStorage, table: str) -> dict[str, str]:
     """Return the properties of a table, its constraints among them."""
-    return dict(local_tables.open_table(storage, table).metadata().configuration)
+    return dict(local_tables.delta_table(storage, table).metadata().configuration)
 
 
 def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:

@@ -66,7 +66,7 @@ def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
 
 def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
     """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
-    columns: dict[str, Any] = json.loads(open_table(storage, table).schema().to_json())
+    columns: dict[str, Any] = json.loads(delta_table(storage, table).schema().to_json())
     return columns
 
 
@@ -125,7 +125,7 @@ def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) 
 
 def append_rows(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
     """Append rows in one commit that carries ``tag`` as its user metadata."""
-    opened = open_table(storage, table)
+    opened = delta_table(storage, table)
     values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
     missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
     if missing:
@@ -204,7 +204,7 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
     """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
     location = inside(storage.root, table)
-    found = open_table(storage, table, version).file_uris(file_pruning_predicate=_only(night))
+    found = delta_table(storage, table, version).file_uris(file_pruning_predicate=_only(night))
     paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
     return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
 
@@ -220,7 +220,7 @@ def replace_night(
         The ``add`` actions of a table partitioned by :data:`PARTITIONS` with ``location``, where that table is. The
         files get a second name in this table, so that either table can be deleted.
     """
-    opened = open_table(storage, table)
+    opened = delta_table(storage, table)
     values, folder = partition_of(night), inside(storage.root, table)
     opened.create_write_transaction(
         [added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files],
@@ -234,12 +234,12 @@ def replace_night(
 
 def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> None:
     """Add columns, given as ``StructField.json()`` writes them, in one commit."""
-    open_table(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
+    delta_table(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
 
 
 def has_rows(storage: LocalStorage, table: str, night: NightKey) -> bool:
     """Whether a table has a file with rows of a night."""
-    return bool(open_table(storage, table).file_uris(file_pruning_predicate=_only(night)))
+    return bool(delta_table(storage, table).file_uris(file_pruning_predicate=_only(night)))
 
 
 def folder_of(night: NightKey) -> str:
@@ -272,7 +272,7 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or se
 
 def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
     try:
-        return open_table(storage, table, version)
+        return delta_table(storage, table, version)
     except TableNotFoundError as error:
         raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
     except DeltaError as error:
@@ -296,7 +296,7 @@ def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
     return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
 
 
-def open_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
     """Open a table of a root."""
     return deltalake.DeltaTable(inside(storage.root, table), version=version)
 

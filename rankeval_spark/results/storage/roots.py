@@ -26,7 +26,7 @@ def claim(storage: Storage, *, create: bool) -> None:
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
         _require_ours(storage, storage.names(""))
     except OSError as error:
-        raise unusable(storage, error) from error
+        raise unusable_root(storage, error) from error
 
 
 def check_local(storage: LocalStorage) -> None:
@@ -42,7 +42,7 @@ def check_local(storage: LocalStorage) -> None:
             _require_ours(storage, storage.names(""))
         storage.require_writable()
     except OSError as error:
-        raise unusable(storage, error) from error
+        raise unusable_root(storage, error) from error
 
 
 def is_free(storage: Storage) -> bool:
@@ -50,7 +50,7 @@ def is_free(storage: Storage) -> bool:
     return not storage.names("")
 
 
-def unusable(storage: Storage, error: OSError) -> ConfigError:
+def unusable_root(storage: Storage, error: OSError) -> ConfigError:
     """Say that the root cannot be read or written."""
     expected, fix = "a folder that can be read and written", "check its permissions and the free space"
     return _refused(storage, f" ({error.strerror or error})", expected, fix)

@@ -77,7 +77,7 @@ def to_catalogue_size(sources: FactFrames, names: Iterable[str]) -> DataFrame:
     return totals.select(F.struct(*(F.col(name).cast("double").alias(name) for name in names)).alias(C.TOTALS))
 
 
-def to_users(train: DataFrame) -> DataFrame:
+def to_user_count(train: DataFrame) -> DataFrame:
     """Count the users of the training data: one row, :data:`popularity.N_USERS`."""
     usable = train.where(has_keys((C.USER_ID, C.ITEM_ID)))
     return usable.select(C.USER_ID).distinct().agg(F.count("*").alias(N_USERS))

@@ -12,7 +12,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.facts.gathered_rows import CATALOGUE, COUNTED, TOTAL, GatheredRows
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.facts.item_facts import FactFrames, require_input, to_catalogue_size, to_counts, to_users
+from rankeval_spark.spark.facts.item_facts import FactFrames, require_input, to_catalogue_size, to_counts, to_user_count
 from rankeval_spark.spark.rows.moved_rows import in_one_frame
 
 _SHARED: Final = COUNTED_FACTS | CATALOGUE_FACTS | {N.ITEM_KNOWN, *N.TOTALS, *N.GROUP_SIZES}
@@ -51,7 +51,7 @@ def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: Data
         return None
     rows = _rows_of_items(sources, shared, is_large=is_large)
     totals = [] if row_counts is None else [row_counts]
-    totals += [to_users(require_input(sources.train))] if N.TOTAL_USERS in shared else []
+    totals += [to_user_count(require_input(sources.train))] if N.TOTAL_USERS in shared else []
     totals += [to_catalogue_size(sources, sizes)] if sizes else []
     if not totals:  # a row without columns
         totals = [next(iter(rows.values())).sparkSession.range(1).drop("id")]

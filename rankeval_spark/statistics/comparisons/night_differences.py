@@ -125,7 +125,7 @@ class RatioNights:
         -----
         The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
         ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
-        ``e^2``, and the covariance of :func:`compare_nights` comes from the products of a common user's two e.
+        ``e^2``, and the covariance of :func:`shift_between` comes from the products of a common user's two e.
         """
         now, before = map(_as_mean, (self.now, self.before))
         above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
@@ -190,7 +190,7 @@ def ratios_by_group(
     )
 
 
-def compare_nights(nights: Nights, *, level: float) -> Shift:
+def shift_between(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
 
     Notes
@@ -213,7 +213,7 @@ def compare_nights(nights: Nights, *, level: float) -> Shift:
 
     The mean rises from 2 to 2.5:
 
-    >>> found = compare_nights(Nights(now, before, no_user), level=0.95)
+    >>> found = shift_between(Nights(now, before, no_user), level=0.95)
     >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
     (0.5, 0.8165, 0.6026)
     """
@@ -239,7 +239,7 @@ def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
 
     Notes
     -----
-    The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`compare_nights`,
+    The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`shift_between`,
     ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``.
 
     Examples

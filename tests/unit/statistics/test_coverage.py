@@ -166,7 +166,7 @@ def test_nights_that_share_two_thirds_of_their_users() -> None:
     now, before = (taste + draw.normal(0, 0.1, taste.shape) for _ in range(2))
     common = slice(100, 300)
     shared = ratios.ratio_moments_by_group(now[common], before[common], np.zeros(200, dtype=np.int64), 1)
-    found = night_differences.compare_nights(
+    found = night_differences.shift_between(
         night_differences.Nights(of(now[:300]), of(before[100:]), shared), level=0.95
     )
     assert 0.94 <= covered(found.low, found.high, 0.0) <= 0.96

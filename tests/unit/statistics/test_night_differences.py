@@ -34,7 +34,7 @@ def compared(now: dict[int, float], before: dict[int, float]) -> Shift:
     common = [user for user in now if user in before]
     x, y = column([now[user] for user in common]), column([before[user] for user in common])
     one, other = column(list(now.values())), column(list(before.values()))
-    return night_differences.compare_nights(
+    return night_differences.shift_between(
         Nights(
             moments.moments_by_group(one, codes(one), 1),
             moments.moments_by_group(other, codes(other), 1),
@@ -172,7 +172,7 @@ def over_lists(now: Clusters, before: Clusters, part: slice = slice(None)) -> Ra
 
 
 def shifted(found: Nights) -> tuple[float, float]:
-    shift = night_differences.compare_nights(found, level=0.95)
+    shift = night_differences.shift_between(found, level=0.95)
     return float(shift.delta[0, 0]), float(shift.std_error[0, 0])
 
 

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``rankeval``.
 
     Exit codes: 0 published, 1 unexpected, 2 usage or config, 3 checks failed and nothing published, 4 an input is
-    missing or unreadable, 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs,
+    missing or unreadable. 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs.
     130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)

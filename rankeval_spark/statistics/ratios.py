@@ -33,7 +33,7 @@ class Ratios:
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
-        """Put together what :attr:`numbers` gave."""
+        """Combine what :attr:`numbers` gave."""
         mean, m2, below_mean, below_m2, cross = numbers
         users = n.astype(np.int64)
         return cls(Moments(users, mean, m2), Moments(users, below_mean, below_m2), cross)

@@ -31,7 +31,7 @@ def applied(
     make: Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table],
     schema: pa.Schema,
 ) -> pa.Table:
-    """Put together what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)`` does."""
+    """Combine what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)`` does."""
     groups = by_key(pa.Table.from_batches(batches), names) if batches else ()
     return pa.concat_tables([schema.empty_table(), *(make(key, rows) for key, rows in groups)])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results.storage import delta_log
+from rankeval_spark.results.storage.commits import NO_OTHER_WRITER
 
 if TYPE_CHECKING:
     from rankeval_spark.results.storage.commits import Root
@@ -62,6 +63,6 @@ def require_none(root: Root, table: str, *, n_rows: int) -> None:
                 f"table {table}, version {delta_log.latest_version(root.storage, table)}",
                 "rows that were just deleted or changed",
                 "none of them",
-                "another writer without the lock, or a store that loses writes: let nothing else write to the root",
+                NO_OTHER_WRITER,
             )
         )

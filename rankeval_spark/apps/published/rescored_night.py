@@ -1,4 +1,4 @@
-"""A night whose published lists are scored again, in this process."""
+"""A night whose published lists are scored again: what holds on both hosts, and how this process does it."""
 
 from __future__ import annotations
 

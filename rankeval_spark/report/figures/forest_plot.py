@@ -147,7 +147,7 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
     known = require_rows([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
-    # The row of all users, which is the first, is set apart from its parts.
+    # The row of all users, which is the first, is separated from its parts.
     weight = {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
     ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)

@@ -28,7 +28,7 @@ MOST_EXAMPLES: Final = 3
 _COUNT: Final = "count_all"
 _KEY: Final = (C.MODEL_ID, C.K)
 _MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
-"""What is computed of each column of numbers, and how that of several parts is put together."""
+"""What is computed of each column of numbers, and how those of several parts are combined."""
 
 
 @dataclass(frozen=True)

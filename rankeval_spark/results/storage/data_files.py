@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE: Final = 65_536
 """Rows of a file that are held at once."""
+
+SMALL: Final = 64 << 20
+"""Bytes below which a file is small: it is merged with others of its night."""
 
 
 class DataFile(NamedTuple):
@@ -61,18 +65,40 @@ def replace_files(
     """
     opened = local_tables.delta_table(storage, table)
     written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
-    opened.create_write_transaction(
-        [*filter(None, written), *map(_removed, files)],
-        mode="append",
-        schema=opened.schema(),
-        partition_by=local_tables.PARTITIONS,
-    )
+    _commit(opened, [*filter(None, written), *(_removed(file, changes_data=True) for file in files)])
 
 
 def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
-    """Merge small files of each night into larger ones; return how many there were, and how many they became."""
-    done = local_tables.delta_table(storage, table).optimize.compact()
-    return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
+    """Merge small files of each night, in one commit; return how many there were, and how many they became."""
+    opened = local_tables.delta_table(storage, table)
+    dataset = local_tables.scan(storage, table)
+    names = [name for name in dataset.schema.names if name not in local_tables.PARTITIONS]
+    schema = pa.schema([dataset.schema.field(name) for name in names])
+    fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
+    groups, written = _small_files(_files_of(opened)), []
+    for files in groups:
+        batches = (
+            batch
+            for file in files
+            for batch in fragments[file.path].to_batches(schema=dataset.schema, columns=names, batch_size=ROWS_AT_ONCE)
+        )
+        written.append(_written(storage, table, files[0], schema, batches, changes_data=False))
+    if groups:
+        removed = [_removed(file, changes_data=False) for files in groups for file in files]
+        _commit(opened, [*filter(None, written), *removed])
+    return sum(map(len, groups)), len(groups)
+
+
+def _small_files(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Group the small files of each night into some that become one; a file that would be alone stays."""
+    groups: list[list[DataFile]] = []
+    for file in sorted((file for file in files if file.size < SMALL), key=lambda file: (str(file.night), file.path)):
+        last = groups[-1] if groups else []
+        if last and last[0].night == file.night and sum(one.size for one in last) < SMALL:
+            last.append(file)
+        else:
+            groups.append([file])
+    return [group for group in groups if len(group) > 1]
 
 
 def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
@@ -110,24 +136,45 @@ def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
     ]
 
 
-def _removed(file: DataFile) -> RemoveAction:
+def _commit(opened: deltalake.DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
+    opened.create_write_transaction(
+        actions, mode="append", schema=opened.schema(), partition_by=local_tables.PARTITIONS
+    )
+
+
+def _removed(file: DataFile, *, changes_data: bool) -> RemoveAction:
     now = time.time_ns() // 1_000_000
-    return RemoveAction(file.path, True, now, file.size, {**local_tables.partition_of(file.night)})
+    return RemoveAction(file.path, changes_data, now, file.size, {**local_tables.partition_of(file.night)})
 
 
 def _rewritten(
     storage: LocalStorage, table: str, file: DataFile, change: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> AddAction | None:
     """Write the changed rows of a file next to it; None, and no file, where none is left."""
+    with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
+        batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
+        return _written(storage, table, file, opened.schema_arrow, batches, changes_data=True)
+
+
+def _written(  # noqa: PLR0913 - where, what and how
+    storage: LocalStorage,
+    table: str,
+    neighbour: DataFile,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    changes_data: bool,
+) -> AddAction | None:
+    """Write rows to a file next to another of their night; None, and no file, where there is no row.
+
+    By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer aborts the process there.
+    """
     folder = inside(storage.root, table)
-    path = str(Path(file.path).with_name(f"{uuid.uuid4().hex}.parquet"))
+    path = str(Path(neighbour.path).with_name(f"{uuid.uuid4().hex}.parquet"))
     n_rows = 0
     try:
-        with (
-            pq.ParquetFile(Path(folder, file.path)) as opened,
-            pq.ParquetWriter(Path(folder, path), opened.schema_arrow) as writer,
-        ):
-            for batch in map(change, opened.iter_batches(ROWS_AT_ONCE)):
+        with pq.ParquetWriter(Path(folder, path), schema) as writer:
+            for batch in batches:
                 writer.write_batch(batch)
                 n_rows += batch.num_rows
     except OSError:
@@ -136,5 +183,6 @@ def _rewritten(
     if not n_rows:
         Path(folder, path).unlink()
         return None
-    stats = json.dumps({"numRecords": n_rows})
-    return local_tables.added(folder, path, local_tables.partition_of(file.night), stats=stats)
+    stats, night = json.dumps({"numRecords": n_rows}), local_tables.partition_of(neighbour.night)
+    added = local_tables.added(folder, path, night, stats=stats)
+    return replace(added, data_change=changes_data)

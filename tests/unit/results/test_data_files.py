@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -95,6 +96,46 @@ def test_small_files_of_a_night_become_one(storage: LocalStorage) -> None:
     assert data_files.merge_small_files(storage, TABLE) == (3, 1)
     assert data_files.merge_small_files(storage, TABLE) == (0, 0)
     assert values_of(storage) == [1, 2, 3, 4, 5, 6]
+
+
+def test_files_that_lack_a_newer_column_are_merged_with_those_that_have_it(storage: LocalStorage) -> None:
+    local_tables.add_columns(storage, TABLE, ['{"name":"more","type":"double","nullable":true,"metadata":{}}'])
+    newer = rows({ODD: [5]}).append_column("more", pa.array([0.5]))
+    deltalake.write_deltalake(f"{storage.root}/{TABLE}", newer, mode="append")
+    before = local_tables.scan(storage, TABLE).to_table().sort_by("value")
+    assert data_files.merge_small_files(storage, TABLE) == (2, 1)
+    assert local_tables.scan(storage, TABLE).to_table().sort_by("value") == before
+    assert before["more"].to_pylist() == [None, None, None, None, 0.5]
+    assert sorted(polars.read_delta(f"{storage.root}/{TABLE}")["value"]) == [1, 2, 3, 4, 5]
+
+
+def test_large_files_stay_and_merged_ones_end_near_the_limit(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value in (5, 6, 7):
+        deltalake.write_deltalake(f"{storage.root}/{TABLE}", rows({ODD: [value]}), mode="append")
+    sizes = sorted(file.size for file in data_files.data_files(storage, TABLE) if file.night == ODD)
+    monkeypatch.setattr(data_files, "SMALL", sizes[-1] + 1)  # two of them exceed it
+    assert data_files.merge_small_files(storage, TABLE) == (4, 2)
+    assert values_of(storage) == [1, 2, 3, 4, 5, 6, 7]
+    monkeypatch.setattr(data_files, "SMALL", 1)
+    assert data_files.merge_small_files(storage, TABLE) == (0, 0)
+
+
+def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file(storage: LocalStorage) -> None:
+    many = list(range(20_000))
+    for _ in range(2):
+        deltalake.write_deltalake(f"{storage.root}/{TABLE}", rows({ODD: many}), mode="append")
+    before, n_rows = set(Path(storage.root, TABLE).rglob("*.parquet")), len(values_of(storage))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            data_files.merge_small_files(storage, TABLE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
+    assert len(values_of(storage)) == n_rows
 
 
 @pytest.mark.parametrize("is_vacuumed", [True, False])

@@ -82,7 +82,8 @@ def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
             for file in files
             for batch in fragments[file.path].to_batches(schema=dataset.schema, columns=names, batch_size=ROWS_AT_ONCE)
         )
-        written.append(_written(storage, table, files[0], schema, batches, changes_data=False))
+        rows = pa.RecordBatchReader.from_batches(schema, batches)
+        written.append(_written(storage, table, files[0], rows, changes_data=False))
     if groups:
         removed = [_removed(file, changes_data=False) for files in groups for file in files]
         _commit(opened, [*filter(None, written), *removed])
@@ -153,17 +154,12 @@ def _rewritten(
     """Write the changed rows of a file next to it; None, and no file, where none is left."""
     with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
         batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
-        return _written(storage, table, file, opened.schema_arrow, batches, changes_data=True)
+        rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
+        return _written(storage, table, file, rows, changes_data=True)
 
 
-def _written(  # noqa: PLR0913 - where, what and how
-    storage: LocalStorage,
-    table: str,
-    neighbour: DataFile,
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    *,
-    changes_data: bool,
+def _written(
+    storage: LocalStorage, table: str, neighbour: DataFile, rows: pa.RecordBatchReader, *, changes_data: bool
 ) -> AddAction | None:
     """Write rows to a file next to another of their night; None, and no file, where there is no row.
 
@@ -173,8 +169,8 @@ def _written(  # noqa: PLR0913 - where, what and how
     path = str(Path(neighbour.path).with_name(f"{uuid.uuid4().hex}.parquet"))
     n_rows = 0
     try:
-        with pq.ParquetWriter(Path(folder, path), schema) as writer:
-            for batch in batches:
+        with pq.ParquetWriter(Path(folder, path), rows.schema) as writer:
+            for batch in rows:
                 writer.write_batch(batch)
                 n_rows += batch.num_rows
     except OSError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
@@ -16,38 +18,58 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     """Return the cache folder, made if missing.
 
     ``RANKEVAL_CACHE``, else ``rankeval-spark`` in ``XDG_CACHE_HOME``, else in ``~/.cache``, else in the folder for
-    temporary files (a user without a writable home, as in many containers).
+    temporary files (a user without a writable home, as in many containers). In that last one any user may make a folder
+    of any name, and Java runs what is in it, so it has to be private.
 
     Raises
     ------
     EnvironmentFaultError
         When no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot: a folder that was named is
-        not silently replaced by another.
+        not silently replaced by another. The one for temporary files is not private.
     """
     candidates = _candidates(env)
     for candidate in candidates:
         if _is_writable(candidate):
             return candidate
-    raise EnvironmentFaultError(
-        Fault(
-            where="cache folder",
-            found=f"no writable folder among {', '.join(map(str, candidates))}",
-            expected="a folder that this user may write to",
-            fix=f"set {VARIABLE} to one",
-        )
-    )
+    found = f"no writable folder among {', '.join(map(str, candidates))}"
+    expected = "a folder that this user may write to"
+    if not env.get(VARIABLE):
+        # The user id keeps two users of one machine out of each other's temporary cache.
+        temporary = Path(tempfile.gettempdir()) / f"rankeval-spark-{os.getuid()}"
+        with suppress(OSError):
+            temporary.mkdir(mode=stat.S_IRWXU)
+        reason = _why_not_private(temporary)
+        if reason is None and _is_writable(temporary):
+            return temporary
+        found = f"{temporary}, which is {reason or 'not writable'}"
+        expected = "a folder of this user with mode 0700, as the home of the user has no writable one"
+    raise EnvironmentFaultError(Fault("cache folder", found, expected, f"set {VARIABLE} to one"))
+
+
+def _why_not_private(path: Path) -> str | None:
+    """Return why other users may have written to a folder, in words; None if only this user can."""
+    try:
+        found = path.lstat()
+    except OSError as error:
+        return f"not usable: {error.strerror}"
+    if stat.S_ISLNK(found.st_mode):
+        return f"a link to {os.readlink(path)}"
+    if found.st_uid != os.getuid():
+        return f"owned by user {found.st_uid}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "no folder"
+    mode = stat.S_IMODE(found.st_mode)
+    return None if mode == stat.S_IRWXU else f"of mode {mode:04o}"
 
 
 def _candidates(env: Mapping[str, str]) -> list[Path]:
-    """List the folders to try, best first."""
+    """List the folders to try that only this user, or whoever named them, can have made; best first."""
     if named := env.get(VARIABLE):
         return [Path(named).expanduser().absolute()]
     homes = [Path(xdg)] if (xdg := env.get("XDG_CACHE_HOME")) else []
     if home := env.get("HOME"):
         homes.append(Path(home) / ".cache")
-    # The user id keeps two users of one machine out of each other's temporary cache.
-    temporary = Path(tempfile.gettempdir()) / f"rankeval-spark-{os.getuid()}"
-    return [*(home / "rankeval-spark" for home in homes if home.is_absolute()), temporary]
+    return [home / "rankeval-spark" for home in homes if home.is_absolute()]
 
 
 def _is_writable(folder: Path) -> bool:

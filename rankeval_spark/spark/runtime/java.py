@@ -138,8 +138,11 @@ def _trust_store(folder: Path) -> Path | None:
 
 
 def _write_once(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file named by its content, in one step: two runs that start together do no harm."""
-    if path.exists():
+    """Write a file named by its content, in one step, unless it is there and unchanged: Java runs or trusts it.
+
+    Two runs that start together do no harm.
+    """
+    if path.is_file() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")

@@ -76,10 +76,13 @@ def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     assert sorted(path.name for path in first[0].parent.iterdir()) == ["one.jar", "two.jar"]
 
 
-def test_torn_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, env: dict[str, str]) -> None:
+@pytest.mark.parametrize("planted", [b"a j", b"a rat", b""], ids=["torn", "of the same size", "empty"])
+def test_changed_jar_is_not_loaded_but_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, env: dict[str, str], planted: bytes
+) -> None:
     resolver(monkeypatch, tmp_path, content="a jar")
     (one, _) = jars.delta_jars(JAVA, env=env)
-    one.write_bytes(b"a j")
+    one.write_bytes(planted)
 
     jars.delta_jars(JAVA, env=env)
 

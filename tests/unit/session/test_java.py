@@ -102,6 +102,20 @@ def test_wrapper_is_made_once(tmp_path: Path) -> None:
     assert again.stat().st_mtime_ns == made_at
 
 
+@pytest.mark.usefixtures("wheel")
+def test_changed_wrapper_and_trust_store_are_written_again(tmp_path: Path) -> None:
+    env = {"RANKEVAL_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
+    wrapper = find_java(env).home / "bin" / "java"
+    (store,) = (tmp_path / "cache" / "java").glob("trust-*.jks")
+    contents = wrapper.read_bytes(), store.read_bytes()
+    wrapper.write_text("#!/bin/sh\nexit 1\n")
+    store.write_bytes(b"")
+
+    find_java(env)
+
+    assert (wrapper.read_bytes(), store.read_bytes()) == contents
+
+
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="reads the trust store with the keytool of a JDK")
 def test_java_reads_the_trust_store_made_from_what_python_trusts(tmp_path: Path) -> None:
     from rankeval_spark.spark.runtime import trust_store  # noqa: PLC0415  (only where the test is not skipped)

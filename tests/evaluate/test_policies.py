@@ -181,3 +181,12 @@ def test_the_last_judgement_counts_whatever_its_time_is_written_as(type_: pa.Dat
 def test_a_policy_that_needs_a_column_says_so(policies: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         evaluate(*users(), measures=["P@1"], **policies)
+
+
+@pytest.mark.parametrize("gains", [[0.1] * 10, [1e16, 1.0, -1e16], [0.7, 0.2, 0.1]])
+def test_gains_that_add_up_to_1_make_an_item_relevant(gains: list[float]) -> None:
+    """Added up one after another, each of these sums is below 1."""
+    held_out = table("user_id item_id gain", *(("ann", "a", gain) for gain in gains))
+    result = evaluate(ranking({"ann": "a"}), held_out, measures=["RR", "CG@1"], held_out_duplicates="sum")
+    assert tuples(result.metrics, "measure", "value", "n_users") == [("CG", 1.0, 1), ("RR", 1.0, 1)]
+    assert by(result.checks, "input", "check", value="count")["held_out", "zero_relevant"] == 0

@@ -64,10 +64,7 @@ def _gains(held_out: list[Row], duplicates: str) -> dict[tuple[Any, Any], float]
 def _gain(copies: list[Row], duplicates: str) -> float:
     gains = sorted(float(row[C.GAIN]) for row in copies)
     if duplicates == "sum":
-        total = 0.0
-        for gain in gains:
-            total += gain
-        return total if len(gains) > 1 else gains[0]
+        return math.fsum(gains) if len(gains) > 1 else gains[0]
     if duplicates == "last":
         times = [row[C.INTERACTED_AT] for row in copies if row[C.INTERACTED_AT] is not None]
         newest = max(times, default=None)

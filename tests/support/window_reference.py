@@ -52,11 +52,10 @@ def to_user_metrics(
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
-    """Make one row per (user, item); a sum is taken in ascending order."""
-    sorted_gains = F.array_sort(F.collect_list("gain"))
+    """Make one row per (user, item); the gains have one decimal, so that a sum of decimals is exact."""
     gain = {
         "max": F.max("gain"),
-        "sum": F.aggregate(sorted_gains, F.lit(0.0), lambda total, one: total + one),
+        "sum": F.sum(F.col("gain").cast("decimal(18,1)")).cast("double"),
         "last": F.max(F.struct("interacted_at", "gain"))["gain"],
     }[duplicates]
     return held_out.groupBy("user_id", "item_id").agg(gain.alias("gain"))

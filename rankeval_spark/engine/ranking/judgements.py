@@ -12,6 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.batch.codes import ascending, places_among, starts_of_runs, to_codes
 from rankeval_spark.engine.failures import refuse, refuse_input
+from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import CodedRows
@@ -77,7 +78,7 @@ def to_judgements(
     held_out : CodedRows
         Usable rows of the held-out table; ``user`` is the owner.
     duplicates : {"max", "sum", "last", "error"}
-        Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest
+        Gain of a pair with several rows: the largest, their sum, rounded once, that of the newest
         ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule. Of
         the weight there has to be one for a pair.
     item_groups : int64, shape (n_items,), optional
@@ -103,7 +104,9 @@ def to_judgements(
     pair_code = np.cumsum(is_first) - 1
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
     if duplicates == "sum":
-        return _summed(rows, pair_code, last)
+        lengths = np.diff(last, prepend=-1)
+        values = None if rows.value is None else exact_sums(rows.value, lengths)
+        return replace(rows.at(last), gain=exact_sums(rows.gain, lengths), value=values)
     if duplicates == "last":
         times = _times(held_out)[order]
         gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
@@ -138,20 +141,6 @@ def usable_weights(column: pa.Array | pa.ChunkedArray) -> FloatVector:
     """
     found = to_numpy(column, null=np.nan).astype(np.float64, copy=False)
     return np.where(np.isfinite(found) & (found > 0), found, 0.0)
-
-
-def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgements:
-    """Add up the rows of each pair in ascending order: in another order the last bit differs."""
-
-    def total(numbers: FloatVector | None) -> FloatVector | None:
-        if numbers is None:
-            return None
-        order = np.lexsort((numbers, pair_code))
-        return np.bincount(pair_code[order], weights=numbers[order], minlength=len(last)).astype(np.float64, copy=False)
-
-    best = rows.at(last)
-    gain = total(rows.gain)
-    return replace(best, gain=best.gain if gain is None else gain, value=total(rows.value))
 
 
 def _times(held_out: CodedRows) -> IntVector:

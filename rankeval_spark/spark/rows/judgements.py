@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.spark.rows.moved_rows import map_in_arrow
+from rankeval_spark.statistics.exact_sums import exact_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
 
 N_COPIES: Final = "_n_copies"
 """Rows of the held-out table that a judgement has."""
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
-    """Make one row per (user, item) with its gain and :data:`N_COPIES`, partitioned by user.
+    """Make one row per (user, item) with its gain and :data:`N_COPIES`.
 
     Parameters
     ----------
@@ -24,7 +33,7 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
         several; a NULL is the oldest).
     """
     when = [C.INTERACTED_AT] if duplicates == "last" else []
-    return (
+    judged = (
         held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when)
         .repartition(C.USER_ID)
         .groupBy(C.USER_ID, C.ITEM_ID)
@@ -33,14 +42,20 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
             F.count("*").cast("int").alias(N_COPIES),
         )
     )
+    if duplicates != "sum":
+        return judged
+    return map_in_arrow(judged, _sum_gains, {**dict(judged.dtypes), C.GAIN: "double"})
 
 
 def _gain(duplicates: str) -> Column:
     if duplicates == "last":
         return F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN]
-    return _sum(C.GAIN) if duplicates == "sum" else F.max(C.GAIN)
+    return F.collect_list(C.GAIN) if duplicates == "sum" else F.max(C.GAIN)
 
 
-def _sum(name: str) -> Column:
-    # In ascending order: added up as they come, the same numbers give another last bit on another partitioning.
-    return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, number: total + number)
+def _sum_gains(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Replace the gains of each row by their sum."""
+    for batch in batches:
+        gains = batch.column(C.GAIN)
+        sums = exact_sums(to_numpy(gains.flatten()), to_numpy(pc.list_value_length(gains)))
+        yield batch.set_column(batch.schema.get_field_index(C.GAIN), C.GAIN, to_arrow(sums))

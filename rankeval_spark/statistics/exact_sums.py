@@ -1,0 +1,69 @@
+"""Sums of groups of numbers that are rounded once."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_MOST_STEPS: Final = 64
+"""Length of the groups that are summed side by side; a longer one is summed alone at the same cost per number."""
+
+
+def exact_sums(numbers: NDArray[np.float64], lengths: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the sum of each group as the nearest double, whatever the order of its numbers.
+
+    Groups are summed side by side, one number a step, with the rounding error of each addition kept next to the sum
+    (Knuth's two-sum). Where the errors add up without an error of their own, adding both rounds once; other groups go
+    through `math.fsum`.
+
+    Parameters
+    ----------
+    numbers : float64, shape (n_numbers,)
+        Finite numbers, one group after another.
+    lengths : int64, shape (n_groups,)
+        Numbers in each group, at least 1.
+
+    Examples
+    --------
+    >>> exact_sums(np.array([0.1] * 10 + [1e16, 1.0, -1e16]), np.array([10, 3]))
+    array([1., 1.])
+    """
+    first = np.cumsum(lengths) - lengths
+    total, left = numbers[first], np.zeros(len(first))
+    is_exact = lengths <= _MOST_STEPS
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum on the way can exceed the range of a double
+        for step in range(1, min(int(lengths.max(initial=0)), _MOST_STEPS)):
+            group = np.flatnonzero(is_exact & (lengths > step))
+            total[group], error = _two_sum(total[group], numbers[first[group] + step])
+            left[group], lost = _two_sum(left[group], error)
+            is_exact[group] = lost == 0
+        sums: NDArray[np.float64] = total + left
+    for one in np.flatnonzero(~is_exact).tolist():
+        sums[one] = _exact_sum(numbers[first[one] : first[one] + lengths[one]].tolist())
+    return sums
+
+
+def _two_sum(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add up, and return what rounding took away; NaN where the sum exceeds the range of a double."""
+    total = one + other
+    added = total - one
+    return total, (one - (total - added)) + (other - added)
+
+
+def _exact_sum(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except OverflowError:  # of a sum on the way; that of all numbers may still be a double
+        total = sum(map(Fraction, numbers))
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf

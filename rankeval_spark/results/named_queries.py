@@ -213,7 +213,7 @@ class Results(PublishedResults[Frame]):
         """Make views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
 
         They hold numbers, texts and dates only, and show the tables as they are when they are read: they are not
-        pinned. Register again after a run with a measure that is new.
+        pinned. Register again after a run with a measure that is new, and after an upgrade of rankeval-spark.
 
         Parameters
         ----------
@@ -233,14 +233,14 @@ class Results(PublishedResults[Frame]):
         ConfigError
             There are no results at the root, neither a session nor a connection, or the schema is no plain name.
         """
-        self.table_versions()
+        columns = columns_of(self)
         if self._session is None and connection is None:
             found, fix = "none", "register(duckdb.connect()), or Results(spark, root).register()"
             raise ConfigError(Fault("register(connection=)", found, "a connection of DuckDB", fix))
         dialect = "spark" if connection is None else "duckdb"
         run = connection.execute if self._session is None else self._session.sql
         is_temporary = connection is None and schema is None
-        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary)
+        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary, columns=columns)
         for statement in made.values():
             run(statement)
         return list(made)
@@ -282,6 +282,11 @@ class Results(PublishedResults[Frame]):
 def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
     """Read a root in this process where it can, and by Spark elsewhere."""
     return Results(root) if spark is None or is_native(root) else Results(spark, root)
+
+
+def columns_of(results: Results[Any]) -> dict[str, list[str]]:
+    """Names of the columns of every published table as it is now; one of an older version lacks some."""
+    return {table: results._small.columns(table) for table in (schemas.RUNS.name, *results.table_versions())}
 
 
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:

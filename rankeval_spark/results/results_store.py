@@ -16,7 +16,7 @@ from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import roots, tables
-from rankeval_spark.results.storage.commits import Root
+from rankeval_spark.results.storage.commits import Root, turn_for_runs
 from rankeval_spark.results.storage.file_store import (
     LocalStorage,
     Storage,
@@ -128,7 +128,7 @@ class ResultsStore:
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
-        tables.require_declared(tables.columns_of(self._spark, self._storage, schemas.RUNS.name), schemas.RUNS)
+        self._update_runs(facts.run_id)
         self._record_death(lock, found_by=f"run {facts.run_id}")
         run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
@@ -150,6 +150,7 @@ class ResultsStore:
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Give the steps that keep the root small and in order."""
+        self._update_runs("maintenance")
         return Maintenance(
             self._spark,
             self._storage,
@@ -191,6 +192,12 @@ class ResultsStore:
             yield lock
         finally:
             lock.release()
+
+    def _update_runs(self, owner: str) -> None:
+        """Give ``runs`` the columns of this version; the other tables get theirs where they are written."""
+        if lacking := tables.lacking_columns(self._spark, self._storage, schemas.RUNS):
+            with turn_for_runs(self._storage, owner):
+                tables.add_columns(self._spark, self._storage, schemas.RUNS.name, lacking)
 
     def _create_tables(self) -> None:
         if tables.missing_tables(self._storage):

@@ -7,13 +7,18 @@ views that are joined while a run publishes can be of two runs. ``Results`` pins
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report.defaults import SAMPLE
+from rankeval_spark.result_rows.column_json import type_json, type_name
 from rankeval_spark.results.journal import FAILED, PUBLISHED
+
+if TYPE_CHECKING:
+    from rankeval_spark.result_rows.column_json import Json
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NIGHT: Final = "evaluation, evaluation_date"
@@ -38,6 +43,8 @@ class Dialect:
         The function that writes an array of texts as one text.
     pairs : str
         An array of texts ``key=value`` of a map of texts, which replaces ``{}``.
+    type_name : callable
+        Writes a type of a declared column.
     matching : str
         Whether a part of the text ``{}`` matches the regular expression ``{}``.
     unread : re.Pattern
@@ -51,11 +58,24 @@ class Dialect:
     joined: str
     pairs: str
     matching: str
+    type_name: Callable[[str | Json], str]
     unread: re.Pattern[str]
 
     def text_of(self, values: str) -> str:
         """Write a map of texts as one text."""
         return f"{self.joined}({self.pairs.format(values)}, ', ')"
+
+
+def _duckdb_type(type_: str | Json) -> str:
+    """Write a type as DuckDB does, which takes the names of plain types that the declarations use."""
+    if isinstance(type_, str):
+        return type_name(type_)
+    if type_["type"] == "array":
+        return f"{_duckdb_type(type_['elementType'])}[]"
+    if type_["type"] == "map":
+        return f"MAP({_duckdb_type(type_['keyType'])}, {_duckdb_type(type_['valueType'])})"
+    fields = (f"{one['name']} {_duckdb_type(one['type'])}" for one in type_["fields"])
+    return f"STRUCT({', '.join(fields)})"
 
 
 DIALECTS: Final = {
@@ -67,6 +87,7 @@ DIALECTS: Final = {
         joined="array_to_string",
         pairs="[one.key || '=' || one.value for one in map_entries({})]",
         matching="regexp_matches({}, '{}')",
+        type_name=_duckdb_type,
         unread=re.compile(r"[%\\]"),  # %20 is decoded twice, and \ is taken for /
     ),
     "spark": Dialect(
@@ -77,13 +98,20 @@ DIALECTS: Final = {
         joined="array_join",
         pairs="transform(map_entries({}), one -> one.key || '=' || one.value)",
         matching="{} RLIKE '{}'",
+        type_name=type_name,
         unread=re.compile("(?!)"),
     ),
 }
 
 
-def statements(
-    root: str, dialect: str, *, schema: str | None = None, is_temporary: bool = False, where: str = "dialect"
+def statements(  # noqa: PLR0913 - what each caller knows of its views
+    root: str,
+    dialect: str,
+    *,
+    schema: str | None = None,
+    is_temporary: bool = False,
+    where: str = "dialect",
+    columns: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, str]:
     """Write the statements that make the views, or make them again, by the name of the view.
 
@@ -99,6 +127,9 @@ def statements(
         Whether the views end with the session.
     where : str
         What names the dialect, for messages.
+    columns : mapping, optional
+        Names of the columns of each table, where they are known: a view of a table of an older version has NULL for
+        the declared columns that the table lacks.
 
     Raises
     ------
@@ -114,13 +145,17 @@ def statements(
         raise ConfigError(Fault("schema", repr(schema), "letters, digits and _, such as analytics or main.analytics"))
     prefix = "" if schema is None else f"{schema}."
     kind = "TEMPORARY VIEW" if is_temporary else "VIEW"
-    views = {f"{prefix}{name}": select for name, select in selects(root, DIALECTS[dialect]).items()}
+    made = selects(root, DIALECTS[dialect], columns or {})
+    views = {f"{prefix}{name}": select for name, select in made.items()}
     return {name: f"CREATE OR REPLACE {kind} {name} AS\n{select}" for name, select in views.items()}
 
 
-def selects(root: str, dialect: Dialect) -> dict[str, str]:
+def selects(root: str, dialect: Dialect, columns: Mapping[str, Collection[str]]) -> dict[str, str]:
     """Write what each view selects, by its name."""
-    tables = {schema.name: _location(root, schema.name, dialect) for schema in (schemas.RUNS, *schemas.PUBLISHED)}
+    tables = {
+        schema.name: _with_declared(_location(root, schema.name, dialect), schema, dialect, columns.get(schema.name))
+        for schema in (schemas.RUNS, *schemas.PUBLISHED)
+    }
     runs, metrics = tables[schemas.RUNS.name], tables[schemas.METRICS.name]
     shown = {schema.name: _plain(tables[schema.name], schema, dialect) for schema in _SHOWN}
     shown[C.QUANTILES] = _quantiles(metrics, dialect)
@@ -144,6 +179,13 @@ _SHOWN: Final = tuple(schema for schema in schemas.PUBLISHED if schema is not sc
 def _location(root: str, table: str, dialect: Dialect) -> str:
     path = f"{root}/{table}".replace(dialect.quote, dialect.quote * 2)
     return dialect.table.format(path)
+
+
+def _with_declared(table: str, schema: schemas.Schema, dialect: Dialect, columns: Collection[str] | None) -> str:
+    """Add the declared columns that a table lacks, as NULL."""
+    lacking = [] if columns is None else [field for field in schema.fields if field.name not in columns]
+    nulls = [f"CAST(NULL AS {dialect.type_name(type_json(field.type))}) AS {field.name}" for field in lacking]
+    return f"(SELECT *, {', '.join(nulls)} FROM {table}) AS {schema.name}" if nulls else table
 
 
 def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:

@@ -100,7 +100,8 @@ class Root:
     def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:
             columns = columns_json(schemas.USER_METRICS, facts.measure_fields())
-            tables.add_measure_columns(None, self._storage, columns)  # type: ignore[arg-type]  # no Spark here
+            measured = tables.measure_columns(columns)
+            tables.add_columns(None, self._storage, table, measured)  # type: ignore[arg-type]  # no Spark here
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
         local_tables.write_new(self._storage, staged, _conformed(rows, declared, facts))

@@ -80,7 +80,7 @@ class PastNight:
     @property
     def input_columns(self) -> Mapping[str, str]:
         """Columns of each input's table."""
-        columns: Mapping[str, str] = self.row["input_columns"]
+        columns: Mapping[str, str] = self.row["input_columns"] or {}
         return columns
 
     @property

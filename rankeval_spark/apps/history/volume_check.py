@@ -123,7 +123,8 @@ def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[
         + (0 if population == "run" else row["n_extra_users"])
         - (row["n_missing"] if has_missing else 0)
         for row in rows
-        if row["n_missing"] is not None  # of a measure of all lists together, and of groups of items, it is NULL
+        # NULL of a measure of all lists together and of groups of items, and in results of an older version
+        if None not in (row["n_undefined"], row["n_missing"], row["n_extra_users"])
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.errors import Fault, FaultsError, InputError
 from rankeval_spark.inputs.spark import explain
 from rankeval_spark.result_rows import check_rows
@@ -43,6 +43,11 @@ class RecordedRun:
     def run_id(self) -> str:
         """Its id."""
         return str(self.night.row[C.RUN_ID])
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another version of this package wrote its rows."""
+        return bool(self.night.row["code_version"] != __version__)
 
 
 @dataclass(frozen=True)
@@ -84,12 +89,13 @@ class TableComparison:
 
 def left_out(run: RecordedRun) -> tuple[str, ...]:
     """Say what is not compared: what depends on more than the inputs and the config of the run."""
+    of_version = ["columns without a value in its rows, which its version may not have known"] if run.is_foreign else []
     if run.night.was_scored_again:
-        return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before",)
+        return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
     rules = ", ".join(map(str, _previous_rules(run.night)))
     of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
     of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
-    return (of_checks, *of_gates)
+    return (of_checks, *of_gates, *of_version)
 
 
 def compare_tables(
@@ -134,6 +140,8 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     published = results.published(schema.name)
     for column, value in of_run.items():
         published = published.where(F.col(column) == F.lit(value))
+    if run.is_foreign:
+        published = _without_unknown_columns(published, schema)
     staged = rehearsal.staged(schema.name)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
@@ -141,6 +149,13 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)
+
+
+def _without_unknown_columns(published: DataFrame, schema: Schema) -> DataFrame:
+    """Leave out columns in which no row has a value: another version may not have known them."""
+    names = [field.name for field in schema.fields if field.nullable]
+    counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
+    return published.drop(*(name for name in names if not counts[name]))
 
 
 def _previous_rules(night: PastNight) -> list[int]:

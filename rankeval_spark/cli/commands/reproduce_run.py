@@ -66,7 +66,7 @@ def _heading(run: RecordedRun) -> list[str]:
     lines = [f"run {run.run_id} of {run.night}, published {published_at:%Y-%m-%d %H:%M:%S} UTC"]
     if run.successor:
         lines += [f"run {run.successor} replaced its rows since; they are read at the versions that it published"]
-    if run.night.row["code_version"] != __version__:
+    if run.is_foreign:
         lines += [f"it ran with rankeval-spark {run.night.row['code_version']}; this is {__version__}"]
     return lines
 

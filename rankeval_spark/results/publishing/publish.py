@@ -72,9 +72,13 @@ def recover(root: Root) -> journal.JournalState:
     to the last published version, so that the next publish does not make half a run visible.
     """
     state = journal.state(root.spark, root.storage)
+    lacking = {}
     for schema in schemas.PUBLISHED:  # all of them, before the first is touched
         tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
-        tables.require_declared(tables.columns_of(root.spark, root.storage, schema.name), schema)
+        lacking[schema.name] = tables.lacking_columns(root.spark, root.storage, schema)
+    for table, columns in lacking.items():
+        if columns:
+            tables.add_columns(root.spark, root.storage, table, columns)
     if not state.pending:
         return state
     last = state.last_recorded
@@ -99,8 +103,8 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 
 def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
     # Checked again: the files may have changed since the run announced them.
-    staged = {schema.name: staging.staged_rows(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
-    if faults := audit.refused_rows(staged, schemas.PUBLISHED):
+    found = [_as_staged(schema, staging) for schema in schemas.PUBLISHED if staging.has(schema.name)]
+    if faults := audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found):
         return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
     try:
         versions = _write_tables(root, night, intent[C.RUN_ID], staging)
@@ -109,6 +113,12 @@ def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging:
             raise  # a disk that is full, a lock that was lost: the next one tries again
         return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(error))}", {})
     return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
+
+
+def _as_staged(schema: Schema, staging: Staging) -> Schema:
+    """Leave out of a declaration what the version that staged the rows did not declare."""
+    names = {field["name"] for field in staging.columns(schema.name)["fields"]}
+    return replace(schema, fields=tuple(field for field in schema.fields if field.name in names))
 
 
 def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
@@ -130,7 +140,8 @@ def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: St
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
     if files and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, root.storage, staging.columns(table))
+        measured = tables.measure_columns(staging.columns(table))
+        tables.add_columns(root.spark, root.storage, table, measured)
     return _replace_files(root, table, night, files, tag=staging.run_id)
 
 

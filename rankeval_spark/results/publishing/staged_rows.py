@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rankeval_spark import columns as C
+from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
     from rankeval_spark.errors import Fault
+    from rankeval_spark.results.storage.constraints import Constraint
     from rankeval_spark.schemas import Schema
 
 
@@ -60,6 +62,12 @@ class StagedRows(ABC):
 def key_of(schema: Schema) -> list[str]:
     """Key of a table within one run."""
     return [name for name in schema.key if name not in C.RUN_KEY]
+
+
+def rules_of(schema: Schema) -> list[Constraint]:
+    """Constraints of a table on columns that it has."""
+    names = schema.field_names()
+    return [rule for rule in CONSTRAINTS.get(schema.name, {}).values() if set(rule.columns) <= set(names)]
 
 
 def plain_columns(schema: Schema) -> list[str]:

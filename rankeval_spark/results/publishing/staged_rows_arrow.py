@@ -15,8 +15,14 @@ import pyarrow.parquet as pq
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns
-from rankeval_spark.results.storage.constraints import CONSTRAINTS
+from rankeval_spark.results.publishing.staged_rows import (
+    StagedRows,
+    Summaries,
+    Summary,
+    key_of,
+    plain_columns,
+    rules_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +51,7 @@ class RowsInProcess(StagedRows):
 
     def refused(self, schema: Schema) -> list[Fault]:
         """Find keys that occur more than once, and rows that break a constraint."""
-        rules = CONSTRAINTS.get(schema.name, {}).values()
-        names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules for name in rule.columns)]
+        names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
         keys, broken = list[pa.Table](), list[Fault]()
         for rows in self._read(list(dict.fromkeys(names))):
             keys.append(_as_keys(rows.select(key_of(schema))))
@@ -82,7 +87,7 @@ def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
     conditions: dict[str, BoolVector] = {
         f"{name} IS NOT NULL": to_numpy(rows[name].is_valid()) for name in plain_columns(schema)
     }
-    conditions |= {str(rule): rule.holds(rows) for rule in CONSTRAINTS.get(schema.name, {}).values()}
+    conditions |= {str(rule): rule.holds(rows) for rule in rules_of(schema)}
     for rule, holds in conditions.items():
         if not holds.all():
             (row,) = rows.select(key_of(schema)).slice(int(np.argmin(holds)), 1).to_pylist()

@@ -10,8 +10,14 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns
-from rankeval_spark.results.storage.constraints import CONSTRAINTS
+from rankeval_spark.results.publishing.staged_rows import (
+    StagedRows,
+    Summaries,
+    Summary,
+    key_of,
+    plain_columns,
+    rules_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
@@ -66,7 +72,7 @@ class RowsOnSpark(StagedRows):
 def _broken(schema: Schema) -> Column:
     """Name the first constraint of its table that a row breaks; NULL where it breaks none."""
     rules = {f"{name} IS NOT NULL": F.col(name).isNotNull() for name in plain_columns(schema)}
-    rules |= {str(rule): F.expr(str(rule)) for rule in CONSTRAINTS.get(schema.name, {}).values()}
+    rules |= {str(rule): F.expr(str(rule)) for rule in rules_of(schema)}
     whens = (F.when(~F.coalesce(holds, F.lit(False)), F.lit(rule)) for rule, holds in rules.items())
     return F.coalesce(F.lit(None).cast("string"), *whens).alias("_broken")
 

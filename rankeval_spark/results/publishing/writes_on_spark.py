@@ -88,7 +88,8 @@ def replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows
     if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
         return CREATED  # an optional table that nothing was ever written to
     if rows is not None and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, root.storage, rows.schema.jsonValue())
+        measured = tables.measure_columns(rows.schema.jsonValue())
+        tables.add_columns(root.spark, root.storage, schema.name, measured)
     current = spark_tables.read_table(root.spark, root.storage, schema.name)
     frame = current.limit(0) if rows is None else spark_tables.widened(rows, current.schema)
     return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))

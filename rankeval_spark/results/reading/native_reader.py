@@ -31,6 +31,10 @@ class NativeReader:
         """Plan to read rows of a table."""
         return local_tables.scan(self._storage, table, version=version, where=where)
 
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table as it is now."""
+        return [field["name"] for field in local_tables.schema_of(self._storage, table)["fields"]]
+
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of."""
         return local_tables.nights_of(self._storage, table, version=version)

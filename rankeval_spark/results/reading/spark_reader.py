@@ -46,7 +46,7 @@ class SparkReader:
         try:
             frame = reader.load(inside(self._root, table))
             spark_tables.refuse_outside(frame, table)
-            frame = frame.select(*frame.schema.fieldNames())  # resolves now: a missing table is an error here
+            frame = spark_tables.declared_first(table, frame)  # resolves now: a missing table is an error here
         except AnalysisException as error:
             raise ConfigError(
                 Fault("results root", f"{self._root!r} (no table {table})", "the results of an earlier run")
@@ -58,6 +58,10 @@ class SparkReader:
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
         return frame.where(spark_tables.row_condition(where)) if where else frame
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table as it is now."""
+        return self._spark.read.format("delta").load(inside(self._root, table)).columns
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of."""

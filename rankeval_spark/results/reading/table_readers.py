@@ -30,7 +30,9 @@ class Reader(Protocol[Scan, Frame]):
     """
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> Scan:
-        """Plan to read rows of a table, at one version or as it is now.
+        """Plan to read rows of a table, at one version or as it is now, with all declared columns.
+
+        A column that a table of an older version lacks is NULL.
 
         Raises
         ------
@@ -38,6 +40,10 @@ class Reader(Protocol[Scan, Frame]):
             There is no such table, its log names a file outside the folders that the environment allows, or a condition
             is about a column that it does not have.
         """
+        ...
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table as it is now; :meth:`scan` also has those that it lacks, as NULL."""
         ...
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:

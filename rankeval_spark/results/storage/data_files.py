@@ -72,7 +72,7 @@ def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
     """Merge small files of each night, in one commit; return how many there were, and how many they became."""
     opened = local_tables.delta_table(storage, table)
     dataset = local_tables.scan(storage, table)
-    names = [name for name in dataset.schema.names if name not in local_tables.PARTITIONS]
+    names = [field.name for field in opened.schema().fields if field.name not in local_tables.PARTITIONS]
     schema = pa.schema([dataset.schema.field(name) for name in names])
     fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
     groups, written = _small_files(_files_of(opened)), []

@@ -26,9 +26,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyarrow import fs
 
-from rankeval_spark import allowed_folders, columns as C
+from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.inputs.missing_inputs import nearest_location
+from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
 from rankeval_spark.results.storage.requested_rows import require_columns
@@ -81,7 +82,7 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     """
     opened = _readable(storage, table, version)
     _require_own_files(storage, table, opened.file_uris())
-    schema = pa.schema(opened.schema().to_arrow())
+    schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
     is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
     partition_filters = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
@@ -92,13 +93,31 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     # ends abort the process, one in three on a busy machine.
     files = fs.SubTreeFileSystem(inside(storage.root, table), fs.LocalFileSystem())
     try:
-        dataset = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=partition_filters or None)
+        dataset = opened.to_pyarrow_dataset(
+            filesystem=files, file_pruning_predicate=partition_filters or None, schema=schema
+        )
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
     for condition in row_filters:
         dataset = dataset.filter(condition)
     return dataset
+
+
+def declared_first(table: str, found: pa.Schema) -> pa.Schema:
+    """Return the columns as which a table is read: those that are declared, which may be NULL, then all others.
+
+    A table of an older version lacks some; a table that is not declared is read as it is.
+    """
+    fields = {schema.name: columns_json(schema) for schema in (schemas.RUNS, *schemas.PUBLISHED)}.get(table)
+    if fields is None:
+        return found
+    declared = pa.schema(deltalake.Schema.from_json(json.dumps(fields)).to_arrow())
+    first = [
+        found.field(field.name) if field.name in found.names else field.with_nullable(nullable=True)
+        for field in declared
+    ]
+    return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
 
 
 def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
-from rankeval_spark import allowed_folders, columns as C
+from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.spark.spark_types import struct_type
 
@@ -75,6 +75,19 @@ def refuse_outside(frame: DataFrame, table: str) -> None:
     """
     if allowed_folders.is_limited():
         allowed_folders.require_allowed(*((f"results root, table {table}", file) for file in frame.inputFiles()))
+
+
+def declared_first(table: str, frame: DataFrame) -> DataFrame:
+    """Read a table as :func:`local_tables.declared_first` says: declared columns that it lacks are NULL."""
+    declared = next(schema for schema in (schemas.RUNS, *schemas.PUBLISHED) if schema.name == table)
+    names, types = frame.columns, struct_type(declared)
+    first = [
+        F.col(field.name)
+        if field.name in names
+        else F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+        for field in types
+    ]
+    return frame.select(*first, *(F.col(name) for name in names if name not in types.fieldNames()))
 
 
 def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:

@@ -6,7 +6,7 @@ Tables of a disk of this machine take no Spark; those of other stores are read a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import schemas
@@ -96,12 +96,11 @@ def measure_columns(columns: Json) -> list[dict[str, Any]]:
     return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
 
 
-def add_measure_columns(spark: SparkSession, storage: Storage, columns: Json) -> None:
-    """Add the measure columns of some rows that ``user_metrics`` lacks; the caller holds the publish lock."""
-    table = schemas.USER_METRICS.name
+def add_columns(spark: SparkSession, storage: Storage, table: str, wanted: Iterable[Json]) -> None:
+    """Add those of some columns that a table lacks, in a commit without rows; the caller holds its lock."""
     present = columns_of(spark, storage, table)["fields"]
     names = {field["name"] for field in present}
-    lacking = [field for field in measure_columns(columns) if field["name"] not in names]
+    lacking = [field for field in wanted if field["name"] not in names]
     if lacking and local_tables.are_at(storage):
         local_tables.add_columns(storage, table, map(json.dumps, lacking))
     elif lacking:
@@ -110,14 +109,36 @@ def add_measure_columns(spark: SparkSession, storage: Storage, columns: Json) ->
         spark_tables.add_columns(spark, storage, table, {"type": "struct", "fields": [*present, *lacking]})
 
 
+def lacking_columns(spark: SparkSession, storage: Storage, schema: Schema) -> list[Json]:
+    """Return the declared columns that a table of an older version lacks; its rows are NULL in them.
+
+    Raises
+    ------
+    ResultsError
+        As :func:`require_declared`.
+    """
+    columns = columns_of(spark, storage, schema.name)
+    require_declared(columns, schema)
+    names = {field["name"] for field in columns["fields"]}
+    return [{**field, "nullable": True} for field in columns_json(schema)["fields"] if field["name"] not in names]
+
+
 def require_declared(columns: Json, schema: Schema) -> None:
-    """Compare a published table with its declaration: names, types, order; measure columns follow it."""
-    found = [(field["name"], type_name(field["type"])) for field in columns["fields"]]
-    declared = [(field.name, field.type) for field in schema.fields]
-    extra = found[len(declared) :]
-    is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
-    if found[: len(declared)] != declared or (extra and not is_measured):
-        unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
+    """Compare the columns of a published table with their declaration, by name.
+
+    A table of an older version may lack columns that are no part of its key. A column that is not declared is of a
+    newer version, which alone knows what to write into it; ``user_metrics`` also has measures.
+    """
+    found = {field["name"]: type_name(field["type"]) for field in columns["fields"]}
+    declared = {field.name: field.type for field in schema.fields}
+    is_measured = schema.name == schemas.USER_METRICS.name
+    unlike = [
+        f"{name} {type_}"
+        for name, type_ in found.items()
+        if declared.get(name, "double" if is_measured else None) != type_
+    ]
+    unlike += [f"no {name}" for name in schema.key if name not in found]
+    if unlike:
         others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
         fix = "use the version of rankeval-spark that wrote the table, or a new results root"
-        raise ResultsError(Fault(f"table {schema.name}", others, "the declared columns in their order", fix))
+        raise ResultsError(Fault(f"table {schema.name}", others, "declared columns", fix))

@@ -11,7 +11,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
 from rankeval_spark.results.storage import delta_log, local_tables
-from rankeval_spark.results.storage.commits import lost, turn_for_runs
+from rankeval_spark.results.storage.commits import lost, retried, turn_for_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -197,18 +197,19 @@ def record_all(
     recorded_at = max(datetime.now(timezone.utc), after + timedelta(microseconds=1))
     rows = [{**values, "recorded_at": recorded_at} for values in events]
     table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
-    with turn_for_runs(storage, run_id):
-        for lock in held:
-            lock.assert_held()
-        before = delta_log.latest_version(storage, table)
+
+    def append(seen: int) -> None:
         if local_tables.are_at(storage):
-            local_tables.append_rows(storage, table, rows, tag=run_id)
+            local_tables.append_rows(storage, table, rows, tag=run_id, after=seen)
         else:
             from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
 
-            spark_tables.append(spark, storage, schemas.RUNS, rows, tag=run_id)
-        if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
-            raise lost(table, run_id, before)
+            spark_tables.append_events(spark, storage, rows, tag=run_id, after=seen)
+        if delta_log.find_commit(storage, table, tag=run_id, after=seen) is None:
+            raise lost(table, run_id, seen)
+
+    with turn_for_runs(storage, run_id) as turn:
+        retried(storage, table, append, held=[turn, *held])
     return recorded_at
 
 

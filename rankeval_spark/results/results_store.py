@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,7 +16,7 @@ from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import roots, tables
-from rankeval_spark.results.storage.commits import Root, turn_for_runs
+from rankeval_spark.results.storage.commits import Root, fence, turn_for_runs
 from rankeval_spark.results.storage.file_store import (
     LocalStorage,
     Storage,
@@ -110,12 +110,28 @@ class ResultsStore:
             self._run_locks[night] = lock
             try:
                 yield lock
+            except Exception as error:
+                if lock.is_lost():  # whoever took it also removed what this run had staged
+                    raise lock.busy() from error
+                raise
             finally:
                 del self._run_locks[night]
 
-    def publish_lock(self, owner: str) -> AbstractContextManager[Lock]:
-        """Keep the tables of the root to one writer: a publish or maintenance."""
-        return self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS)
+    @contextmanager
+    def publish_lock(self, owner: str) -> Iterator[Lock]:
+        """Keep the tables of the root to one writer: a publish or maintenance.
+
+        A holder before that may wake up cannot commit any more. Where that fails, the lock stays as it would after a
+        crash, so that whoever comes next does it.
+        """
+        with self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS) as lock:
+            if lock.may_return:
+                try:
+                    fence(self._storage, owner)
+                except BaseException:
+                    lock.abandon()
+                    raise
+            yield lock
 
     def start(self, facts: RunRecord, *, publishing: Collection[str] = ()) -> Run:
         """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date.
@@ -196,8 +212,8 @@ class ResultsStore:
     def _update_runs(self, owner: str) -> None:
         """Give ``runs`` the columns of this version; the other tables get theirs where they are written."""
         if lacking := tables.lacking_columns(self._spark, self._storage, schemas.RUNS):
-            with turn_for_runs(self._storage, owner):
-                tables.add_columns(self._spark, self._storage, schemas.RUNS.name, lacking)
+            with turn_for_runs(self._storage, owner) as turn:
+                tables.add_columns(Root(self._spark, self._storage, turn), schemas.RUNS.name, lacking)
 
     def _create_tables(self) -> None:
         if tables.missing_tables(self._storage):

@@ -17,8 +17,9 @@ from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
-from rankeval_spark.results.storage import delta_log, local_tables, tables
+from rankeval_spark.results.storage import commits, delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results.storage.locks import Lock
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ class Root:
         if table == schemas.USER_METRICS.name:
             columns = columns_json(schemas.USER_METRICS, facts.measure_fields())
             measured = tables.measure_columns(columns)
-            tables.add_columns(None, self._storage, table, measured)  # type: ignore[arg-type]  # no Spark here
+            with Lock(self._storage, "publish", owner=facts.run_id) as lock:
+                root = commits.Root(None, self._storage, lock)  # type: ignore[arg-type]  # no Spark here
+                tables.add_columns(root, table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
         local_tables.write_new(self._storage, staged, _conformed(rows, declared, facts))

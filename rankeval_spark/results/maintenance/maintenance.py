@@ -145,7 +145,9 @@ class Maintenance:
             if tables_by_night:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
                 intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
-                announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
+                announced = journal.record_all(
+                    self._spark, self._storage, intents, after=state.last_recorded, held=[root.lock]
+                )
                 failpoint("after_maintaining")
                 finish_deletions(root, intents, after=announced)
         return DeletedNights(oldest_kept, tuple(tables_by_night))

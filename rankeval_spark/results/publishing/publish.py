@@ -18,8 +18,8 @@ from rankeval_spark.results.publishing.announced_deletions import finish_deletio
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
+from rankeval_spark.results.storage import local_tables, tables
+from rankeval_spark.results.storage.commits import Root, is_local_root, retried
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,7 +78,7 @@ def recover(root: Root) -> journal.JournalState:
         lacking[schema.name] = tables.lacking_columns(root.spark, root.storage, schema)
     for table, columns in lacking.items():
         if columns:
-            tables.add_columns(root.spark, root.storage, table, columns)
+            tables.add_columns(root, table, columns)
     if not state.pending:
         return state
     last = state.last_recorded
@@ -140,8 +140,7 @@ def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: St
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
     if files and schema is schemas.USER_METRICS:
-        measured = tables.measure_columns(staging.columns(table))
-        tables.add_columns(root.spark, root.storage, table, measured)
+        tables.add_columns(root, table, tables.measure_columns(staging.columns(table)))
     return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
@@ -149,14 +148,13 @@ def _replace_files(
     root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
 ) -> int:
     storage = root.storage
-    if not files and not local_tables.has_rows(storage, table, night):
-        return delta_log.latest_version(storage, table)
-    before = delta_log.latest_version(storage, table)
-    retried(root, lambda: local_tables.replace_night(storage, table, night, files=files, tag=tag))
-    own = delta_log.find_commit(storage, table, tag=tag, after=before)
-    if own is None:
-        raise lost(table, tag, before)
-    return own
+
+    def replace_night(seen: int) -> int:
+        if not files and not local_tables.has_rows(storage, table, night, seen):
+            return seen
+        return local_tables.replace_night(storage, table, night, files=files, tag=tag, after=seen)
+
+    return retried(storage, table, replace_night, held=[root.lock])
 
 
 def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str, int]) -> dict[str, int]:

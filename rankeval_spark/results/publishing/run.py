@@ -19,7 +19,7 @@ from rankeval_spark.results.storage.commits import Root
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Unpack
 
     from rankeval_spark.results.journal import EventDetails
@@ -72,8 +72,14 @@ class Run(StagedRun):
             versions = publish(root, event, self._staging, on_intent=self._announce)
             self._is_published = True
         with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
-            staging.remove_all(self._storage, self.facts.night)
+            if self._run_lock.is_held:
+                staging.remove_all(self._storage, self.facts.night)
         return versions
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Keep rows that could not be used, while no other run has the night."""
+        self._run_lock.assert_held()
+        super().quarantine(rows)
 
     def fail(
         self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]

@@ -88,22 +88,17 @@ def replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows
     if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
         return CREATED  # an optional table that nothing was ever written to
     if rows is not None and schema is schemas.USER_METRICS:
-        measured = tables.measure_columns(rows.schema.jsonValue())
-        tables.add_columns(root.spark, root.storage, schema.name, measured)
+        tables.add_columns(root, schema.name, tables.measure_columns(rows.schema.jsonValue()))
     current = spark_tables.read_table(root.spark, root.storage, schema.name)
     frame = current.limit(0) if rows is None else spark_tables.widened(rows, current.schema)
-    return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))
+    table, is_own = schema.name, spark_tables.rows_of(night)
 
-
-def _overwrite(root: Root, table: str, night: NightKey, run_id: str, frame: DataFrame) -> int:
-    before = delta_log.latest_version(root.storage, table)
-    writer = frame.writeTo(spark_tables.identifier(root.storage, table)).option("userMetadata", run_id)
-    writer.overwrite(spark_tables.rows_of(night))
-    own = delta_log.find_commit(root.storage, table, tag=run_id, after=before)
-    if own is not None:
+    def overwrite(seen: int) -> int:
+        writer = frame.writeTo(spark_tables.identifier(root.storage, table)).option("userMetadata", run_id)
+        writer.options(**spark_tables.only_after(seen)).overwrite(is_own)
+        own = delta_log.find_commit(root.storage, table, tag=run_id, after=seen)
+        if own is None:
+            raise lost(table, run_id, seen)
         return own
-    # Delta commits nothing where nothing changes: no rows written, none there before.
-    now = delta_log.latest_version(root.storage, table)
-    if night_rows(root, table, night, now).isEmpty() and frame.isEmpty():
-        return now
-    raise lost(table, run_id, before)
+
+    return retried(root.storage, table, overwrite, held=[root.lock])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
+from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.delta_log import NO_OTHER_WRITER
 from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 if TYPE_CHECKING:
@@ -24,11 +26,6 @@ RUNS_LOCK: Final = "runs"
 RUNS_WAIT_SECONDS: Final = 600.0
 """Patience with another commit to ``runs``, which takes a second; a lock that was left behind is free after five
 minutes."""
-
-NO_OTHER_WRITER: Final = (
-    "another writer without the lock, or a store that loses writes: let nothing else write to the root"
-)
-"""What to do where a commit has no effect."""
 
 _CONFLICT: Final = re.compile(r"\bDELTA_(?:CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)\b")
 """Delta's names for them. Its classes of exceptions are those of a Python package that a cluster need not have."""
@@ -54,21 +51,40 @@ def is_local_root(root: Root) -> TypeGuard[LocalRoot]:
     return local_tables.are_at(root.storage)
 
 
-def retried(root: Root, commit: Callable[[], Made]) -> Made:
-    """Commit to a table, while the lock is held; a commit that was overtaken is made again."""
+def retried(storage: Storage, table: str, commit: Callable[[int], Made], *, held: Sequence[Lock]) -> Made:
+    """Commit to a table while locks are held; a commit that was overtaken is made again.
+
+    Whoever was suspended for too long loses its locks, and may wake up at any line. So the newest version is looked at
+    before the locks are, and ``commit`` makes the one after it or fails: whoever takes over makes that version first,
+    see :func:`fence`.
+    """
     for attempt in range(1, ATTEMPTS + 1):
-        root.lock.assert_held()
+        seen = delta_log.latest_version(storage, table)
+        for lock in held:
+            lock.assert_held()
         try:
-            return commit()
+            return commit(seen)
         except Exception as error:
+            for lock in held:  # whoever took one may be the cause
+                lock.assert_held()
             if attempt == ATTEMPTS or not is_conflict(error):
                 raise
     raise AssertionError  # pragma: no cover - the last attempt returned or raised
 
 
+def fence(storage: Storage, owner: str) -> None:
+    """Keep a holder that lost the publish lock, and may still be at work, from committing to any table."""
+    for schema in schemas.PUBLISHED:
+        if delta_log.exists(storage, schema.name):
+            delta_log.fence(storage, schema.name)
+    if delta_log.exists(storage, schemas.RUNS.name):
+        with turn_for_runs(storage, owner):
+            delta_log.fence(storage, schemas.RUNS.name)
+
+
 def is_conflict(error: Exception) -> bool:
-    """Return True if a commit failed because another program wrote to the table without the lock."""
-    return isinstance(error, local_tables.CONFLICTS) or _CONFLICT.search(str(error)) is not None
+    """Return True if a commit failed because somebody else made the version, or wrote without the lock."""
+    return isinstance(error, delta_log.OvertakenError) or _CONFLICT.search(str(error)) is not None
 
 
 def turn_for_runs(storage: Storage, owner: str) -> Lock:
@@ -81,6 +97,6 @@ def turn_for_runs(storage: Storage, owner: str) -> Lock:
 
 
 def lost(table: str, run_id: str, before: int) -> ResultsError:
-    """Say that a commit that was just made is not in the log of its table."""
+    """Say that a commit that was just made is not in the log of its table; Delta leaves it out after a fence."""
     found = f"no commit of run {run_id} after version {before}"
     return ResultsError(Fault(f"table {table}", found, "the commit that this run just made", NO_OTHER_WRITER))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake.transaction import AddAction, RemoveAction
 
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import local_tables
-from rankeval_spark.results.storage.file_store import inside
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.file_store import inside, sync
 
 if TYPE_CHECKING:
     import deltalake
@@ -40,9 +37,9 @@ class DataFile(NamedTuple):
     night: NightKey
 
 
-def data_files(storage: LocalStorage, table: str) -> list[DataFile]:
-    """List the files of the newest version of a table."""
-    return _files_of(local_tables.delta_table(storage, table))
+def data_files(storage: LocalStorage, table: str, version: int | None = None) -> list[DataFile]:
+    """List the files of a version of a table, of the newest by default."""
+    return _files_of(local_tables.delta_table(storage, table, version))
 
 
 def read_batches(
@@ -54,24 +51,29 @@ def read_batches(
 
 
 def replace_files(
-    storage: LocalStorage, table: str, files: Mapping[DataFile, Callable[[pa.RecordBatch], pa.RecordBatch] | None]
+    storage: LocalStorage,
+    table: str,
+    files: Mapping[DataFile, Callable[[pa.RecordBatch], pa.RecordBatch] | None],
+    *,
+    after: int | None = None,
 ) -> None:
-    """Let other rows take the place of those of some files, in one commit.
+    """Let other rows take the place of those of some files, in one commit; see :func:`local_tables.commit`.
 
     Parameters
     ----------
     files : mapping
         What becomes of the rows of each file, a part at a time; None where they are deleted.
     """
-    opened = local_tables.delta_table(storage, table)
+    seen = delta_log.latest_version(storage, table) if after is None else after
     written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
-    _commit(opened, [*filter(None, written), *(_removed(file, changes_data=True) for file in files)])
+    actions = [*filter(None, written), *(_removed(file, changes=True) for file in files)]
+    local_tables.commit(storage, table, seen, actions)
 
 
-def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
+def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
     """Merge small files of each night, in one commit; return how many there were, and how many they became."""
-    opened = local_tables.delta_table(storage, table)
-    dataset = local_tables.scan(storage, table)
+    opened = local_tables.delta_table(storage, table, after)
+    dataset = local_tables.scan(storage, table, version=after)
     names = [field.name for field in opened.schema().fields if field.name not in local_tables.PARTITIONS]
     schema = pa.schema([dataset.schema.field(name) for name in names])
     fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
@@ -83,10 +85,10 @@ def merge_small_files(storage: LocalStorage, table: str) -> tuple[int, int]:
             for batch in fragments[file.path].to_batches(schema=dataset.schema, columns=names, batch_size=ROWS_AT_ONCE)
         )
         rows = pa.RecordBatchReader.from_batches(schema, batches)
-        written.append(_written(storage, table, files[0], rows, changes_data=False))
+        written.append(_written(storage, table, files[0], rows, changes=False))
     if groups:
-        removed = [_removed(file, changes_data=False) for files in groups for file in files]
-        _commit(opened, [*filter(None, written), *removed])
+        removed = [_removed(file, changes=False) for files in groups for file in files]
+        local_tables.commit(storage, table, opened.version(), [*filter(None, written), *removed])
     return sum(map(len, groups)), len(groups)
 
 
@@ -120,8 +122,8 @@ def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
 
 def delete_unneeded(storage: LocalStorage, table: str) -> None:
     """Delete these files."""
-    if unneeded_files(storage, table):
-        local_tables.delta_table(storage, table).vacuum(dry_run=False, full=True)
+    for path in unneeded_files(storage, table):
+        storage.remove(f"{table}/{path}")
 
 
 def properties_of(storage: LocalStorage, table: str) -> dict[str, str]:
@@ -137,30 +139,23 @@ def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
     ]
 
 
-def _commit(opened: deltalake.DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
-    opened.create_write_transaction(
-        actions, mode="append", schema=opened.schema(), partition_by=local_tables.PARTITIONS
-    )
-
-
-def _removed(file: DataFile, *, changes_data: bool) -> RemoveAction:
-    now = time.time_ns() // 1_000_000
-    return RemoveAction(file.path, changes_data, now, file.size, {**local_tables.partition_of(file.night)})
+def _removed(file: DataFile, *, changes: bool) -> dict[str, Any]:
+    return local_tables.removed(file.path, file.night, size=file.size, changes=changes)
 
 
 def _rewritten(
     storage: LocalStorage, table: str, file: DataFile, change: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> AddAction | None:
+) -> dict[str, Any] | None:
     """Write the changed rows of a file next to it; None, and no file, where none is left."""
     with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
         batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
         rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
-        return _written(storage, table, file, rows, changes_data=True)
+        return _written(storage, table, file, rows, changes=True)
 
 
 def _written(
-    storage: LocalStorage, table: str, neighbour: DataFile, rows: pa.RecordBatchReader, *, changes_data: bool
-) -> AddAction | None:
+    storage: LocalStorage, table: str, neighbour: DataFile, rows: pa.RecordBatchReader, *, changes: bool
+) -> dict[str, Any] | None:
     """Write rows to a file next to another of their night; None, and no file, where there is no row.
 
     By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer aborts the process there.
@@ -179,6 +174,6 @@ def _written(
     if not n_rows:
         Path(folder, path).unlink()
         return None
-    stats, night = json.dumps({"numRecords": n_rows}), local_tables.partition_of(neighbour.night)
-    added = local_tables.added(folder, path, night, stats=stats)
-    return replace(added, data_change=changes_data)
+    sync(Path(folder, path))
+    stats = json.dumps({"numRecords": n_rows})
+    return local_tables.added(folder, path, neighbour.night, stats=stats, changes=changes)

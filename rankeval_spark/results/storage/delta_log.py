@@ -9,10 +9,12 @@ import re
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
+
+from rankeval_spark.errors import Fault, ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rankeval_spark.results.storage.file_store import Storage
 
@@ -24,6 +26,21 @@ _WRITER_OF_CONSTRAINTS: Final = 3
 """Version of Delta's protocol from which on writers check constraints."""
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
+
+_AS_IT_IS: Final = "/!$&'()+,:;=@~"
+"""What the log does not write as %XX in the path of a file, besides letters, digits, ``-``, ``.`` and ``_``."""
+
+NO_OTHER_WRITER: Final = (
+    "another writer without the lock, or a store that loses writes: let nothing else write to the root"
+)
+"""What to do where a commit has no effect."""
+
+FENCE: Final = "rankeval"
+"""Application whose number of a transaction is the version that the transaction is to make."""
+
+
+class OvertakenError(ResultsError):
+    """Somebody else made the version of a table that a writer was about to make."""
 
 
 def exists(storage: Storage, table: str) -> bool:
@@ -86,31 +103,90 @@ def files_written(storage: Storage, table: str, version: int) -> list[dict[str, 
     return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
 
 
-def create_log(storage: Storage, table: str, *, columns: str, partitions: Sequence[str], **metadata: Any) -> None:  # noqa: ANN401 - values of JSON
-    """Write the first commit of a table without rows; the caller is the only one who creates it.
+def commit(
+    storage: Storage,
+    table: str,
+    version: int,
+    actions: Iterable[Mapping[str, Any]],
+    *,
+    tag: str | None = None,
+) -> None:
+    """Write a version of a table, whole or not at all; on a disk of this machine it is there after a power loss.
+
+    Parameters
+    ----------
+    actions : iterable of mappings
+        As Delta's log has them.
+    tag : str, optional
+        User metadata of the commit.
+
+    Raises
+    ------
+    OvertakenError
+        The version exists.
+    """
+    operation = "WRITE" if version else "CREATE TABLE"
+    info: dict[str, Any] = {"timestamp": now_ms(), "operation": operation, "operationParameters": {}}
+    info |= {"userMetadata": tag} if tag else {}
+    lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
+    try:
+        storage.put(_file(table, version), "\n".join(lines).encode())
+    except FileExistsError as error:
+        fault = Fault(f"table {table}", f"a version {version} of another writer", "to be the only one", NO_OTHER_WRITER)
+        raise OvertakenError(fault) from error
+
+
+def path_text(path: str) -> str:
+    """Write the path of a file within its table as the log does."""
+    return quote(path, safe=_AS_IT_IS)
+
+
+def fence(storage: Storage, table: str) -> None:
+    """Make a version without rows, so that no writer who looked at the table before can make its next one.
+
+    The number of a transaction in it is for writers that would try again by themselves, see ``spark_tables``.
+    """
+    while True:
+        version = latest_version(storage, table) + 1
+        transaction = {"appId": FENCE, "version": version, "lastUpdated": now_ms()}
+        try:
+            commit(storage, table, version, [{"txn": transaction}])
+        except OvertakenError:
+            continue
+        return
+
+
+def create_log(
+    storage: Storage,
+    table: str,
+    *,
+    columns: str,
+    partitions: Sequence[str],
+    adds: Iterable[Mapping[str, Any]] = (),
+    **metadata: Any,  # noqa: ANN401 - values of JSON
+) -> None:
+    """Write the first commit of a table; see :func:`commit`.
 
     Parameters
     ----------
     columns : str
         As ``StructType.json()`` writes them.
+    adds : iterable of mappings
+        Actions that add its files.
     metadata
         ``configuration``, ``description`` and what else Delta keeps of a table.
     """
-    now = time.time_ns() // 1_000_000
     described = {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": columns,
         "partitionColumns": list(partitions),
-        "createdTime": now,
+        "createdTime": now_ms(),
+        "configuration": {},
         **metadata,
     }
-    actions = (
-        {"commitInfo": {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}},
-        {"metaData": described},
-    )
-    storage.put(f"{table}/{LOG_FOLDER}/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
+    protocol = {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}
+    commit(storage, table, 0, [{"protocol": protocol}, {"metaData": described}, *adds])
 
 
 def columns(storage: Storage, table: str) -> dict[str, Any]:
@@ -122,6 +198,15 @@ def columns(storage: Storage, table: str) -> dict[str, Any]:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
 
 
+def now_ms() -> int:
+    """Time as the log has it."""
+    return time.time_ns() // 1_000_000
+
+
+def _file(table: str, version: int) -> str:
+    return f"{table}/{LOG_FOLDER}/{version:020d}.json"
+
+
 def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = storage.read(f"{table}/{LOG_FOLDER}/{version:020d}.json").splitlines()
+    lines = storage.read(_file(table, version)).splitlines()
     return [action[kind] for action in map(json.loads, lines) if kind in action]

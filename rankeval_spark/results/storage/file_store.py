@@ -8,6 +8,8 @@ import re
 import shutil
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -49,7 +51,7 @@ class Storage(Protocol):
         ...
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a file that is not there yet, and its folders; no reader ever sees a part of it."""
+        """Write a new file, and its folders; no reader ever sees a part of it. ``FileExistsError`` where it exists."""
         ...
 
     def replace(self, path: str, content: bytes) -> None:
@@ -88,34 +90,34 @@ class LocalStorage:
         return self._path(path).read_bytes()
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a new file; the file system lets one of several contenders create it."""
-        target = self._path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        """Write a new file, whole or not at all; the file system lets one of several contenders create it."""
         try:
-            with target.open("xb") as file:
-                file.write(content)
+            self._create(self._path(path), content, is_synced=False)
         except FileExistsError:
             return False
-        except OSError:  # made, but not written: on a full disk, an empty lock would pass for one that is held
-            target.unlink(missing_ok=True)
-            raise
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a file and its folders, atomically."""
-        self._path(path).parent.mkdir(parents=True, exist_ok=True)
-        self.replace(path, content)
+        """Write a new file and its folders, whole or not at all; a power loss does not take it from its folder."""
+        target = self._path(path)
+        self._create(target, content, is_synced=True)
+        sync(target.parent)
 
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one, atomically."""
         target = self._path(path)
-        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        try:
-            draft.write_bytes(content)
+        with _draft_of(target, content, is_synced=False) as draft:
             draft.replace(target)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+
+    def _create(self, target: Path, content: bytes, *, is_synced: bool) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _draft_of(target, content, is_synced=is_synced) as draft:
+            try:
+                os.link(draft, target)
+            except FileExistsError:
+                raise
+            except OSError:  # a mounted file system without links
+                _write_new(target, content, is_synced=is_synced)
 
     def age(self, path: str) -> float:
         """Seconds since a file was last written."""
@@ -135,6 +137,43 @@ class LocalStorage:
             shutil.rmtree(target)
         else:
             target.unlink(missing_ok=True)
+
+
+@contextmanager
+def _draft_of(target: Path, content: bytes, *, is_synced: bool) -> Iterator[Path]:
+    """Write a file next to another one, under a name that no reader looks at; it is gone at the end of the block."""
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    _write_new(draft, content, is_synced=is_synced)
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_new(path: Path, content: bytes, *, is_synced: bool) -> None:
+    """Write a new file, or none where that fails."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            if is_synced:
+                os.fsync(file.fileno())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def sync(*paths: Path) -> None:
+    """Wait until files, or the names in folders, are on the disk."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounted file systems sync no folders
+                raise
+        finally:
+            os.close(descriptor)
 
 
 class HadoopStorage:

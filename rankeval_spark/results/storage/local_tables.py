@@ -12,18 +12,19 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from itertools import compress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C, schemas
@@ -31,7 +32,8 @@ from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.inputs.missing_inputs import nearest_location
 from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
+from rankeval_spark.results.storage import delta_log
+from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside, sync
 from rankeval_spark.results.storage.requested_rows import require_columns
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ ROWS_A_FILE: Final = 200_000
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 
-CONFLICTS: Final = (CommitFailedError,)
-"""Somebody committed to the table between our look at it and our commit."""
+CHECKPOINT_EVERY: Final = 100
+"""Commits after which a checkpoint spares readers those before it."""
 
 _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 """What deltalake cannot open in a path, or takes for something else."""
@@ -142,27 +144,45 @@ def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) 
     return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
 
 
-def append_rows(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
-    """Append rows in one commit that carries ``tag`` as its user metadata."""
-    opened = delta_table(storage, table)
+def append_rows(
+    storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str, after: int | None = None
+) -> int:
+    """Append rows in one commit that carries ``tag`` as its user metadata; see :func:`commit`."""
+    opened = delta_table(storage, table, after)
     values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
     missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
     if missing:
         message = f"table {table}: no value for {', '.join(missing)}"
         raise ValueError(message)
-    opened.create_write_transaction(
-        [*_written(values, inside(storage.root, table))],
-        mode="append",
-        schema=opened.schema(),
-        partition_by=PARTITIONS,
-        commit_properties=_tagged(tag),
-    )
+    return commit(storage, table, opened.version(), _written(values, inside(storage.root, table)), tag=tag)
+
+
+def commit(
+    storage: LocalStorage, table: str, seen: int, actions: Sequence[Mapping[str, Any]], *, tag: str | None = None
+) -> int:
+    """Write actions as the version after one that was seen, and return it; the names of new files are synced before.
+
+    Raises
+    ------
+    OvertakenError
+        The table has that version.
+    """
+    location, version = Path(inside(storage.root, table)), seen + 1
+    nights = {Path(location, unquote(action["add"]["path"])).parent for action in actions if "add" in action}
+    sync(*nights, *{night.parent for night in nights}, location)
+    delta_log.commit(storage, table, version, actions, tag=tag)
+    if (version + 1) % CHECKPOINT_EVERY == 0:
+        opened = delta_table(storage, table, version)
+        opened.create_checkpoint()
+        opened.cleanup_metadata()
+        log = location / delta_log.LOG_FOLDER
+        sync(*log.glob(f"{version:020d}.checkpoint*"), log / "_last_checkpoint", log)
+    return version
 
 
 def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     """Write a table that is not there yet, in one commit."""
-    path = inside(storage.root, table)
-    _create(path, deltalake.Schema.from_arrow(rows.schema), _written(rows, path))
+    _create(storage, table, rows.schema, _written(rows, inside(storage.root, table)))
 
 
 class NewTable:
@@ -175,11 +195,12 @@ class NewTable:
     """
 
     def __init__(self, storage: LocalStorage, table: str, night: NightKey, schema: pa.Schema) -> None:
-        self._path, self._night, self._schema = inside(storage.root, table), night, schema
+        self._storage, self._table, self._night, self._schema = storage, table, night, schema
+        self._path = inside(storage.root, table)
         self._adding = Lock()
         self._waiting: list[pa.Table] = []
         self._n_waiting = 0
-        self._adds: list[AddAction] = []
+        self._adds: list[dict[str, Any]] = []
 
     def add(self, rows: pa.Table) -> None:
         """Write rows to a file together with those that wait, once they are many."""
@@ -192,7 +213,7 @@ class NewTable:
     def commit(self) -> None:
         """Write the rows that wait, and make the table."""
         self._write(self._drain_waiting())
-        _create(self._path, deltalake.Schema.from_arrow(self._schema), self._adds)
+        _create(self._storage, self._table, self._schema, self._adds)
 
     def _drain_waiting(self) -> list[pa.Table]:
         ready, self._waiting, self._n_waiting = self._waiting, [], 0
@@ -213,11 +234,10 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
         As ``StructType.json()`` writes them, those of the night among them.
     """
     path, folder = inside(storage.root, table), folder_of(night)
-    files = sorted(file.name for file in Path(path, folder).glob("*.parquet"))
-    adds = [
-        added(path, f"{folder}/{name}", partition_of(night), stats=_counted(Path(path, folder, name))) for name in files
-    ]
-    _create(path, deltalake.Schema.from_json(columns), adds)
+    files = sorted(Path(path, folder).glob("*.parquet"))
+    sync(*files)
+    adds = [added(path, f"{folder}/{file.name}", night, stats=_counted(file)) for file in files]
+    delta_log.create_log(storage, table, columns=columns, partitions=PARTITIONS, adds=adds)
 
 
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
@@ -228,10 +248,16 @@ def night_files(storage: LocalStorage, table: str, night: NightKey, version: int
     return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
 
 
-def replace_night(
-    storage: LocalStorage, table: str, night: NightKey, *, files: Sequence[Mapping[str, Any]], tag: str
-) -> None:
-    """Let files be the rows of a night, in one commit: those that held its rows are removed from the table.
+def replace_night(  # noqa: PLR0913 - where, what, by whom, and after which version
+    storage: LocalStorage,
+    table: str,
+    night: NightKey,
+    *,
+    files: Sequence[Mapping[str, Any]],
+    tag: str,
+    after: int | None = None,
+) -> int:
+    """Let files be the rows of a night, in one commit: those that held its rows are removed; see :func:`commit`.
 
     Parameters
     ----------
@@ -239,26 +265,38 @@ def replace_night(
         The ``add`` actions of a table partitioned by :data:`PARTITIONS` with ``location``, where that table is. The
         files get a second name in this table, so that either table can be deleted.
     """
-    opened = delta_table(storage, table)
-    values, folder = partition_of(night), inside(storage.root, table)
-    opened.create_write_transaction(
-        [added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files],
-        mode="overwrite",
-        schema=opened.schema(),
-        partition_by=PARTITIONS,
-        partition_filters=_only(night),
-        commit_properties=_tagged(tag),
-    )
+    opened, folder = delta_table(storage, table, after), inside(storage.root, table)
+    present = pa.table(opened.get_add_actions(flatten=True))
+    is_own = [pc.equal(present[f"partition.{name}"], value) for name, value in asdict(night).items()]
+    own = present.filter(pc.and_(*is_own)).to_pylist()
+    actions = [
+        *(added(folder, _linked(file, folder), night, stats=file.get("stats") or "{}") for file in files),
+        *(removed(unquote(file["path"]), night, size=file["size_bytes"]) for file in own),
+    ]
+    return commit(storage, table, opened.version(), actions, tag=tag)
 
 
-def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> None:
-    """Add columns, given as ``StructField.json()`` writes them, in one commit."""
-    delta_table(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
+def add_columns(storage: LocalStorage, table: str, fields: Iterable[str], *, after: int | None = None) -> int:
+    """Add columns, given as ``StructField.json()`` writes them, in one commit; see :func:`commit`."""
+    opened = delta_table(storage, table, after)
+    known, columns = opened.metadata(), json.loads(opened.schema().to_json())
+    columns["fields"] += map(json.loads, fields)
+    metadata = {
+        "id": str(known.id),
+        "name": known.name,
+        "description": known.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(columns),
+        "partitionColumns": known.partition_columns,
+        "createdTime": known.created_time,
+        "configuration": known.configuration,
+    }
+    return commit(storage, table, opened.version(), [{"metaData": metadata}])
 
 
-def has_rows(storage: LocalStorage, table: str, night: NightKey) -> bool:
+def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | None = None) -> bool:
     """Whether a table has a file with rows of a night."""
-    return bool(delta_table(storage, table).file_uris(file_pruning_predicate=_only(night)))
+    return bool(delta_table(storage, table, version).file_uris(file_pruning_predicate=_only(night)))
 
 
 def folder_of(night: NightKey) -> str:
@@ -320,15 +358,12 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
     return deltalake.DeltaTable(inside(storage.root, table), version=version)
 
 
-def _create(path: str, schema: deltalake.Schema, adds: list[AddAction]) -> None:
-    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+def _create(storage: LocalStorage, table: str, schema: pa.Schema, adds: Sequence[Mapping[str, Any]]) -> None:
+    columns = deltalake.Schema.from_arrow(schema).to_json()
+    delta_log.create_log(storage, table, columns=columns, partitions=PARTITIONS, adds=adds)
 
 
-def _tagged(tag: str) -> deltalake.CommitProperties:
-    return deltalake.CommitProperties(custom_metadata={"userMetadata": tag})
-
-
-def _written(rows: pa.Table, folder: str) -> list[AddAction]:
+def _written(rows: pa.Table, folder: str) -> list[dict[str, Any]]:
     """Write a file for each night that has rows, and say what is to be added to the table for it.
 
     By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
@@ -341,16 +376,17 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     return adds
 
 
-def _file_of(rows: pa.Table, folder: str, night: NightKey) -> AddAction:
+def _file_of(rows: pa.Table, folder: str, night: NightKey) -> dict[str, Any]:
     """Write rows of one night to a file of a table, and say what is to be added to the table for it."""
     path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
     Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows.drop_columns(PARTITIONS), Path(folder, path))
+        sync(Path(folder, path))
     except OSError:
         Path(folder, path).unlink(missing_ok=True)
         raise
-    return added(folder, path, partition_of(night), stats=json.dumps({"numRecords": rows.num_rows}))
+    return added(folder, path, night, stats=json.dumps({"numRecords": rows.num_rows}))
 
 
 def partition_of(night: NightKey) -> dict[str, str]:
@@ -367,10 +403,27 @@ def _counted(file: Path) -> str:
     return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
 
 
-def added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:
+def added(folder: str, path: str, night: NightKey, *, stats: str, changes: bool = True) -> dict[str, Any]:
     """Say what is to be added to a table in ``folder`` for a file that lies there."""
     found = Path(folder, path).stat()
-    return AddAction(path, found.st_size, values, found.st_mtime_ns // 1_000_000, data_change=True, stats=stats)
+    action = {
+        **_file_action(path, night, size=found.st_size, changes=changes),
+        "modificationTime": found.st_mtime_ns // 1_000_000,
+        "stats": stats,
+    }
+    return {"add": action}
+
+
+def removed(path: str, night: NightKey, *, size: int, changes: bool = True) -> dict[str, Any]:
+    """Say that a file is no part of a table any more; older versions keep it."""
+    action = _file_action(path, night, size=size, changes=changes)
+    return {"remove": {**action, "deletionTimestamp": delta_log.now_ms(), "extendedFileMetadata": True}}
+
+
+def _file_action(path: str, night: NightKey, *, size: int, changes: bool) -> dict[str, Any]:
+    """Describe a file for the log; ``changes`` is False where other files have its rows before or afterwards."""
+    values = partition_of(night)
+    return {"path": delta_log.path_text(path), "partitionValues": values, "size": size, "dataChange": changes}
 
 
 def _linked(file: Mapping[str, Any], table: str) -> str:
@@ -384,4 +437,5 @@ def _linked(file: Mapping[str, Any], table: str) -> str:
         os.link(source, target)
     except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so
         shutil.copyfile(source, target)
+        sync(target)
     return str(name)

@@ -8,11 +8,13 @@ who acts on an old look at the folder therefore ends up below the highest number
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import threading
 import time
+import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -27,34 +29,56 @@ if TYPE_CHECKING:
 
 LOCKS_FOLDER: Final = "_locks"
 
+_live: Final = set[str]()
+"""Tokens of the locks that objects of this process hold, or are about to take."""
+
 
 @dataclass(frozen=True)
 class Process:
-    """A process, distinct from one that got the same number later or in another container."""
+    """A process, distinct from one that got the same number later or in another container.
+
+    Attributes
+    ----------
+    machine : str
+        See :func:`this_machine`.
+    host_id : str
+        Tells hosts of one name apart; '' where unknown.
+    """
 
     machine: str
     pid: int
     started: str
+    host_id: str = ""
 
     def is_gone(self) -> bool:
-        """Whether it certainly ended: it ran on this machine, and its number is free or was given to another.
+        """Whether it certainly ended: this host was started again, or its number is free or was given to another.
 
         A process of another machine is never known to be gone; only its heartbeat can tell.
         """
-        if self.machine != this_machine():
-            return False
+        here = this_process()
+        if self.machine != here.machine:
+            return self._is_of_another_boot(here)
+        started = _start_of(self.pid)
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except PermissionError:
-            return False
-        return _start_of(self.pid) != self.started
+        except PermissionError:  # a process of another user, of which the start may be hidden
+            return started not in ("", self.started)
+        return started != self.started
+
+    def _is_of_another_boot(self, here: Process) -> bool:
+        """Whether it ran on this host before its last start."""
+        (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
+        is_same_host = name == own_name and (self.host_id == here.host_id or not (self.host_id and here.host_id))
+        return is_same_host and bool(boot and own_boot) and boot != own_boot
 
 
 def this_process() -> Process:
     """Describe the process that runs this code."""
-    return Process(this_machine(), os.getpid(), _start_of(os.getpid()))
+    machine_id = _read("/etc/machine-id")
+    host_id = hashlib.sha256(machine_id.encode()).hexdigest()[:8] if machine_id else ""  # the id itself is no one's
+    return Process(this_machine(), os.getpid(), _start_of(os.getpid()), host_id)
 
 
 def this_machine() -> str:
@@ -64,7 +88,7 @@ def this_machine() -> str:
         namespace = str(os.stat("/proc/self/ns/pid").st_ino)
     except OSError:
         namespace = ""
-    return "/".join(part for part in (platform.node(), boot, namespace) if part)
+    return f"{platform.node()}/{boot}/{namespace}".rstrip("/")
 
 
 def _start_of(pid: int) -> str:
@@ -86,11 +110,18 @@ def _read(path: str) -> str:
 
 @dataclass(frozen=True)
 class LockTimes:
-    """How often a holder shows that it lives, when it is taken for dead, and how often a waiter looks (seconds)."""
+    """How often a holder shows that it lives, when it is taken for dead, and how often a waiter looks (seconds).
+
+    Attributes
+    ----------
+    cut_after : float
+        When a file that says nothing, or a part, is no longer being written: its writer died, or power was lost.
+    """
 
     heartbeat: float = 15.0
     stale_after: float = 300.0
     poll: float = 0.25
+    cut_after: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +132,11 @@ class Holder:
     process: Process
     started_at: str
     released_at: str = ""
+    token: str = ""
+
+    def is_gone(self) -> bool:
+        """Whether nobody can hold the lock any more: its process ended, or is this one and could not give it back."""
+        return self.process.is_gone() or (self.process == this_process() and self.token not in _live)
 
     def to_json(self) -> bytes:
         """Write as JSON."""
@@ -140,6 +176,8 @@ class Lock:
     ----------
     taken_from : Holder or None
         Who held the lock before, and never gave it back.
+    may_return : bool
+        Whether that holder may still be at work: this machine does not know that it ended.
     """
 
     def __init__(
@@ -147,10 +185,11 @@ class Lock:
     ) -> None:
         self._storage = storage
         self._folder = f"{LOCKS_FOLDER}/{name}"
-        self._holder = Holder(owner, this_process(), _now())
+        self._holder = Holder(owner, this_process(), _now(), token=uuid.uuid4().hex)
         self._wait_seconds = wait_seconds
         self._times = times or LockTimes()
         self.taken_from: Holder | None = None
+        self.may_return = False
         self._number = 0
         self._stop = threading.Event()
         self._writing = threading.Lock()  # a heartbeat must not undo a release
@@ -174,23 +213,35 @@ class Lock:
     def acquire(self) -> None:
         """Take the lock, waiting as long as allowed."""
         deadline = time.monotonic() + self._wait_seconds
-        while not self._try_to_acquire():
-            if time.monotonic() >= deadline:
-                raise self._busy()
-            time.sleep(self._times.poll)
+        _live.add(self._holder.token)
+        try:
+            while not self._try_to_acquire() and time.monotonic() < deadline:
+                time.sleep(self._times.poll)
+        finally:
+            if not self._number:
+                _live.discard(self._holder.token)
+        if not self._number:
+            raise self.busy()
         if self._storage.has_locks:
             threading.Thread(target=self._beat, name=f"heartbeat {self._folder}", daemon=True).start()
+
+    def is_lost(self) -> bool:
+        """Whether another run is known to have taken the lock; False where the store cannot say."""
+        try:
+            return not self.is_held
+        except Exception:  # each store has its own
+            return False
 
     def assert_held(self) -> None:
         """Fail if another run took the lock, because this one seemed dead (suspended, cut off from the store)."""
         if not self.is_held:
-            raise self._busy()
+            raise self.busy()
 
     def release(self) -> None:
         """Give the lock back; nothing happens if it is not ours any more.
 
-        A full disk, or a store that is out of reach, does not undo what was done under the lock: it is then free when
-        this process has ended, or when its heartbeat has stopped for long enough.
+        A full disk, or a store that is out of reach, does not undo what was done under the lock: it is then free for
+        this process, and for others when this one has ended, or when its heartbeat has stopped for long enough.
         """
         self._stop.set()
         with self._writing:
@@ -199,6 +250,14 @@ class Lock:
                     released = replace(self._holder, released_at=_now())
                     self._storage.replace(self._file(self._number), released.to_json())
             self._number = 0
+            _live.discard(self._holder.token)
+
+    def abandon(self) -> None:
+        """Let go of the lock without a word, as a process does that ends: the next holder takes it over."""
+        self._stop.set()
+        with self._writing:
+            self._number = 0
+            _live.discard(self._holder.token)
 
     def _try_to_acquire(self) -> bool:
         if not self._storage.has_locks:
@@ -220,10 +279,13 @@ class Lock:
     def _is_free(self, number: int) -> bool:
         try:
             holder = Holder.from_json(self._storage.read(self._file(number)))
-            self.taken_from = None if holder is None or holder.released_at else holder
-            if holder and (holder.released_at or holder.process.is_gone()):
-                return True
-            return self._storage.age(self._file(number)) > self._times.stale_after
+            is_released = holder is not None and bool(holder.released_at)
+            self.taken_from = None if is_released else holder
+            is_over = is_released or (holder is not None and holder.is_gone())
+            is_seen = is_released or (holder is not None and holder.process.machine == this_machine())
+            self.may_return = not (is_over and is_seen)
+            patience = self._times.stale_after if holder else self._times.cut_after
+            return is_over or self._storage.age(self._file(number)) > patience
         except FileNotFoundError:  # a higher number exists by now
             return False
 
@@ -249,7 +311,8 @@ class Lock:
                     return
                 self._storage.replace(self._file(self._number), self._holder.to_json())
 
-    def _busy(self) -> ResultsBusyError:
+    def busy(self) -> ResultsBusyError:
+        """Say who holds the lock."""
         where = f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}"
         fix = "wait for it, or run again later; the lock of a run that died is taken over by itself"
         return ResultsBusyError(Fault(where, self._holder_text(), "no other run on it", fix))

@@ -24,7 +24,7 @@ def claim(storage: Storage, *, create: bool) -> None:
     try:
         if create and is_free(storage):
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
-        _require_ours(storage, storage.names(""))
+        _require_ours(storage, _names(storage))
     except OSError as error:
         raise unusable_root(storage, error) from error
 
@@ -39,7 +39,7 @@ def check_local(storage: LocalStorage) -> None:
     """
     try:
         if not is_free(storage):
-            _require_ours(storage, storage.names(""))
+            _require_ours(storage, _names(storage))
         storage.require_writable()
     except OSError as error:
         raise unusable_root(storage, error) from error
@@ -47,7 +47,12 @@ def check_local(storage: LocalStorage) -> None:
 
 def is_free(storage: Storage) -> bool:
     """Whether a root is an empty or missing folder."""
-    return not storage.names("")
+    return not _names(storage)
+
+
+def _names(storage: Storage) -> list[str]:
+    """Names in a root, without a draft of the marker."""
+    return [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
 
 
 def unusable_root(storage: Storage, error: OSError) -> ConfigError:

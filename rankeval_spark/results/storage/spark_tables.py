@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
 from rankeval_spark import allowed_folders, columns as C, schemas
+from rankeval_spark.results.storage import delta_log
 from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.spark.spark_types import struct_type
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.requested_rows import Filters
-    from rankeval_spark.schemas import Schema
 
 
 def rows_of(night: NightKey) -> Column:
@@ -26,14 +26,24 @@ def rows_of(night: NightKey) -> Column:
     return (F.col(C.EVALUATION) == F.lit(night.evaluation)) & (F.col(C.EVALUATION_DATE) == F.lit(night.evaluation_date))
 
 
-def add_columns(spark: SparkSession, storage: Storage, table: str, columns: Json) -> None:
+def only_after(version: int) -> dict[str, str]:
+    """Options of a write that is to make the version after one that was seen.
+
+    Delta makes a commit that was overtaken again by itself, as a later version. It does not where the other one, too,
+    has a number of a transaction of the same application, and leaves a write out where such a number is no lower.
+    """
+    return {"txnAppId": delta_log.FENCE, "txnVersion": str(version + 1)}
+
+
+def add_columns(spark: SparkSession, storage: Storage, table: str, columns: Json, *, after: int) -> None:
     """Give a table more columns, those that it has among them.
 
     Spark appends no rows with schema merging: unlike ALTER TABLE it needs no SQL text, into which the definition of
     a measure would have to be quoted, and it keeps the comment.
     """
     empty = spark.createDataFrame([], T.StructType.fromJson(dict(columns)))
-    empty.write.format("delta").mode("append").option("mergeSchema", "true").save(inside(storage.root, table))
+    writer = empty.write.format("delta").mode("append").options(**only_after(after))
+    writer.option("mergeSchema", "true").save(inside(storage.root, table))
 
 
 def identifier(storage: Storage, table: str) -> str:
@@ -51,12 +61,13 @@ def read_table(spark: SparkSession, storage: Storage, table: str, version: int |
     return frame
 
 
-def append(
-    spark: SparkSession, storage: Storage, schema: Schema, rows: Iterable[Mapping[str, Any]], *, tag: str
+def append_events(
+    spark: SparkSession, storage: Storage, rows: Iterable[Mapping[str, Any]], *, tag: str, after: int
 ) -> None:
-    """Append a few rows in one commit that carries ``tag`` as its user metadata."""
-    frame = spark.createDataFrame([dict(values) for values in rows], struct_type(schema)).coalesce(1)
-    frame.writeTo(identifier(storage, schema.name)).option("userMetadata", tag).append()
+    """Append a few rows to ``runs`` in one commit that carries ``tag`` as its user metadata."""
+    frame = spark.createDataFrame([dict(values) for values in rows], struct_type(schemas.RUNS)).coalesce(1)
+    writer = frame.writeTo(identifier(storage, schemas.RUNS.name)).options(**only_after(after))
+    writer.option("userMetadata", tag).append()
 
 
 def row_condition(where: Filters) -> Column:

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_json import columns_json, type_name
 from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.commits import retried
 from rankeval_spark.results.storage.constraints import CONSTRAINTS
+from rankeval_spark.results.storage.file_store import LocalStorage, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.schemas import Schema
 
@@ -51,22 +56,23 @@ def create_table(storage: Storage, schema: Schema) -> None:
     ResultsError
         There are files where the table belongs, and no log of Delta that says which are its own.
     """
-    if delta_log.is_unborn(storage, schema.name):
-        storage.remove(schema.name)
     if delta_log.exists(storage, schema.name):
         return
-    if storage.names(schema.name):
+    if storage.names(schema.name) and not delta_log.is_unborn(storage, schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
     rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
-    delta_log.create_log(
-        storage,
-        schema.name,
-        columns=json.dumps(columns_json(schema)),
-        partitions=local_tables.PARTITIONS,
-        description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
-        configuration={**PROPERTIES, **rules},
-    )
+    with suppress(delta_log.OvertakenError):  # whoever took the lock from us made it
+        delta_log.create_log(
+            storage,
+            schema.name,
+            columns=json.dumps(columns_json(schema)),
+            partitions=local_tables.PARTITIONS,
+            description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
+            configuration={**PROPERTIES, **rules},
+        )
+    if isinstance(storage, LocalStorage):
+        sync(Path(storage.root, schema.name), Path(storage.root))
 
 
 def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
@@ -96,17 +102,23 @@ def measure_columns(columns: Json) -> list[dict[str, Any]]:
     return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
 
 
-def add_columns(spark: SparkSession, storage: Storage, table: str, wanted: Iterable[Json]) -> None:
-    """Add those of some columns that a table lacks, in a commit without rows; the caller holds its lock."""
-    present = columns_of(spark, storage, table)["fields"]
-    names = {field["name"] for field in present}
-    lacking = [field for field in wanted if field["name"] not in names]
-    if lacking and local_tables.are_at(storage):
-        local_tables.add_columns(storage, table, map(json.dumps, lacking))
-    elif lacking:
-        from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+def add_columns(root: Root, table: str, wanted: Iterable[Json]) -> None:
+    """Add those of some columns that a table lacks, in a commit without rows."""
+    spark, storage, columns = root.spark, root.storage, list(wanted)
 
-        spark_tables.add_columns(spark, storage, table, {"type": "struct", "fields": [*present, *lacking]})
+    def add(seen: int) -> None:
+        present = columns_of(spark, storage, table)["fields"]
+        names = {field["name"] for field in present}
+        lacking = [field for field in columns if field["name"] not in names]
+        if lacking and local_tables.are_at(storage):
+            local_tables.add_columns(storage, table, map(json.dumps, lacking), after=seen)
+        elif lacking:
+            from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+
+            fields = {"type": "struct", "fields": [*present, *lacking]}
+            spark_tables.add_columns(spark, storage, table, fields, after=seen)
+
+    retried(storage, table, add, held=[root.lock])
 
 
 def lacking_columns(spark: SparkSession, storage: Storage, schema: Schema) -> list[Json]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.results.storage import data_files
-from rankeval_spark.results.storage.commits import retried
+from rankeval_spark.results.storage.commits import Made, retried
 from rankeval_spark.results.table_changes.named_users import BANDS, REMOVED, WITHOUT_USERS, names_user, require_none
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class ChangesOnDisk:
         """Remove the files of the nights from the table."""
         wanted = frozenset(nights)
 
-        def delete() -> None:
-            concerned = [file for file in self._files(table, None) if file.night in wanted]
+        def delete(seen: int) -> None:
+            concerned = [file for file in self._files(table, None, seen) if file.night in wanted]
             if concerned:
-                data_files.replace_files(self.root.storage, table, dict.fromkeys(concerned))
+                data_files.replace_files(self.root.storage, table, dict.fromkeys(concerned), after=seen)
 
-        retried(self.root, delete)
+        self._commit(table, delete)
         rest = sum(file.night in wanted for file in self._files(table, None))
         require_none(self.root, table, n_rows=rest)
 
@@ -88,7 +88,7 @@ class ChangesOnDisk:
 
     def merge_files(self, table: str) -> tuple[int, int]:
         """Merge small files of each night."""
-        return retried(self.root, lambda: data_files.merge_small_files(self.root.storage, table))
+        return self._commit(table, lambda seen: data_files.merge_small_files(self.root.storage, table, after=seen))
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that no version needs."""
@@ -102,28 +102,33 @@ class ChangesOnDisk:
         """Return what the log says of the table."""
         return data_files.properties_of(self.root.storage, table)
 
-    def _files(self, table: str, evaluation: str | None) -> list[DataFile]:
-        found = data_files.data_files(self.root.storage, table)
+    def _commit(self, table: str, commit: Callable[[int], Made]) -> Made:
+        return retried(self.root.storage, table, commit, held=[self.root.lock])
+
+    def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
+        found = data_files.data_files(self.root.storage, table, version)
         return [file for file in found if evaluation in (None, file.night.evaluation)]
 
     def _change(self, table: str, change: RowChange, evaluation: str | None) -> int:
         n_rows = 0
 
-        def write() -> None:
+        def write(seen: int) -> None:
             nonlocal n_rows
-            counts = self._concerned(table, change, evaluation)
+            counts = self._concerned(table, change, evaluation, seen)
             n_rows = sum(counts.values())
             if counts:
-                data_files.replace_files(self.root.storage, table, dict.fromkeys(counts, change.changed))
+                data_files.replace_files(self.root.storage, table, dict.fromkeys(counts, change.changed), after=seen)
 
-        retried(self.root, write)
+        self._commit(table, write)
         require_none(self.root, table, n_rows=sum(self._concerned(table, change, evaluation).values()))
         return n_rows
 
-    def _concerned(self, table: str, change: RowChange, evaluation: str | None) -> dict[DataFile, int]:
+    def _concerned(
+        self, table: str, change: RowChange, evaluation: str | None, version: int | None = None
+    ) -> dict[DataFile, int]:
         """Count the rows that a change concerns, of the files that have any."""
         storage, counts = self.root.storage, {}
-        for file in self._files(table, evaluation):
+        for file in self._files(table, evaluation, version):
             batches = data_files.read_batches(storage, table, file, columns=change.columns)
             if n_rows := sum(int(change.concerns(batch).sum()) for batch in batches):
                 counts[file] = n_rows

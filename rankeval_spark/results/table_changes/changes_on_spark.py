@@ -8,7 +8,7 @@ declared in this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, spark_tables
-from rankeval_spark.results.storage.commits import retried
+from rankeval_spark.results.storage.commits import Made, retried
 from rankeval_spark.results.table_changes.named_users import (
     BANDS,
     BETWEEN_KEYS,
@@ -68,18 +68,18 @@ class ChangesOnSpark:
         rows = _is_of(evaluation) & named
         n_rows = self._count(table, rows)
         if n_rows:
-            retried(self.root, lambda: self._change(table, rows, column, value))
+            self._commit(table, lambda seen: self._change(table, rows, column, value, after=seen))
             self._require_none(table, rows)
         return n_rows
 
     def merge_files(self, table: str) -> tuple[int, int]:
         """Merge small files of each night."""
 
-        def merge() -> tuple[int, int]:
+        def merge(_: int) -> tuple[int, int]:  # changes no row: it may come after other commits
             done = self.root.spark.sql(f"OPTIMIZE {self._identifier(table)}").select("metrics.*").head()
             return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
 
-        return retried(self.root, merge)
+        return self._commit(table, merge)
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that VACUUM would delete."""
@@ -107,21 +107,25 @@ class ChangesOnSpark:
 
     def _delete(self, table: str, rows: Column) -> None:
         none = self._read(table).limit(0)
-        retried(self.root, lambda: self._overwrite(table, rows, none))
+        self._commit(table, lambda seen: self._overwrite(table, rows, none, after=seen))
         self._require_none(table, rows)
 
-    def _change(self, table: str, rows: Column, column: str, value: Column) -> None:
+    def _commit(self, table: str, commit: Callable[[int], Made]) -> Made:
+        return retried(self.root.storage, table, commit, held=[self.root.lock])
+
+    def _change(self, table: str, rows: Column, column: str, value: Column, *, after: int) -> None:
         """Give a column of some rows another value: the nights that hold such rows are overwritten in one commit."""
         frame = self._read(table)
         is_of_nights = _are_of(_nights_of(frame.where(rows)))
         changed = frame.where(is_of_nights).withColumn(column, F.when(rows, value).otherwise(F.col(column)))
-        self._overwrite(table, is_of_nights, changed)
+        self._overwrite(table, is_of_nights, changed, after=after)
 
-    def _overwrite(self, table: str, rows: Column, by: DataFrame) -> None:
+    def _overwrite(self, table: str, rows: Column, by: DataFrame, *, after: int) -> None:
         """Let the rows of a frame take the place of some rows."""
-        by.writeTo(self._identifier(table)).overwrite(rows)
+        by.writeTo(self._identifier(table)).options(**spark_tables.only_after(after)).overwrite(rows)
 
     def _require_none(self, table: str, rows: Column) -> None:
+        self.root.lock.assert_held()
         version = delta_log.latest_version(self.root.storage, table)
         require_none(self.root, table, n_rows=self._read(table, version).where(rows).limit(1).count())
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results.storage import delta_log
-from rankeval_spark.results.storage.commits import NO_OTHER_WRITER
+from rankeval_spark.results.storage.delta_log import NO_OTHER_WRITER
 
 if TYPE_CHECKING:
     from rankeval_spark.results.storage.commits import Root

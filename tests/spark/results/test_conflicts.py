@@ -7,26 +7,29 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 
 from rankeval_spark.results import Results
+from rankeval_spark.results.storage import delta_log
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     import pytest
 
+    from rankeval_spark.results.storage.file_store import Storage
+
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
 
 def test_a_commit_that_was_overtaken_is_made_again(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = deltalake.DeltaTable.create_write_transaction
+    commit = delta_log.commit
     overtaken: list[str] = []
 
-    def commit_and_be_overtaken(table: deltalake.DeltaTable, *args: Any, **options: Any) -> None:  # noqa: ANN401 - of deltalake
-        if table.table_uri.rstrip("/").endswith("/metrics") and not overtaken:
-            overtaken.append(table.table_uri)
-            deltalake.DeltaTable(f"{root}/metrics").delete()  # our table was opened before
-        commit(table, *args, **options)
+    def commit_and_be_overtaken(storage: Storage, table: str, *args: Any, **options: Any) -> None:  # noqa: ANN401 - of the log
+        if table == "metrics" and not overtaken:
+            overtaken.append(table)
+            deltalake.DeltaTable(f"{root}/metrics").delete()  # we looked at the table before
+        commit(storage, table, *args, **options)
 
     before = deltalake.DeltaTable(f"{root}/metrics").version()
-    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", commit_and_be_overtaken)
+    monkeypatch.setattr(delta_log, "commit", commit_and_be_overtaken)
     versions = nights.publish(nights.HERE, root, nights.facts("overtaken"), CHANGED)
     monkeypatch.undo()
 

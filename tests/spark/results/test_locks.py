@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -186,3 +188,88 @@ def test_a_lock_says_from_whom_it_was_taken_over(tmp_path: Path) -> None:
         assert taken.taken_from.owner == "old"
     with lock(tmp_path, "later") as later:
         assert later.taken_from is None
+
+
+def test_a_lock_that_says_nothing_is_free_once_it_cannot_be_written_any_more(tmp_path: Path) -> None:
+    for content in (b"", Holder("old", this_process(), "now").to_json()[:20], b"\0" * 300):
+        file = leave_behind(tmp_path, this_process(), seconds_ago=3)
+        file.write_bytes(content)
+        os.utime(file, (time.time() - 3,) * 2)
+        with lock(tmp_path, "next", times=LockTimes()) as taken:
+            assert taken.taken_from is None
+            assert taken.may_return
+        shutil.rmtree(tmp_path / "_locks")
+
+
+def test_a_killed_contender_leaves_a_draft_that_is_no_lock(tmp_path: Path) -> None:
+    draft = tmp_path / "_locks" / "night" / ".00000001.5f0c"
+    draft.parent.mkdir(parents=True)
+    draft.write_bytes(b"{")
+    with lock(tmp_path, "next") as taken:
+        assert taken.taken_from is None
+    assert (tmp_path / "_locks" / "night" / "00000001").exists()
+
+
+def test_a_lock_is_whole_from_the_moment_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, seen = os.link, []
+
+    def link_and_read(source: Path, target: Path) -> None:
+        link(source, target)
+        seen.append(Holder.from_json(Path(target).read_bytes()))
+
+    monkeypatch.setattr(os, "link", link_and_read)
+    with lock(tmp_path, "first"):
+        assert [holder.owner for holder in seen if holder] == ["first"]
+
+
+@pytest.mark.parametrize("is_refused", [PermissionError, OSError])
+def test_a_disk_without_links_has_locks_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_refused: type[OSError]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise is_refused
+
+    monkeypatch.setattr(os, "link", refuse)
+    with lock(tmp_path, "first"), pytest.raises(ResultsBusyError, match="run first"):
+        lock(tmp_path, "second").acquire()
+
+
+def test_a_process_of_an_earlier_start_of_this_host_is_gone(tmp_path: Path) -> None:
+    here = this_process()
+    name, _, rest = here.machine.partition("/")
+    before = replace(here, machine=f"{name}/{'0' * 8}/{rest.rpartition('/')[2]}")
+    assert before.is_gone()
+    assert replace(before, host_id="").is_gone()
+    assert not replace(before, host_id="another").is_gone()
+    assert not replace(before, machine=before.machine.replace(name, "elsewhere")).is_gone()
+    leave_behind(tmp_path, before)
+    with lock(tmp_path, "next", times=LockTimes()) as taken:
+        assert taken.may_return  # another host may have the same name
+
+
+def test_a_lock_that_could_not_be_given_back_is_free_for_its_own_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    first = lock(tmp_path, "first", times=LockTimes())
+    with monkeypatch.context() as patched:
+        first.acquire()
+        patched.setattr(LocalStorage, "replace", refuse)
+        first.release()
+    with lock(tmp_path, "second", times=LockTimes()) as second:
+        assert second.taken_from is not None
+        assert second.taken_from.owner == "first"
+        assert not second.may_return
+        with pytest.raises(ResultsBusyError, match="run second"):
+            lock(tmp_path, "third", times=LockTimes()).acquire()
+
+
+def test_the_lock_of_a_silent_process_is_taken_from_one_that_may_return(tmp_path: Path) -> None:
+    leave_behind(tmp_path, replace(process_that_ended(), machine="elsewhere"), seconds_ago=301)
+    with lock(tmp_path, "next", times=LockTimes()) as taken:
+        assert taken.may_return
+    leave_behind(tmp_path / "other", process_that_ended())
+    with lock(tmp_path / "other", "next") as taken:
+        assert not taken.may_return

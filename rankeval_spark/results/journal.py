@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
-from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage import data_files, delta_log, local_tables
 from rankeval_spark.results.storage.commits import lost, retried, turn_for_runs
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ INTENTS: Final = (PUBLISHING, MAINTAINING)
 
 MAINTENANCE: Final = "rankeval.maintain"
 """``evaluation`` of the events of maintenance that are about no night; also the beginning of its run ids."""
+
+MERGED_EVERY: Final = 100
+"""Commits to ``runs`` after which its small files are merged: each adds one, and readers open all of them."""
 
 UNKNOWN_STAGE: Final = "unknown"
 DIED: Final = "Died"
@@ -198,19 +202,34 @@ def record_all(
     rows = [{**values, "recorded_at": recorded_at} for values in events]
     table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
 
-    def append(seen: int) -> None:
+    def append(seen: int) -> int:
         if local_tables.are_at(storage):
             local_tables.append_rows(storage, table, rows, tag=run_id, after=seen)
         else:
             from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
 
             spark_tables.append_events(spark, storage, rows, tag=run_id, after=seen)
-        if delta_log.find_commit(storage, table, tag=run_id, after=seen) is None:
+        own = delta_log.find_commit(storage, table, tag=run_id, after=seen)
+        if own is None:
             raise lost(table, run_id, seen)
+        return own
 
     with turn_for_runs(storage, run_id) as turn:
-        retried(storage, table, append, held=[turn, *held])
+        version = retried(storage, table, append, held=[turn, *held])
+        if version % MERGED_EVERY == 0 or (rows[0]["status"] in COMMITS and local_tables.is_by_night(storage, table)):
+            _merge_events(spark, storage, version)
     return recorded_at
+
+
+def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
+    """Merge small files of ``runs``; the events are there without it, and ``rankeval maintain`` says what is wrong."""
+    with suppress(Exception):
+        if local_tables.are_at(storage):
+            data_files.merge_events(storage, schemas.RUNS.name, after=version)
+        else:
+            from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+
+            spark_tables.merge_files(spark, storage, schemas.RUNS.name)
 
 
 def event_frame(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rankeval_spark.errors import Fault, ResultsError
@@ -29,12 +30,26 @@ SMALL: Final = 64 << 20
 """Bytes below which a file is small: it is merged with others of its night."""
 
 
+FEW_EVENTS: Final = 2_000
+"""Rows below which a file of ``runs`` is small. Each has a config of 10 KB: a merge of as many takes half a second."""
+
+
 class DataFile(NamedTuple):
-    """A file of the newest version of a table: its path within the table, its bytes, and the night of its rows."""
+    """A file of the newest version of a table.
+
+    Attributes
+    ----------
+    path : str
+        Its path within the table.
+    size : int
+        Its bytes.
+    night : NightKey or None
+        That of its rows; None in ``runs``, whose files have rows of many nights.
+    """
 
     path: str
     size: int
-    night: NightKey
+    night: NightKey | None
 
 
 def data_files(storage: LocalStorage, table: str, version: int | None = None) -> list[DataFile]:
@@ -73,11 +88,13 @@ def replace_files(
 def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
     """Merge small files of each night, in one commit; return how many there were, and how many they became."""
     opened = local_tables.delta_table(storage, table, after)
+    groups, written = _small_files(_files_of(opened)), []
+    if not groups:
+        return 0, 0
     dataset = local_tables.scan(storage, table, version=after)
     names = [field.name for field in opened.schema().fields if field.name not in local_tables.PARTITIONS]
     schema = pa.schema([dataset.schema.field(name) for name in names])
     fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
-    groups, written = _small_files(_files_of(opened)), []
     for files in groups:
         batches = (
             batch
@@ -86,10 +103,46 @@ def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = 
         )
         rows = pa.RecordBatchReader.from_batches(schema, batches)
         written.append(_written(storage, table, files[0], rows, changes=False))
-    if groups:
-        removed = [_removed(file, changes=False) for files in groups for file in files]
-        local_tables.commit(storage, table, opened.version(), [*filter(None, written), *removed])
+    removed = [_removed(file, changes=False) for files in groups for file in files]
+    local_tables.commit(storage, table, opened.version(), [*filter(None, written), *removed])
     return sum(map(len, groups)), len(groups)
+
+
+def merge_events(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
+    """Merge small files of ``runs`` across nights, in one commit; return how many there were, and how many they became.
+
+    A table that an earlier version partitioned by night has no partitions afterwards.
+    """
+    opened = local_tables.delta_table(storage, table, after)
+    partitions = local_tables.partitions_of(opened)
+    found = pa.table(opened.get_add_actions()).sort_by("modification_time").to_pylist()
+    paths = [unquote(file["path"]) for file in found if partitions or file["num_records"] < FEW_EVENTS]
+    if not partitions and not paths[1:]:
+        return 0, 0
+    dataset = local_tables.scan(storage, table, version=after)
+    fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
+    small = ds.FileSystemDataset([fragments[path] for path in paths], dataset.schema, dataset.format)
+    added = [
+        local_tables.file_of(rows, inside(storage.root, table), None, changes=False)
+        for rows in _in_parts(small.to_batches(columns=[field.name for field in opened.schema().fields]))
+    ]
+    own = {file.path: file for file in _files_of(opened)}
+    removed = [_removed(own[path], changes=False) for path in paths]
+    described = [local_tables.described(opened, partitionColumns=[])] if partitions else []
+    local_tables.commit(storage, table, opened.version(), [*described, *added, *removed])
+    return len(paths), len(added)
+
+
+def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Collect batches into tables of enough rows for a file."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= FEW_EVENTS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _small_files(files: Iterable[DataFile]) -> list[list[DataFile]]:
@@ -134,7 +187,9 @@ def properties_of(storage: LocalStorage, table: str) -> dict[str, str]:
 def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
     # The log has paths as parts of a URL.
     return [
-        DataFile(unquote(file["path"]), file["size_bytes"], NightKey(**file["partition"]))
+        DataFile(
+            unquote(file["path"]), file["size_bytes"], NightKey(**night) if (night := file.get("partition")) else None
+        )
         for file in pa.table(opened.get_add_actions()).to_pylist()
     ]
 

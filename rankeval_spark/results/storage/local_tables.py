@@ -45,6 +45,7 @@ ROWS_A_FILE: Final = 200_000
 """Rows of users that a file has at least, but for the last one of a night."""
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
+"""Columns by which every table but ``runs`` is partitioned: a file of ``runs`` has rows of many nights."""
 
 CHECKPOINT_EVERY: Final = 100
 """Commits after which a checkpoint spares readers those before it."""
@@ -83,11 +84,12 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         the environment allows, or a condition compares a column with a value of another type.
     """
     opened = _readable(storage, table, version)
-    _require_own_files(storage, table, opened.file_uris())
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
-    is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
+    partitions = partitions_of(opened)
+    is_of_nights = [name in partitions and bool(value) for name, _, value in where]
     partition_filters = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    _require_own_files(storage, table, opened.file_uris(file_pruning_predicate=partition_filters or None))
     row_filters = [
         _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
     ]
@@ -132,10 +134,35 @@ def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
 
 
+def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
+    """List the columns by which a table is partitioned."""
+    columns: list[str] = opened.metadata().partition_columns
+    return columns
+
+
+def is_by_night(storage: Storage, table: str) -> bool:
+    """Whether a table that this process reads has partitions, as ``runs`` had in earlier versions."""
+    return are_at(storage) and bool(partitions_of(delta_table(storage, table)))
+
+
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Turn rows into dictionaries; maps are dictionaries too."""
-    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-    return rows
+    columns = map(_to_values, table.columns)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _to_values(column: pa.ChunkedArray) -> list[Any]:
+    """Turn a column into values of Python; the keys and items of all its maps at once, which is far faster."""
+    if not pa.types.is_map(column.type):
+        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+        return values
+    maps = column.combine_chunks()
+    ends = maps.offsets.to_pylist()
+    first, n_entries = ends[0], ends[-1] - ends[0]
+    keys, items = (side.slice(first, n_entries).to_pylist(maps_as_pydicts="strict") for side in (maps.keys, maps.items))
+    pairs = list(zip(keys, items, strict=True))
+    found = zip(maps.is_valid().to_pylist(), ends[:-1], ends[1:], strict=True)
+    return [dict(pairs[start - first : end - first]) if is_valid else None for is_valid, start, end in found]
 
 
 def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
@@ -154,7 +181,8 @@ def append_rows(
     if missing:
         message = f"table {table}: no value for {', '.join(missing)}"
         raise ValueError(message)
-    return commit(storage, table, opened.version(), _written(values, inside(storage.root, table)), tag=tag)
+    files = _written(values, inside(storage.root, table), by=partitions_of(opened))
+    return commit(storage, table, opened.version(), files, tag=tag)
 
 
 def commit(
@@ -222,7 +250,7 @@ class NewTable:
     def _write(self, parts: Sequence[pa.Table]) -> None:
         rows = pa.concat_tables(parts) if parts else None
         if rows is not None and rows.num_rows:
-            self._adds.append(_file_of(rows, self._path, self._night))
+            self._adds.append(file_of(rows, self._path, self._night))
 
 
 def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey) -> None:
@@ -279,19 +307,25 @@ def replace_night(  # noqa: PLR0913 - where, what, by whom, and after which vers
 def add_columns(storage: LocalStorage, table: str, fields: Iterable[str], *, after: int | None = None) -> int:
     """Add columns, given as ``StructField.json()`` writes them, in one commit; see :func:`commit`."""
     opened = delta_table(storage, table, after)
-    known, columns = opened.metadata(), json.loads(opened.schema().to_json())
+    columns = json.loads(opened.schema().to_json())
     columns["fields"] += map(json.loads, fields)
+    return commit(storage, table, opened.version(), [described(opened, schemaString=json.dumps(columns))])
+
+
+def described(opened: deltalake.DeltaTable, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - values of JSON
+    """Say of a table what its log says, with some changes."""
+    known = opened.metadata()
     metadata = {
         "id": str(known.id),
         "name": known.name,
         "description": known.description,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(columns),
+        "schemaString": opened.schema().to_json(),
         "partitionColumns": known.partition_columns,
         "createdTime": known.created_time,
         "configuration": known.configuration,
     }
-    return commit(storage, table, opened.version(), [{"metaData": metadata}])
+    return {"metaData": {**metadata, **changes}}
 
 
 def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | None = None) -> bool:
@@ -299,8 +333,8 @@ def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | 
     return bool(delta_table(storage, table, version).file_uris(file_pruning_predicate=_only(night)))
 
 
-def folder_of(night: NightKey) -> str:
-    """Where the files of a night are within a table.
+def folder_of(night: NightKey | None) -> str:
+    """Where the files of a night are within a table; empty in a table without partitions.
 
     As Spark names folders: Polars takes the values from them, not from the log.
     """
@@ -363,34 +397,40 @@ def _create(storage: LocalStorage, table: str, schema: pa.Schema, adds: Sequence
     delta_log.create_log(storage, table, columns=columns, partitions=PARTITIONS, adds=adds)
 
 
-def _written(rows: pa.Table, folder: str) -> list[dict[str, Any]]:
+def _written(rows: pa.Table, folder: str, *, by: Sequence[str] = PARTITIONS) -> list[dict[str, Any]]:
     """Write a file for each night that has rows, and say what is to be added to the table for it.
+
+    Where the table is partitioned ``by`` no column, that is one file for all rows.
 
     By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
     """
+    if not by:
+        return [file_of(rows, folder, None)]
     adds = []
     for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
         night = NightKey(*(values[name] for name in PARTITIONS))
         is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
-        adds.append(_file_of(rows.filter(is_own), folder, night))
+        adds.append(file_of(rows.filter(is_own), folder, night))
     return adds
 
 
-def _file_of(rows: pa.Table, folder: str, night: NightKey) -> dict[str, Any]:
-    """Write rows of one night to a file of a table, and say what is to be added to the table for it."""
-    path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
+def file_of(rows: pa.Table, folder: str, night: NightKey | None, *, changes: bool = True) -> dict[str, Any]:
+    """Write rows of one night, or of any where it is None, to a file of a table; return what is to be added for it."""
+    path = str(Path(folder_of(night), f"{uuid.uuid4().hex}.parquet"))
     Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
     try:
-        pq.write_table(rows.drop_columns(PARTITIONS), Path(folder, path))
+        pq.write_table(rows if night is None else rows.drop_columns(PARTITIONS), Path(folder, path))
         sync(Path(folder, path))
     except OSError:
         Path(folder, path).unlink(missing_ok=True)
         raise
-    return added(folder, path, night, stats=json.dumps({"numRecords": rows.num_rows}))
+    return added(folder, path, night, stats=json.dumps({"numRecords": rows.num_rows}), changes=changes)
 
 
-def partition_of(night: NightKey) -> dict[str, str]:
-    """Write the partition of a night as the log does."""
+def partition_of(night: NightKey | None) -> dict[str, str]:
+    """Write the partition of a night as the log does; there is none in a table without partitions."""
+    if night is None:
+        return {}
     return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
 
 
@@ -403,7 +443,7 @@ def _counted(file: Path) -> str:
     return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
 
 
-def added(folder: str, path: str, night: NightKey, *, stats: str, changes: bool = True) -> dict[str, Any]:
+def added(folder: str, path: str, night: NightKey | None, *, stats: str, changes: bool = True) -> dict[str, Any]:
     """Say what is to be added to a table in ``folder`` for a file that lies there."""
     found = Path(folder, path).stat()
     action = {
@@ -414,13 +454,13 @@ def added(folder: str, path: str, night: NightKey, *, stats: str, changes: bool 
     return {"add": action}
 
 
-def removed(path: str, night: NightKey, *, size: int, changes: bool = True) -> dict[str, Any]:
+def removed(path: str, night: NightKey | None, *, size: int, changes: bool = True) -> dict[str, Any]:
     """Say that a file is no part of a table any more; older versions keep it."""
     action = _file_action(path, night, size=size, changes=changes)
     return {"remove": {**action, "deletionTimestamp": delta_log.now_ms(), "extendedFileMetadata": True}}
 
 
-def _file_action(path: str, night: NightKey, *, size: int, changes: bool) -> dict[str, Any]:
+def _file_action(path: str, night: NightKey | None, *, size: int, changes: bool) -> dict[str, Any]:
     """Describe a file for the log; ``changes`` is False where other files have its rows before or afterwards."""
     values = partition_of(night)
     return {"path": delta_log.path_text(path), "partitionValues": values, "size": size, "dataChange": changes}

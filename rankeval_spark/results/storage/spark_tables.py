@@ -70,6 +70,12 @@ def append_events(
     writer.option("userMetadata", tag).append()
 
 
+def merge_files(spark: SparkSession, storage: Storage, table: str) -> tuple[int, int]:
+    """Merge small files of each partition, in one commit; return how many there were, and how many they became."""
+    done = spark.sql(f"OPTIMIZE {identifier(storage, table)}").select("metrics.*").head()
+    return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
+
+
 def row_condition(where: Filters) -> Column:
     """Write conditions as one of Spark."""
     each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)

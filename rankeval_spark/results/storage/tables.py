@@ -67,7 +67,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
             storage,
             schema.name,
             columns=json.dumps(columns_json(schema)),
-            partitions=local_tables.PARTITIONS,
+            partitions=[] if schema is schemas.RUNS else local_tables.PARTITIONS,
             description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
             configuration={**PROPERTIES, **rules},
         )

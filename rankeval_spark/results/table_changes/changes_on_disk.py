@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.results.storage import data_files
+from rankeval_spark.results.storage import data_files, local_tables
 from rankeval_spark.results.storage.commits import Made, retried
 from rankeval_spark.results.table_changes.named_users import BANDS, REMOVED, WITHOUT_USERS, names_user, require_none
 
@@ -56,7 +56,7 @@ class ChangesOnDisk:
 
     def nights_before(self, table: str, day: date, evaluation: str | None) -> list[NightKey]:
         """Name the nights that have files."""
-        nights = {file.night for file in self._files(table, evaluation)}
+        nights = {file.night for file in self._files(table, evaluation) if file.night is not None}
         return [night for night in nights if night.evaluation_date < day]
 
     def delete_nights(self, table: str, nights: Sequence[NightKey]) -> None:
@@ -83,12 +83,16 @@ class ChangesOnDisk:
 
     def forget_user(self, table: str, user: str, evaluation: str | None) -> int:
         """Write the files whose texts name the user without that."""
-        change = _of_checks(user) if table == schemas.CHECKS.name else _of_errors(user)
-        return self._change(table, change, evaluation)
+        if table == schemas.CHECKS.name:
+            return self._change(table, _of_checks(user), evaluation)
+        if local_tables.is_by_night(self.root.storage, table):
+            self.merge_files(table)
+        return self._change(table, _of_errors(user, evaluation), evaluation)
 
     def merge_files(self, table: str) -> tuple[int, int]:
-        """Merge small files of each night."""
-        return self._commit(table, lambda seen: data_files.merge_small_files(self.root.storage, table, after=seen))
+        """Merge small files of each night, of ``runs`` across nights."""
+        merge = data_files.merge_events if table == schemas.RUNS.name else data_files.merge_small_files
+        return self._commit(table, lambda seen: merge(self.root.storage, table, after=seen))
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that no version needs."""
@@ -107,7 +111,7 @@ class ChangesOnDisk:
 
     def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
         found = data_files.data_files(self.root.storage, table, version)
-        return [file for file in found if evaluation in (None, file.night.evaluation)]
+        return [file for file in found if file.night is None or evaluation in (None, file.night.evaluation)]
 
     def _change(self, table: str, change: RowChange, evaluation: str | None) -> int:
         n_rows = 0
@@ -159,17 +163,19 @@ def _is_of_users(check: dict[str, Any]) -> bool:
     return check["input"] not in WITHOUT_USERS and not check["check"].startswith(BANDS)
 
 
-def _of_errors(user: str) -> RowChange:
+def _of_errors(user: str, evaluation: str | None) -> RowChange:
     """Replace the error messages of ``runs`` that name a user: a check that fails gives a few keys as examples."""
 
     def concerns(batch: pa.RecordBatch) -> BoolVector:
-        errors = batch["error"].to_pylist()
-        return np.array([error is not None and names_user(error["message"], user) for error in errors], dtype=np.bool_)
+        named = [error is not None and names_user(error["message"], user) for error in batch["error"].to_pylist()]
+        is_own = [evaluation in (None, name) for name in batch[C.EVALUATION].to_pylist()]
+        return np.array(named, dtype=np.bool_) & np.array(is_own, dtype=np.bool_)
 
     def removed(error: dict[str, str]) -> dict[str, str]:
         return {**error, "message": REMOVED}
 
-    return RowChange(("error",), concerns, lambda batch, named: _replaced(batch, "error", named, removed))
+    columns = (C.EVALUATION, "error")
+    return RowChange(columns, concerns, lambda batch, named: _replaced(batch, "error", named, removed))
 
 
 def _replaced(

@@ -73,13 +73,9 @@ class ChangesOnSpark:
         return n_rows
 
     def merge_files(self, table: str) -> tuple[int, int]:
-        """Merge small files of each night."""
-
-        def merge(_: int) -> tuple[int, int]:  # changes no row: it may come after other commits
-            done = self.root.spark.sql(f"OPTIMIZE {self._identifier(table)}").select("metrics.*").head()
-            return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
-
-        return self._commit(table, merge)
+        """Merge small files of each night, of ``runs`` across nights."""
+        # It changes no row, so it may come after other commits.
+        return self._commit(table, lambda _: spark_tables.merge_files(self.root.spark, self.root.storage, table))
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that VACUUM would delete."""

@@ -1,0 +1,203 @@
+"""Results of thousands of nights: ``runs`` has few files, and commands read few files of the other tables."""
+
+from __future__ import annotations
+
+import time
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark.results import journal
+from rankeval_spark.results.run_record import NightKey, RunRecord
+from rankeval_spark.results.storage import data_files, local_tables, roots, tables
+from rankeval_spark.results.storage.file_store import LocalStorage
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, Workspace
+
+if TYPE_CHECKING:
+    from deltalake.transaction import AddAction
+
+N_NIGHTS: Final = 2_000
+"""Nights before the first of the workspace, as many as there are rows in three files of ``runs``."""
+
+MOST_FILES: Final = 40
+"""Files of one table that a command plans to read: a few of ``runs``, and those of the 28 nights of the drift check."""
+
+SECONDS: Final = 10.0
+"""Of the processor; it takes about one. With a file for each event it was ten on this many nights."""
+
+
+def storage_at(folder: Path) -> LocalStorage:
+    storage = LocalStorage(str(folder))
+    roots.claim(storage, create=True)
+    for schema in tables.missing_tables(storage):
+        tables.create_table(storage, schema)
+    return storage
+
+
+def record(storage: LocalStorage, number: int) -> None:
+    event = journal.RunEvent(RunRecord("nightly", date(2026, 1, 1) + timedelta(number), f"run-{number}"), "RUNNING")
+    journal.record(None, storage, event)  # type: ignore[arg-type]  # no Spark here
+
+
+def opened(storage: LocalStorage, table: str = "runs", version: int | None = None) -> deltalake.DeltaTable:
+    return deltalake.DeltaTable(f"{storage.root}/{table}", version=version)
+
+
+def test_events_of_many_nights_are_merged_while_they_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert journal.MERGED_EVERY == 100
+    monkeypatch.setattr(journal, "MERGED_EVERY", 55)
+    storage, n_events = storage_at(tmp_path), 2 * journal.MERGED_EVERY + 10
+    for number in range(n_events):
+        record(storage, number)
+    runs = opened(storage)
+    assert len(runs.file_uris()) < journal.MERGED_EVERY
+    assert runs.protocol().min_reader_version == 1
+    assert sorted(runs.to_pyarrow_table()["run_id"].to_pylist()) == sorted(f"run-{n}" for n in range(n_events))
+    assert opened(storage, version=journal.MERGED_EVERY).to_pyarrow_table().num_rows == journal.MERGED_EVERY
+    assert (tmp_path / "runs/_delta_log/_last_checkpoint").exists()
+
+
+def test_full_files_of_events_are_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "FEW_EVENTS", 5)
+    storage = storage_at(tmp_path)
+    for number in range(7):
+        record(storage, number)
+    assert data_files.merge_events(storage, "runs") == (7, 2)
+    (full,) = (file for file in opened(storage).file_uris() if pq.read_metadata(file).num_rows == 5)
+    record(storage, 7)
+    assert data_files.merge_events(storage, "runs") == (2, 1)
+    assert full in opened(storage).file_uris()
+    assert opened(storage).to_pyarrow_table().num_rows == 8
+
+
+def by_night(storage: LocalStorage) -> None:
+    """Partition ``runs`` by night, as earlier versions did; it must have no rows."""
+    log = Path(storage.root, "runs/_delta_log/00000000000000000000.json")
+    log.write_text(
+        log.read_text().replace('"partitionColumns": []', '"partitionColumns": ["evaluation", "evaluation_date"]')
+    )
+    assert opened(storage).metadata().partition_columns == local_tables.PARTITIONS
+
+
+@pytest.mark.parametrize("evaluation", ["nightly", "a b/c%d"])
+def test_runs_of_an_earlier_version_lose_their_partitions(tmp_path: Path, evaluation: str) -> None:
+    storage = storage_at(tmp_path)
+    by_night(storage)
+    days = [date(2026, 1, 1), date(2026, 1, 1), date(2026, 1, 2)]
+    for number, (day, status) in enumerate(zip(days, ["RUNNING", "FAILED", "PUBLISHED"], strict=True)):
+        assert local_tables.is_by_night(storage, "runs")
+        event = journal.RunEvent(RunRecord(evaluation, day, f"run-{number}"), status, table_versions={"metrics": 4})
+        journal.record(None, storage, event)  # type: ignore[arg-type]  # no Spark here
+    assert not local_tables.is_by_night(storage, "runs")
+    (file,) = opened(storage).file_uris()
+    assert Path(file).parent == tmp_path / "runs"
+    found = journal.event_frame(None, storage.root)
+    assert [(one["evaluation"], one["evaluation_date"], one["run_id"]) for one in found] == [
+        (evaluation, day, f"run-{number}") for number, day in enumerate(days)
+    ]
+    assert found[-1]["table_versions"] == {"metrics": 4}
+    assert opened(storage, version=2).to_pyarrow_table().num_rows == 2
+    record(storage, 9)
+    assert opened(storage).to_pyarrow_table()["evaluation"].null_count == 0
+
+
+def with_history(workspace: Workspace) -> None:
+    """Give a workspace with one published night as many before it, each with rows of every table, in few commits."""
+    storage = LocalStorage(workspace.root)
+    days = [FIRST - timedelta(days=number) for number in range(N_NIGHTS, 0, -1)]
+    for schema in tables.TABLES[1:]:
+        opened_table = opened(storage, schema.name)
+        files = local_tables.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
+        adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
+        columns = opened_table.schema()
+        opened_table.create_write_transaction(adds, "append", columns, partition_by=local_tables.PARTITIONS)
+    events = journal.event_frame(None, storage.root)
+    start = datetime(2000, 1, 1, tzinfo=timezone.utc)
+    rows = [
+        {
+            **event,
+            "evaluation_date": day,
+            "run_id": f"run-{day}",
+            "recorded_at": start + timedelta(minutes=3 * n + step),
+        }
+        for n, day in enumerate(days)
+        for step, event in enumerate(events)
+    ]
+    local_tables.append_rows(storage, "runs", rows, tag="history")
+    versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
+    newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(timezone.utc)}
+    local_tables.append_rows(storage, "runs", [newest], tag="newest")
+
+
+def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> AddAction:
+    night = NightKey("nightly", day)
+    path = f"{local_tables.folder_of(night)}/{Path(file['path']).name}"
+    target = Path(storage.root, table, path)
+    target.parent.mkdir(parents=True)
+    target.hardlink_to(Path(storage.root, table, file["path"]))
+    return local_tables.added(f"{storage.root}/{table}", path, local_tables.partition_of(night), stats=file["stats"])
+
+
+@pytest.fixture(scope="module")
+def long_history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    rules = [
+        {"measure": "nDCG@2", "at_least": 0.0},
+        {"measure": "nDCG@2", "against": "previous", "least_gain": -1.0},
+    ]
+    workspace = nights.workspace(tmp_path_factory.mktemp("long"), comparisons__baseline="pop", gates=rules)
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 0
+    with_history(workspace)
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("show", ()),
+        ("show", ("--date", FIRST - timedelta(days=N_NIGHTS), "--comparisons")),
+        ("runs", ("--json",)),
+        ("gate", ()),
+        ("compare", ("--against", "previous")),
+        ("maintain", ()),
+        ("run", ("--date", nights.SECOND)),
+        ("backfill", ("--missing", "--from", FIRST - timedelta(days=30), "--to", FIRST)),
+    ],
+    ids=["show", "comparisons of the first night", "runs", "gate", "compare", "maintain", "run", "backfill"],
+)
+def test_a_command_reads_few_files_after_thousands_of_nights(
+    long_history: Workspace, monkeypatch: pytest.MonkeyPatch, command: str, arguments: tuple[Any, ...]
+) -> None:
+    n_files: dict[str, int] = {}
+    planned = deltalake.DeltaTable.to_pyarrow_dataset
+
+    def counted(table: deltalake.DeltaTable, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - a dataset
+        dataset, name = planned(table, *arguments, **options), Path(table.table_uri).name
+        n_files[name] = max(n_files.get(name, 0), len(dataset.files))
+        return dataset
+
+    if command != "maintain":  # it reads all there is to merge
+        monkeypatch.setattr(deltalake.DeltaTable, "to_pyarrow_dataset", counted)
+    where = long_history.config if command in ("run", "backfill") else long_history.root
+    began = time.process_time()
+    done = rankeval(command, where, *arguments)
+    seconds = time.process_time() - began
+    assert done.code in (0, 6), done.err
+    assert done.out
+    assert seconds < SECONDS
+    assert {table: n for table, n in n_files.items() if n > MOST_FILES} == {}
+
+
+def test_every_event_of_thousands_of_nights_is_there(long_history: Workspace) -> None:
+    runs = opened(LocalStorage(long_history.root)).to_pyarrow_table()
+    per_run = pa.table(runs).group_by("run_id").aggregate([("status", "count")])
+    assert set(per_run["status_count"].to_pylist()) >= {3}
+    assert per_run.num_rows >= N_NIGHTS + 1

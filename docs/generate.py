@@ -107,8 +107,8 @@ TABLES = """\
 
 Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables under one results root, partitioned by
 `evaluation, evaluation_date`, reader version 1. A run replaces the rows of its evaluation and date and nothing else;
-`runs` only grows, and its newest `PUBLISHED` row names the versions at which the other tables belong together. It is not
-partitioned, because its small files are merged across nights.
+`runs` only grows, and its newest `PUBLISHED` row names the versions at which the other tables belong together. It is
+not partitioned, because its small files are merged across nights.
 """
 
 ALONE = """\

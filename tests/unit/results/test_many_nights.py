@@ -117,7 +117,7 @@ def with_history(workspace: Workspace) -> None:
     for schema in tables.TABLES[1:]:
         opened_table = opened(storage, schema.name)
         files = local_tables.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
-        adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
+        adds: list[Any] = [add_of(storage, schema.name, file, day) for day in days for file in files]
         columns = opened_table.schema()
         opened_table.create_write_transaction(adds, "append", columns, partition_by=local_tables.PARTITIONS)
     events = journal.event_frame(None, storage.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
@@ -19,9 +19,6 @@ from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, Workspace
-
-if TYPE_CHECKING:
-    from deltalake.transaction import AddAction
 
 N_NIGHTS: Final = 2_000
 """Nights before the first of the workspace, as many as there are rows in three files of ``runs``."""
@@ -117,9 +114,8 @@ def with_history(workspace: Workspace) -> None:
     for schema in tables.TABLES[1:]:
         opened_table = opened(storage, schema.name)
         files = local_tables.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
-        adds: list[Any] = [add_of(storage, schema.name, file, day) for day in days for file in files]
-        columns = opened_table.schema()
-        opened_table.create_write_transaction(adds, "append", columns, partition_by=local_tables.PARTITIONS)
+        adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
+        local_tables.commit(storage, schema.name, opened_table.version(), adds)
     events = journal.event_frame(None, storage.root)
     start = datetime(2000, 1, 1, tzinfo=timezone.utc)
     rows = [
@@ -138,13 +134,13 @@ def with_history(workspace: Workspace) -> None:
     local_tables.append_rows(storage, "runs", [newest], tag="newest")
 
 
-def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> AddAction:
+def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:
     night = NightKey("nightly", day)
     path = f"{local_tables.folder_of(night)}/{Path(file['path']).name}"
     target = Path(storage.root, table, path)
     target.parent.mkdir(parents=True)
     target.hardlink_to(Path(storage.root, table, file["path"]))
-    return local_tables.added(f"{storage.root}/{table}", path, local_tables.partition_of(night), stats=file["stats"])
+    return local_tables.added(f"{storage.root}/{table}", path, night, stats=file["stats"])
 
 
 @pytest.fixture(scope="module")

@@ -203,6 +203,7 @@ def record_all(
     table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
 
     def append(seen: int) -> int:
+        delta_log.require_whole(storage, table, seen)
         if local_tables.are_at(storage):
             local_tables.append_rows(storage, table, rows, tag=run_id, after=seen)
         else:

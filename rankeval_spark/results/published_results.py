@@ -12,7 +12,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.reading.table_readers import reader_of, spark_reader
+from rankeval_spark.results.reading.table_readers import reader_of, require_whole, spark_reader
 from rankeval_spark.results.storage.file_store import normalise
 from rankeval_spark.results.storage.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
@@ -171,7 +171,9 @@ class PublishedResults(Generic[Frame]):
             commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
             if not commits:
                 raise self._nothing_published()
-            self._versions, self._history = dict(events[commits[-1]]["table_versions"]), events[: commits[-1] + 1]
+            versions = dict(events[commits[-1]]["table_versions"])
+            require_whole(self._root, versions)
+            self._versions, self._history = versions, events[: commits[-1] + 1]
         return self._versions
 
     def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:

@@ -15,6 +15,8 @@ from rankeval_spark.errors import Fault, FaultsError, InputError, nearest, neare
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
+from rankeval_spark.results.reading.table_readers import require_whole
+from rankeval_spark.results.storage.delta_log import LostCommitsError
 from rankeval_spark.results.storage.local_tables import to_rows
 
 if TYPE_CHECKING:
@@ -163,11 +165,13 @@ def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list
 def _newest_runs(spark: SparkSession | None, root: str, evaluation: str | None) -> list[Event]:
     """Find the newest published run of each night, by date; their keys and what says whether they have means."""
     of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
-    events = event_frame(spark, root, columns=(*C.RUN_KEY, "n_rows"), where=[_PUBLISHED, *of_one])
+    columns = (*C.RUN_KEY, "n_rows", "table_versions")
+    events = event_frame(spark, root, columns=columns, where=[_PUBLISHED, *of_one])
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     if not newest:
         others = event_frame(spark, root, columns=(C.EVALUATION,), where=[_PUBLISHED]) if of_one else []
         raise InputError(unknown_evaluation(root, "published run", evaluation, [one[C.EVALUATION] for one in others]))
+    require_whole(root, dict(events[-1]["table_versions"]))
     return [newest[night] for night in sorted(newest)]
 
 
@@ -214,6 +218,8 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
     """
     try:
         nights = published_nights(spark, config.results.location, evaluation=evaluation)
+    except LostCommitsError:
+        raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
         return {}
     return {night.evaluation_date: _standing(night, config) for night in nights}

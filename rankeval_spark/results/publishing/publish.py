@@ -18,7 +18,7 @@ from rankeval_spark.results.publishing.announced_deletions import finish_deletio
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import local_tables, tables
+from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.commits import Root, is_local_root, retried
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def recover(root: Root) -> journal.JournalState:
     state = journal.state(root.spark, root.storage)
     lacking = {}
     for schema in schemas.PUBLISHED:  # all of them, before the first is touched
-        tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
+        published = state.versions.get(schema.name, -1)
+        delta_log.require_whole(root.storage, schema.name, published=published)
+        tables.require_reader_version(root.storage, schema.name, after=published)
         lacking[schema.name] = tables.lacking_columns(root.spark, root.storage, schema)
     for table, columns in lacking.items():
         if columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.reading.native_reader import NativeReader
-from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage import delta_log, local_tables
 from rankeval_spark.results.storage.file_store import LocalStorage, normalise, scheme_of
 
 if TYPE_CHECKING:
@@ -109,6 +109,21 @@ def is_native(root: str) -> bool:
     """Whether this process reads and writes a root without Spark: a local folder whose name its library can open."""
     location = normalise(root)
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
+
+
+def require_whole(root: str, versions: Mapping[str, int]) -> None:
+    """Refuse a root on a disk of this machine if published versions of its tables are lost.
+
+    Other stores have a commit whole or not at all, and Spark refuses a version that is not there.
+
+    Raises
+    ------
+    LostCommitsError
+        The first of them.
+    """
+    location = normalise(root)
+    for table, version in versions.items() if not scheme_of(location) else ():
+        delta_log.require_whole(LocalStorage(location), table, version, published=version)
 
 
 def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:

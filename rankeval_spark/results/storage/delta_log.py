@@ -11,7 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
-from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.errors import ConfigError, Fault, ResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ _WRITER_OF_CONSTRAINTS: Final = 3
 """Version of Delta's protocol from which on writers check constraints."""
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
 _AS_IT_IS: Final = "/!$&'()+,:;=@~"
 """What the log does not write as %XX in the path of a file, besides letters, digits, ``-``, ``.`` and ``_``."""
@@ -41,6 +42,12 @@ FENCE: Final = "rankeval"
 
 class OvertakenError(ResultsError):
     """Somebody else made the version of a table that a writer was about to make."""
+
+
+class LostCommitsError(ConfigError):
+    """Commits of a table are gone or empty, as after a power loss; without them, rows would be missing silently."""
+
+    title = "the results are damaged"
 
 
 def exists(storage: Storage, table: str) -> bool:
@@ -60,8 +67,43 @@ def is_unborn(storage: Storage, table: str) -> bool:
 
 def versions(storage: Storage, table: str) -> list[int]:
     """Versions whose commit is still in the log, ascending."""
+    return _numbers(storage, table, _COMMIT)
+
+
+def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
+    """Refuse a table that cannot be read as it was at a version, for its commits are gone or empty.
+
+    Only those after the last checkpoint are looked at.
+
+    Parameters
+    ----------
+    version : int, optional
+        The newest one by default.
+    published : int
+        The version that readers are to see, which the table must have.
+
+    Raises
+    ------
+    LostCommitsError
+        The first commit that is lost.
+    """
+    found = set(versions(storage, table))
+    newest = max(found, default=-1)
+    last = max(newest if version is None else version, published)
+    first = max((number for number in _numbers(storage, table, _CHECKPOINT) if number <= last), default=-1) + 1
+    for lost in range(first, last + 1):
+        if lost in found and storage.size(_file(table, lost)):
+            continue
+        what = f"version {lost} of table {table} is {'empty' if lost in found else 'gone'}"
+        fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
+        if lost == newest > published:
+            fix = f"restore {_file(table, lost)} from a backup, or remove it and run the last date again"
+        raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
+
+
+def _numbers(storage: Storage, table: str, kind: re.Pattern[str]) -> list[int]:
     names = storage.names(f"{table}/{LOG_FOLDER}")
-    return [int(match.group(1)) for match in map(_COMMIT.fullmatch, names) if match]
+    return [int(match.group(1)) for match in map(kind.fullmatch, names) if match]
 
 
 def latest_version(storage: Storage, table: str) -> int:

@@ -62,6 +62,10 @@ class Storage(Protocol):
         """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
         ...
 
+    def size(self, path: str) -> int:
+        """Bytes of a file; ``FileNotFoundError`` where there is none."""
+        ...
+
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds; nothing happens where there is none."""
         ...
@@ -122,6 +126,10 @@ class LocalStorage:
     def age(self, path: str) -> float:
         """Seconds since a file was last written."""
         return max(0.0, time.time() - self._path(path).stat().st_mtime)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return self._path(path).stat().st_size
 
     def require_writable(self) -> None:
         """Raise ``PermissionError`` where no file can be made in the folder, or in the one that it would be made in."""
@@ -233,6 +241,11 @@ class HadoopStorage:
         self._require(path)
         modified_ms = self._system.getFileStatus(self._path(path)).getModificationTime()
         return max(0.0, time.time() - float(modified_ms) / 1000)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        self._require(path)
+        return int(self._system.getFileStatus(self._path(path)).getLen())
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds."""

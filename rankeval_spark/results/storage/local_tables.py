@@ -363,6 +363,8 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or se
 
 def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
     try:
+        if Path(inside(storage.root, table)).is_dir():
+            delta_log.require_whole(storage, table, version)
         return delta_table(storage, table, version)
     except TableNotFoundError as error:
         raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error

@@ -90,7 +90,7 @@ def assert_close(found: dict[str, float], expected: dict[str, float], what: str,
 def test_per_user_values_are_those_of_trec_eval(seed: int, items: list[str]) -> None:
     """Ties by the bytes of the item descending; every judged user counts, as with its option -c."""
     run, qrel = random_logs(seed, items)
-    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc", population="judged")
+    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc_bytes", population="judged")
     found = values_of(result)
     trec = pytrec_eval.RelevanceEvaluator(qrel, set(TREC.values())).evaluate(run)
     missing = dict.fromkeys(set(qrel) - set(run), 0.0)
@@ -103,7 +103,7 @@ def test_per_user_values_are_those_of_trec_eval(seed: int, items: list[str]) -> 
 @pytest.mark.parametrize("seed", [4])
 def test_means_are_those_of_trec_eval(seed: int) -> None:
     run, qrel = random_logs(seed, [f"d{number}" for number in range(25)])
-    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc", population="judged")
+    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc_bytes", population="judged")
     trec = pytrec_eval.RelevanceEvaluator(qrel, set(TREC.values())).evaluate(run)
     rows = tuples(result.metrics, "measure", "k", "value", "n_users", "n_missing", "n_extra_users")
     counts = (len(qrel), len(set(qrel) - set(run)), len(set(run) - set(qrel)))

@@ -94,6 +94,22 @@ def test_ties_can_be_bounded_and_averaged() -> None:
         assert mean[key] == pytest.approx(fmean(each), rel=0, abs=1e-12), key
 
 
+@pytest.mark.parametrize(
+    ("ids", "items", "by_bytes"),
+    [("bigint", (-1, 9, 10), (9, 10, -1)), ("string", ("10", "9", "é"), ("é", "9", "10"))],
+)
+def test_ties_by_item_descending_reverse_those_ascending(
+    ids: str, items: tuple[Any, ...], by_bytes: tuple[Any, ...]
+) -> None:
+    log = table("user_id item_id score", *((items[0], item, 0.5) for item in items), ids=ids)
+    held_out = table("user_id item_id gain", (items[0], items[0], 1.0), ids=ids)
+    orders = {"item_asc": items, "item_desc": items[::-1], "item_desc_bytes": by_bytes}
+    for ties, order in orders.items():
+        result = evaluate(log, held_out, measures=["RR"], ties=ties)
+        assert result.ranked_items["item_id"].to_pylist() == list(order), ties
+        assert tuples(result.metrics, "value") == [(1 / (order.index(items[0]) + 1),)]
+
+
 def test_counts_next_to_expected_values_are_whole() -> None:
     log = table("user_id item_id score", ("u", "a", 0.5), ("u", "b", 0.5))
     result = evaluate(log, judgements({"u": {"b": 1}}), measures=["P@1"], ties="expected")

@@ -17,7 +17,7 @@ import pytrec_eval
 
 from rankeval_spark import evaluate
 from tests.evaluate.test_oracles import Nested, assert_close, evaluated, values_of
-from tests.support.arrow_frames import by, table
+from tests.support.arrow_frames import by, table, where
 
 KS: Final = (1, 3, 10)
 TREC: Final = {
@@ -80,6 +80,27 @@ def test_trec_eval(preset: str, seed: int) -> None:
         worst = measure.entry.without_relevant(measure.options)
         expected = {**dict.fromkeys(missing, worst), **{user: values[their] for user, values in theirs.items()}}
         assert_close(found[str(measure)], expected, ours, atol=1e-9)
+
+
+@pytest.mark.parametrize("preset", ["trec_eval", "ir_measures"])
+def test_trec_eval_orders_ties_of_whole_numbers_by_their_digits(preset: str) -> None:
+    """trec_eval knows text alone: "9" is above "10"."""
+    run = {"1": dict.fromkeys(("9", "10", "2"), 0.5), "2": {"100": 1.0, "20": 1.0, "3": 2.0}}
+    qrel = {"1": {"10": 1, "2": 2}, "2": {"100": 1}}
+    rows = [(int(user), int(item), score) for user, items in run.items() for item, score in items.items()]
+    gains = [(int(user), int(item), float(gain)) for user, items in qrel.items() for item, gain in items.items()]
+    names = {"RR": "recip_rank", "AP": "map", "nDCG": "ndcg"}
+    result = evaluate(
+        table("user_id item_id score", *rows, ids="bigint"),
+        table("user_id item_id gain", *gains, ids="bigint"),
+        measures=list(names),
+        preset=preset,
+    )
+    theirs = pytrec_eval.RelevanceEvaluator(qrel, set(names.values())).evaluate(run)
+    for ours, their in names.items():
+        found = by(where(result.user_values, measure=ours), "user_id", value="value")
+        expected = {user: values[their] for user, values in theirs.items()}
+        assert_close({str(user): value for user, value in found.items()}, expected, ours, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ POLICIES: Final = {
     "population": {"truth", "judged", "intersection", "intersection_judged", "run"},
     "zero_relevant": {"exclude", "zero", "one", "error"},
     "missing": {"zero", "exclude", "error"},
-    "ties": {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"},
+    "ties": {"item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic", "pessimistic", "expected", "error"},
     "score_precision": {"double", "single"},
     "rank_gaps": {"renumber", "keep"},
     "duplicates": {"best", "error", "keep"},

@@ -137,7 +137,8 @@ def _tie_breaker(row: Row, gains: dict[Any, float], rules: ListRules) -> tuple[A
     item = row[C.ITEM_ID] if isinstance(row[C.ITEM_ID], int) else row[C.ITEM_ID].encode()
     gain = gains.get((row[C.USER_ID], row[C.ITEM_ID]), 0.0)
     return {
-        "item_desc": (_Descending(str(row[C.ITEM_ID]).encode()), logged),
+        "item_desc": (-item if isinstance(item, int) else _Descending(item), logged),
+        "item_desc_bytes": (_Descending(str(row[C.ITEM_ID]).encode()), logged),
         "rank": (logged, item),
         "optimistic": (-gain, item, logged),
         "pessimistic": (gain, item, logged),

@@ -80,7 +80,8 @@ def _best_first(items: DataFrame, rules: Rules) -> list[Column]:
     gain, rank = F.coalesce("gain", F.lit(0.0)), [F.asc_nulls_last("rank")] if "rank" in items.columns else []
     breakers = {
         "item_asc": [F.asc("item_id"), *rank],
-        "item_desc": [F.desc(F.col("item_id").cast("string")), *rank],
+        "item_desc": [F.desc("item_id"), *rank],
+        "item_desc_bytes": [F.desc(F.col("item_id").cast("string")), *rank],
         "rank": [*rank, F.asc("item_id")],
         "optimistic": [F.desc(gain), F.asc("item_id"), *rank],
         "pessimistic": [F.asc(gain), F.asc("item_id"), *rank],

@@ -115,8 +115,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         What a user without a relevant judgement scores; by default as the population says.
     missing : {"zero", "exclude", "error"}, optional
         What a judged user without a list scores; by default as the population says.
-    ties : {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"}, optional
-        Order of equal scores; ``item_asc`` by default.
+    ties : str, optional
+        Order of equal scores: ``item_asc`` (the default), ``item_desc``, ``item_desc_bytes``, ``rank``, ``optimistic``,
+        ``pessimistic``, ``expected`` or ``error``.
     score_precision : {"double", "single"}, optional
         Precision in which scores are compared; ``double`` by default.
     rank_gaps : {"renumber", "keep"}, optional

@@ -66,7 +66,7 @@ class Matched:
         return Matched(topics, self.is_in_run[is_kept], kept)
 
 
-RULES: Final = ListRules(order=C.SCORE, ties="item_desc", duplicates="keep")
+RULES: Final = ListRules(order=C.SCORE, ties="item_desc_bytes", duplicates="keep")
 """Documents in the order of their scores, ties in that of the bytes of their ids, both descending."""
 
 

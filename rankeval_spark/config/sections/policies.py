@@ -14,7 +14,7 @@ from rankeval_spark.errors import Fault
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
 ZeroRelevant = Literal["exclude", "zero", "one", "error"]
 Missing = Literal["zero", "exclude", "error"]
-Ties = Literal["item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"]
+Ties = Literal["item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic", "pessimistic", "expected", "error"]
 ScorePrecision = Literal["double", "single"]
 RankGaps = Literal["renumber", "keep"]
 Duplicates = Literal["best", "error", "keep"]
@@ -76,9 +76,10 @@ class Policies(Model):
     """Value of a judged user without a list: 0 (`zero`), not in the mean (`exclude`), or the run fails (`error`). The
     default is zero for truth and judged, else exclude."""
     ties: Ties = "item_asc"
-    """Order of equal scores. `item_asc`, `item_desc`: by item id. `rank`: by the rank in the log. `optimistic`,
-    `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each rank.
-    `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
+    """Order of equal scores. `item_asc`, `item_desc`: by item id, whole numbers by value and text by its bytes.
+    `item_desc_bytes`: by the bytes of the id as text, descending, as in trec_eval. `rank`: by the rank in the log.
+    `optimistic`, `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each
+    rank. `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
     order: Order = "score"
     """Column that orders a list where the log has both. `score`: the highest score first. `rank`: the rank that the log
     shows, such as a position on a page; scores are ignored, and ranks become 1, 2, 3."""

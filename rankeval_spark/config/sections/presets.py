@@ -38,7 +38,7 @@ class Preset:
 
 _TREC_POLICIES: Final[Mapping[str, OptionValue]] = {
     "population": "judged",
-    "ties": "item_desc",
+    "ties": "item_desc_bytes",
     "score_precision": "single",
 }
 _BINARY: Final[Mapping[str, OptionValue]] = {"gains": "binary"}
@@ -71,7 +71,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "In one call with nDCG(gains=...), its plain nDCG may take those gains, or may not.",
             "Its RR@k and Judged@k, which are not trec_eval's, order equal scores by ascending id, all other measures "
             "by descending id. Example: a list a, b with equal scores, only a relevant, has RR 1/2 and RR@2 1. Here "
-            "all are descending; set ties to item_asc for those two.",
+            "all are descending; set ties to item_asc for those two, with ids as text.",
         ),
     ),
     "ranx": Preset(

@@ -103,11 +103,6 @@ def ascending(ids: pa.Array) -> IntVector:
     return _places(pc.sort_indices(ids))
 
 
-def bytes_descending(ids: pa.Array) -> IntVector:
-    """Place of each distinct id in the descending order of its text's bytes, as trec_eval breaks ties; from 0."""
-    return _places(pc.sort_indices(ids.cast(pa.string()), sort_keys=[("", "descending")]))
-
-
 def _places(order: pa.Array) -> IntVector:
     places = np.empty(len(order), dtype=np.int64)
     places[to_numpy(order)] = np.arange(len(order))

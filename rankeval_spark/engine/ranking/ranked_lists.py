@@ -19,7 +19,6 @@ from rankeval_spark.config.sections.policies import TIES_BY_GAIN
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import (
     ascending,
-    bytes_descending,
     descending_key,
     packed,
     starts_of_runs,
@@ -252,8 +251,8 @@ def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, 
     """Return what decides between rows of equal score, the first criterion first; smaller is better."""
     codes = to_codes(to_arrow(entries.item[rows]))  # few items of the batch tie
     ids = pc.take(entries.batch.items, codes.values)
-    place = bytes_descending(ids) if rules.ties == "item_desc" else ascending(ids)
-    by_item = [place[codes.code]]
+    place = ascending(ids.cast(pa.string()) if rules.ties == "item_desc_bytes" else ids)[codes.code]
+    by_item = [-place if rules.ties.startswith("item_desc") else place]
     by_rank = [] if entries.logged is None else [entries.logged[rows]]
     match rules.ties:
         case "rank":
@@ -261,7 +260,7 @@ def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, 
         case ties if ties in TIES_BY_GAIN:
             gain = np.append(judgements.gain, 0.0)[entries.judgement[rows]]
             return [-gain if ties == "optimistic" else gain, *by_item, *by_rank]
-        case "item_asc" | "item_desc" | "expected" | "error":
+        case "item_asc" | "item_desc" | "item_desc_bytes" | "expected" | "error":
             return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input
         case unknown:
             message = f"no order of ties {unknown!r}"

@@ -33,12 +33,13 @@ ASKED: Final = [
 
 CASES: Final = [
     pytest.param(Rules(), {}, id="by default"),
-    pytest.param(Rules("item_desc", "keep", "sum"), {"ids": "bigint"}, id="both copies count"),
+    pytest.param(Rules("item_desc_bytes", "keep", "sum"), {"ids": "bigint"}, id="both copies count"),
     pytest.param(Rules("rank", held_out_duplicates="last"), {"lists": ("am", "pm")}, id="ties by rank"),
     pytest.param(
         Rules("optimistic", judged_only=True), {"ids": "bigint", "lists": ("", "am", "pm")}, id="judged items, the best"
     ),
     pytest.param(Rules("pessimistic", "keep", "sum", judged_only=True), {}, id="judged items, the worst"),
+    pytest.param(Rules("item_desc"), {"ids": "bigint"}, id="the larger item first"),
     pytest.param(Rules("item_desc"), {"order": "rank"}, id="by rank"),
     pytest.param(Rules(rank_gaps="keep"), {"ids": "bigint", "is_rank_unique": True}, id="ranks with gaps"),
 ]

@@ -264,7 +264,7 @@ def test_preset_sets_only_what_exists(name: str) -> None:
 def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(config_file: Path) -> None:
     assert stored(config_file, "preset=trec_eval")["score_precision"] == "single"
     own = stored(config_file, "preset=trec_eval", "policies.score_precision=double")
-    assert (own["score_precision"], own["ties"]) == ("double", "item_desc")
+    assert (own["score_precision"], own["ties"]) == ("double", "item_desc_bytes")
     assert any("set score_precision to double" in note for note in PRESETS["trec_eval"].notes)
 
 
@@ -274,7 +274,7 @@ def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) ->
     assert chosen == {
         "population": "judged",
         "zero_relevant": "zero",
-        "ties": "item_desc",
+        "ties": "item_desc_bytes",
         "duplicates": "best",
         "held_out_duplicates": "error",
     }

@@ -74,7 +74,7 @@ def _first(values: Sequence[Any], draw: st.DrawFn) -> Sequence[Any]:
     return values[: draw(st.integers(1, len(values)))]
 
 
-TIES: Final = ("item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error")
+TIES: Final = ("item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic", "pessimistic", "expected", "error")
 POLICIES: Final = st.builds(
     ListRules,
     order=st.sampled_from((C.SCORE, C.RANK)),

@@ -128,17 +128,19 @@ def test_ties_go_to_the_smaller_item() -> None:
     assert order(table, ties="item_asc") == ["z", "d10", "d2"]
 
 
-def test_item_desc_orders_ties_by_their_bytes_as_trec_eval() -> None:
+def test_texts_tie_by_their_bytes_as_in_trec_eval() -> None:
     items = ["d10", "d2", "é", "z", "Z", "𝄞", "\uffee"]
     table = scored(*((item, 0.5) for item in items))
     assert order(table, ties="item_desc") == sorted(items, key=str.encode, reverse=True)
+    assert order(table, ties="item_desc_bytes") == sorted(items, key=str.encode, reverse=True)
     assert order(table, ties="item_asc") == sorted(items, key=str.encode)
 
 
-def test_integer_items_tie_by_value_ascending_and_by_digits_descending() -> None:
+def test_integer_items_tie_by_value_in_both_directions_and_by_digits_as_bytes() -> None:
     table = scored((10, 0.5), (9, 0.5), (2, 0.5), (-1, 0.5), ids="bigint")
     assert order(table, ties="item_asc") == [-1, 2, 9, 10]
-    assert order(table, ties="item_desc") == [9, 2, 10, -1]
+    assert order(table, ties="item_desc") == [10, 9, 2, -1]
+    assert order(table, ties="item_desc_bytes") == [9, 2, 10, -1]
 
 
 def test_ties_can_follow_the_rank_of_the_log_and_then_the_item() -> None:

@@ -61,6 +61,43 @@ def test_a_list_of_which_nothing_is_left_is_none_as_where_all_scores_are_null() 
     assert tuples(only.metrics, "model_id", "value", "n_users", "n_missing") == [("model", 0.0, 2, 2)]
 
 
+LOST: Final = {
+    **{"R": 0.0, "ItemCoverage": 0.0, "CatalogCoverage": 0.0, "UserCoverage": 0.0},
+    **dict.fromkeys(("Entropy", "Gini", "Personalization", "PopREO", "PopRSP")),
+}
+"""Values of a model that shows nothing; None where there is none."""
+
+
+def lost_and_kept() -> tuple[list[tuple[str, str, str, float]], list[tuple[str, str, float]], list[tuple[str, str]]]:
+    """Make lists of two models, judgements, and training data that have all that the model "lost" recommends."""
+    lists = [("lost", "ann", "a", 1.0), ("lost", "bob", "b", 1.0), ("kept", "ann", "c", 1.0)]
+    return lists, [("ann", "a", 1.0), ("bob", "c", 1.0)], [("ann", "a"), ("bob", "b")]
+
+
+def assert_lost(rows: list[dict[str, Any]], *models: str) -> None:
+    """Check that these models have a row of each measure, and those of all lists no user."""
+    for model in models:
+        own = [row for row in rows if row["model_id"] == model]
+        assert {row["measure"]: row["value"] for row in own} == LOST
+        assert {row["n_users"] for row in own if row["n_missing"] is None} == {0}
+        assert {row["n_lists"] for row in own if row["n_missing"] is None} == {0}
+
+
+def test_a_model_that_lost_all_lists_has_a_row_of_each_measure() -> None:
+    lists, gains, pairs = lost_and_kept()
+    given = {"train": table("user_id item_id", *pairs), "items": table("item_id", ("a",), ("b",), ("c",))}
+    held_out, asked = table("user_id item_id gain", *gains), {"measures": [f"{name}@2" for name in LOST], **given}
+    log = table("model_id user_id item_id score", *lists)
+    rows = evaluate(log, held_out, seen_in_train="drop", **asked).metrics.to_pylist()
+    assert_lost(rows, "lost")
+    assert [row["value"] for row in rows if (row["model_id"], row["measure"]) == ("kept", "ItemCoverage")] == [1.0]
+    alone = evaluate(log.slice(0, 2), held_out, seen_in_train="drop", **asked).metrics.to_pylist()
+    assert_lost(alone, "lost")
+    absent = evaluate(log, held_out, seen_in_train="drop", models=["lost", "kept", "absent"], **asked)
+    with pytest.warns(UserWarning, match="recommendations have no row of 'absent'"):
+        assert_lost(absent.metrics.to_pylist(), "lost", "absent")
+
+
 @pytest.mark.parametrize("by_catalogue", [True, False], ids=["items", "items of train"])
 def test_unknown_items_leave_the_lists(by_catalogue: bool) -> None:
     """Of x, a, y, b only a and b stand in the catalogue, once or twice; a row of it without an item is none."""

@@ -31,12 +31,18 @@ def to_exposures(usable: Usable) -> pa.Table:
         ranked = usable.ranked_items(depth=depth)
         parts = [
             item_exposure.to_exposure_rows(
-                ranked, measures=some, segments=segments, catalogue=of, reported=request.reported
+                ranked,
+                measures=some,
+                models=usable.models,
+                segments=segments,
+                catalogue=of,
+                reported=request.reported,
             )
             for some, of in by_catalogue
             if some
         ]
     if parity.measures:
-        rows = ParityRows(parity.measures, JackknifeRows(request.reported)).finish(usable.parity_counts(parity))
-        parts.append(pa.Table.from_batches(rows, schema))
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported))
+        counts = [*usable.parity_counts(parity), *rows.no_lists(usable.models).to_batches()]
+        parts.append(pa.Table.from_batches(rows.finish(counts), schema))
     return pa.concat_tables([schema.empty_table(), *parts])

@@ -30,18 +30,20 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
 
-def to_exposure_rows(
+def to_exposure_rows(  # noqa: PLR0913 - what is measured, of whom
     ranked: pa.Table,
     *,
     measures: Sequence[Measure],
+    models: Sequence[str],
     segments: UserSegments,
     catalogue: pa.Table | None,
     reported: ReportedSlices,
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
-    ranks of the log counts at a cutoff where it has an item at a rank up to it.
+    Over all users with a list, judged or not. A model without any list has rows of all users, as at a cutoff that none
+    reaches; another slice in which no user has a list has none. A list that keeps the ranks of the log counts at a
+    cutoff where it has an item at a rank up to it.
 
     Parameters
     ----------
@@ -49,6 +51,8 @@ def to_exposure_rows(
         Rows of ``Job.ranked_items`` of all users, down to the largest cutoff at least.
     measures : sequence of Measure
         Of kind ``exposure``; at least one.
+    models : sequence of str
+        Names of all models.
     segments : UserSegments
         Those of the users.
     catalogue : pa.Table or None
@@ -66,11 +70,14 @@ def to_exposure_rows(
     has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
     audience = to_audience(ranked)
     shown = to_shown_items(ranked, audience.pair, ks=ks, has_lengths=has_lengths, catalogue=catalogue)
+    no_lists = finisher.no_lists(models).to_batches()
     found = (
         batch
         for one in to_slices(audience, segments, slices=reported.segments)
-        for entries in _to_entries(shown, one)
-        for batch in finisher.finish([entries])
+        for batch in finisher.finish(
+            entries.append_column("catalogue_size", to_arrow(np.full(entries.num_rows, shown.catalogue_size)))
+            for entries in (*_to_entries(shown, one), *([] if reported.segments[one.index] else no_lists))
+        )
     )
     return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
 
@@ -91,8 +98,7 @@ def _to_entries(shown: ShownItems, one: UserSlice) -> Iterator[pa.RecordBatch]:
             opened=(n_lists[..., band], n_users[..., band]),
             by_length=_by_length(shown, one, k=k) if k in shown.lengths else None,
         )
-        size = to_arrow(np.full(len(entries.cell), shown.catalogue_size))
-        yield to_entry_rows(entries, keys, k=k).append_column("catalogue_size", size)
+        yield to_entry_rows(entries, keys, k=k)
 
 
 def _first_bands(shown: ShownItems) -> tuple[IntVector, IntVector]:

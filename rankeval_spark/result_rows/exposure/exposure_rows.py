@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
-from rankeval_spark.result_rows.exposure.histograms import COUNTS, Entries, Histograms
+from rankeval_spark.result_rows.exposure.histograms import COUNTS, EVERYONE, Entries, Histograms
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
 
@@ -54,6 +54,15 @@ class ExposureRows:
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
+
+    def no_lists(self, models: Sequence[str]) -> pa.Table:
+        """Make entries, of all users, that add no item and no list: a model without any list has its rows too."""
+        keys = [(model, (), k) for k in dict.fromkeys(one.k for one in self.measures) for model in models]
+        nothing = to_arrow(np.zeros(len(keys)))
+        columns = dict(zip(GROUP, key_columns(0, keys), strict=True))
+        columns["without"] = to_arrow(np.full(len(keys), EVERYONE, dtype=np.int64))
+        columns["times"] = to_arrow(np.ones(len(keys), dtype=np.int64))  # of an item, if there were one
+        return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make the rows of each measure, of entries with ``catalogue_size``: all of each slice that is there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
+from rankeval_spark.engine.aggregation.aggregate_state import key_columns, rows_by_key
 from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
@@ -30,6 +30,14 @@ class ParityRows:
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
+
+    def no_lists(self, models: Sequence[str]) -> pa.Table:
+        """Make sums, of all users, of no list: a model without any list has its rows too."""
+        keys = dict(zip(SLICE, key_columns(0, [(model, (), C.WHOLE_LIST) for model in models]), strict=False))
+        sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(models)
+        counts = dict.fromkeys(("n_users", C.N_LISTS), pa.array([0] * len(models), pa.int64()))
+        group = pa.array([0] * len(models), pa.int32())
+        return pa.Table.from_pydict({**keys, GROUP: group, **counts, SUMS: pa.array(sums, pa.list_(pa.float64()))})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there."""

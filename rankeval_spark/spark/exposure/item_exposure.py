@@ -47,12 +47,18 @@ _LENGTHS: Final = "_lengths"
 
 
 def to_exposure_rows(
-    lists: DataFrame, *, measures: Sequence[Measure], catalogue: DataFrame | None, reported: ReportedSlices
+    lists: DataFrame,
+    *,
+    measures: Sequence[Measure],
+    models: Sequence[str],
+    catalogue: DataFrame | None,
+    reported: ReportedSlices,
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
-    ranks of the log counts at a cutoff where it has an item at a rank up to it.
+    Over all users with a list, judged or not. A model without any list has rows of all users, as at a cutoff that none
+    reaches; another slice in which no user has a list has none. A list that keeps the ranks of the log counts at a
+    cutoff where it has an item at a rank up to it.
 
     Parameters
     ----------
@@ -61,6 +67,8 @@ def to_exposure_rows(
         slices are by.
     measures : sequence of Measure
         Of kind ``exposure``.
+    models : sequence of str
+        Names of all models.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
     reported : ReportedSlices
@@ -74,6 +82,7 @@ def to_exposure_rows(
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)
+        .unionByName(lists.sparkSession.createDataFrame(finisher.no_lists(models)))
         .transform(_with_catalogue_size, catalogue=catalogue)
         .repartition(*SLICE)
         .mapInArrow(finisher.finish, ROW_TYPE)

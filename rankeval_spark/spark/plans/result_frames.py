@@ -18,7 +18,7 @@ from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
 from rankeval_spark.spark.exposure import group_parity, item_exposure
-from rankeval_spark.spark.plans.user_rows import to_user_rows
+from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
 from rankeval_spark.spark.result_tables import gap_tests, group_metrics, mean_metrics, paired_comparisons, scored_lists
 from rankeval_spark.spark.rows import population
 
@@ -201,11 +201,11 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
         return None
     parity, others, of_train, reads_catalogue, depth = exposure_parts(request)
     by_catalogue = ((others, inputs.catalogue if reads_catalogue else None), (of_train, inputs.train))
-    frames = []
+    models, frames = model_names(inputs, request), []
     if others or of_train:
         lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
-            item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, reported=request.reported)
+            item_exposure.to_exposure_rows(lists, measures=some, models=models, catalogue=of, reported=request.reported)
             for some, of in by_catalogue
             if some
         ]
@@ -213,7 +213,7 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
         needs = frozenset(need for one in parity.measures for need in one.needs)
         counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
         rows = ParityRows(parity.measures, JackknifeRows(request.reported))
-        frames.append(group_parity.to_parity_rows(counts, rows=rows))
+        frames.append(group_parity.to_parity_rows(counts, rows=rows, models=models))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import evaluate
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
-from tests.evaluate.test_dropped_items import random_rows
+from tests.evaluate.test_dropped_items import LOST, assert_lost, lost_and_kept, random_rows
 from tests.support.frames import table
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ def test_a_small_catalogue_and_any_other_give_the_same(spark: SparkSession, tmp_
     assert isinstance(large, SparkEvaluation)
     assert (small.inputs.has_small_catalogue, large.inputs.has_small_catalogue) == (True, False)
     assert rows_of(small) == rows_of(large)
+
+
+def test_a_model_that_lost_all_lists_has_a_row_of_each_measure(spark: SparkSession) -> None:
+    lists, gains, pairs = lost_and_kept()
+    given: dict[str, Any] = {
+        "train": table(spark, "user_id item_id", *pairs),
+        "items": table(spark, "item_id", ("a",), ("b",), ("c",)),
+        "measures": [f"{name}@2" for name in LOST],
+    }
+    held_out = table(spark, "user_id item_id gain", *gains)
+    for some, models in ((lists, ["lost", "kept", "absent"]), (lists[:2], None)):
+        log = table(spark, "model_id user_id item_id score", *some)
+        rows = evaluate(log, held_out, seen_in_train="drop", models=models, **given).metrics.toArrow().to_pylist()
+        assert_lost(rows, "lost", *(["absent"] if models else []))
 
 
 def rows_of(result: Evaluation) -> list[str]:

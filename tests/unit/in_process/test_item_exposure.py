@@ -39,6 +39,7 @@ LISTS = st.fixed_dictionaries(
 
 def rows_of(ranked: pa.Table, measures: tuple[str, ...] = MEASURES, **options: Any) -> pa.Table:  # noqa: ANN401 - of to_rows
     chosen = {
+        "models": (),
         "segments": UserSegments(None, {}),
         "catalogue": texts("item_id", [(item,) for item in (*CATALOGUE, "never", None)]),
         "slices": [()],
@@ -134,6 +135,23 @@ def test_an_empty_table_has_no_rows() -> None:
     )
     assert rows.num_rows == 0
     assert rows.schema == rows_of(ranked_items({"m": {"u1": "a"}})).schema
+
+
+def test_a_model_without_a_list_has_a_row_of_all_users_at_each_cutoff() -> None:
+    """Of "gone" nothing is left, and of "m" nothing down to rank 3."""
+    segments = UserSegments(texts("user_id country", [("u1", "FR")]), {})
+    for ranked, kept in ((ranked_items({"m": {"u1": "ab"}}, first_rank=4), 1), (ranked_items({}), 0)):
+        names = ("ItemCoverage@3", "ItemCoverage@4", "CatalogCoverage@4", "Gini@4", "Entropy@4", "Personalization@4")
+        rows = rows_of(ranked, names, models=("gone", "m"), slices=[(), ("country",)], segments=segments)
+        of_all = {key: row for key, row in by_key(rows).items() if key[1] == ""}
+        found = {(key[0], key[-1]): row["n_users"] for key, row in of_all.items()}
+        assert found == {("gone", 3): 0, ("gone", 4): 0, ("m", 3): 0, ("m", 4): kept}
+        values = {key[2]: row["value"] for key, row in of_all.items() if key[0] == "gone" and key[-1] == 4}
+        assert values == {
+            **{"ItemCoverage": 0.0, "CatalogCoverage": 0.0},
+            **dict.fromkeys(("Gini", "Entropy", "Personalization")),
+        }
+        assert {key[0] for key in by_key(rows) if key[1] != ""} <= {"m"}
 
 
 def test_a_user_with_two_rows_of_segments_is_refused_if_there_is_a_list() -> None:

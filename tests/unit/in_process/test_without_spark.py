@@ -115,6 +115,10 @@ def test_threads_are_a_whole_number(threads: Any) -> None:  # noqa: ANN401 - wro
 
 def test_no_row_is_no_mean() -> None:
     nothing = evaluate(pa.table(LOG).slice(0, 0), pa.table(HELD_OUT).slice(0, 0), measures=["RR@2", "ItemCoverage@2"])
-    for name in ("metrics", "user_metrics", "user_values", "ranked_items", "group_metrics", "gaps"):
+    for name in ("user_metrics", "user_values", "ranked_items", "group_metrics", "gaps"):
         assert getattr(nothing, name).num_rows == 0, name
-    assert nothing.leaderboard().num_rows == 0
+    (row,) = nothing.metrics.to_pylist()  # the one model shows nothing to nobody
+    assert (row["measure"], row["value"], row["n_users"]) == ("ItemCoverage", 0.0, 0)
+    assert nothing.leaderboard().to_pylist() == [
+        {"model_id": "model", "n_users": 0, "RR@2": None, "ItemCoverage@2": 0.0}
+    ]

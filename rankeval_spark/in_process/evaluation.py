@@ -105,7 +105,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
         found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
         warn_of_absent_models(self.usable.tables, self.request)
-        warn_if_nothing_is_measured(found, self.usable.tables, self.request)
+        usable = self.usable
+        warn_if_nothing_is_measured(found, usable.tables, usable.log, usable.held_out, self.request)
         return found
 
     @cached_property

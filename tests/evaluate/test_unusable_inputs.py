@@ -9,7 +9,7 @@ import warnings
 from decimal import Decimal
 from functools import partial
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
@@ -277,6 +277,119 @@ def test_lists_that_miss_everything_are_no_reason_to_warn_where_items_are_common
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert evaluate(listed, judged, measures=["RR"]).metrics["value"].to_pylist() == [0]
+
+
+def pairs_of(*users: str) -> pa.Table:
+    """Recommend a, then b, to some users."""
+    return table("user_id item_id score", *((user, item, -float(ord(item))) for user in users for item in "ab"))
+
+
+def seen(*items: str) -> dict[str, Any]:
+    """Drop items that every user of these tests has."""
+    return {
+        "train": table("user_id item_id", *((user, item) for user in "uvw" for item in items)),
+        "seen_in_train": "drop",
+    }
+
+
+GRADES: Final = table(
+    "user_id item_id gain",
+    *(("u", "a", 2.0), ("u", "b", 1.0), ("v", "a", 2.0), ("v", "b", 2.0), ("w", "a", 1.0), ("w", "b", 1.0)),
+)
+"""User w has no list, and v's grades are equal: FCP has a value for u alone."""
+
+
+@pytest.mark.parametrize(
+    ("measure", "judged", "options", "expected"),
+    [
+        pytest.param("FCP", GRADES, {}, [1.0], id="most users are undefined"),
+        pytest.param("FCP", GRADES, {"population": "intersection"}, [1.0], id="in an intersection"),
+        pytest.param(
+            "ARP",
+            table("user_id item_id gain", ("x", "a", 1.0)),
+            {"population": "run", **seen("a", "b"), "seen_in_train": "keep"},
+            [3.0],
+            id="measures of lists need no judgement",
+        ),
+        pytest.param(
+            "ItemCoverage", table("user_id item_id gain", ("x", "y", 0.0)), {}, [2.0], id="nor do those of all lists"
+        ),
+        pytest.param("R", table("user_id item_id gain", ("u", "a", 1.0)), seen("b"), [1.0], id="one item is dropped"),
+        pytest.param(
+            "R",
+            table("user_id item_id gain", ("u", "c", 1.0), ("v", "a", 1.0)),
+            seen("a"),
+            [0.0],
+            id="hits are dropped",
+        ),
+    ],
+)
+def test_a_mean_that_is_measured_is_no_reason_to_warn(
+    measure: str, judged: pa.Table, options: dict[str, Any], expected: list[float]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            evaluate(pairs_of("u", "v"), judged, measures=[measure], **options).metrics["value"].to_pylist() == expected
+        )
+
+
+@pytest.mark.parametrize(
+    ("judged", "options", "said"),
+    [
+        pytest.param(
+            [("u", "a", 2.0), ("v", "a", 1.0)],
+            {"measures": ["FCP"]},
+            r"no user has a value: FCP is undefined \(no two held-out items",
+            id="one judgement each",
+        ),
+        pytest.param(
+            [("u", "a", 0.5), ("v", "a", math.inf)],
+            {},
+            r"no user has a relevant judgement \(a gain of at least 1; the largest is 0.5\)",
+            id="low gains",
+        ),
+        pytest.param(
+            [("u", "a", 0.5), ("w", "a", 2.0)],
+            {},
+            "no user with a relevant judgement has a list; see",
+            id="relevant for others",
+        ),
+        pytest.param(
+            [("u", "a", 0.5), ("w", "a", 2.0)],
+            {"population": "intersection"},
+            "no user with a relevant judgement has a list; see",
+            id="relevant for others alone",
+        ),
+        pytest.param(
+            [("u", "a", 1.0)], seen("a", "b"), "no user of held_out has a list left by seen_in_train", id="all is seen"
+        ),
+        pytest.param(
+            [("u", "a", 1.0)],
+            {"missing": "exclude", **seen("a", "b")},
+            "no user of held_out has a list left by seen_in_train",
+            id="all is seen, and left out",
+        ),
+        pytest.param(
+            [("u", "a", 1.0)],
+            {"items": table("item_id", ("c",)), "unknown_items": "drop"},
+            "no recommended item is in the catalogue",
+            id="none is known",
+        ),
+        pytest.param(
+            [("x", "a", 1.0)],
+            {"measures": ["GMAP"]},
+            "no user of held_out has a list; ids of both",
+            id="no common user, and no 0",
+        ),
+    ],
+)
+def test_the_cause_why_nothing_is_measured_is_that_of_ids_and_gains(
+    judged: list[tuple[Any, ...]], options: dict[str, Any], said: str
+) -> None:
+    asked = {"measures": ["R"], **options}
+    with pytest.warns(UserWarning, match=f"nothing is measured: {said}"):
+        assert evaluate(pairs_of("u", "v"), table("user_id item_id gain", *judged), **asked).metrics.num_rows
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:

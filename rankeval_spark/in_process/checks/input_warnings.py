@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,37 +20,93 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 10
 """Models that a warning names."""
 
+_MOST_EXPLAINED: Final = 3
+"""Measures of which a warning says where they are undefined."""
 
-def warn_if_nothing_is_measured(metrics: pa.Table, tables: Tables, request: Request) -> None:
-    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
-    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
-    n_users, n_missing = (pc.max(rows["n_users"]).as_py() or 0, pc.min(rows["n_missing"]).as_py() or 0)
-    log, held_out = tables.recommendations.table, tables.held_out.table
-    if not held_out.num_rows:
+_DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before")
+"""Policies that take items out of lists."""
+
+
+def warn_if_nothing_is_measured(
+    metrics: pa.Table, tables: Tables, log: pa.Table, judged: pa.Table, request: Request
+) -> None:
+    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there.
+
+    Parameters
+    ----------
+    metrics : pa.Table
+        The means.
+    log, judged : pa.Table
+        The usable rows of the recommendations, of known items where others are dropped, and of the judgements.
+    """
+    given = tables.recommendations.table
+    if not judged.num_rows:
         found = "held_out has no rows"
-    elif not len(metrics):
-        found = "recommendations have no row of a model"
-    elif len(rows) and not n_users and not _absent(tables, request.measures.other_models):
-        found = f"no user has a relevant judgement ({_relevance(held_out[C.GAIN], request)})"
-        if request.policies.is_attributed:
-            found += (
-                f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(held_out[C.INTERACTED_AT])}"
-            )
-    elif len(rows) and n_missing >= n_users and not _absent_models(tables, request):
-        found = "no user of held_out has a list; ids of both tables have to match"
-    elif len(rows) and pc.max(pc.abs(rows["value"])).as_py() == 0 and not _share_items(tables):
-        found = "no item of held_out is in a list; ids of both tables have to match"
+    elif log.num_rows:
+        is_alone = bool(_absent(tables, request.measures.other_models))
+        found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
+    elif _absent(tables, request.models or ()):
+        return  # they have a warning of their own
+    elif given.num_rows:
+        found = "no recommended item is in the catalogue, and unknown_items drops all others"
     else:
+        found = f"recommendations have no row{' of a model' if C.MODEL_ID in given.column_names else ''}"
+    if found:
+        warn_user(f"nothing is measured: {found}; see .checks")
+
+
+def _why_no_value(
+    metrics: pa.Table, log: pa.Table, judged: pa.Table, request: Request, *, is_alone: bool
+) -> Iterator[str]:
+    """Yield the reasons why no user has a value, or why all values are 0, by the ids and gains of both inputs.
+
+    Parameters
+    ----------
+    is_alone : bool
+        Whether a model that a measure compares with has no row, which has a warning of its own.
+    """
+    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
+    if not rows.num_rows:  # measures of all lists together need no judgement
         return
-    warn_user(f"nothing is measured: {found}; see .checks")
+    population = request.policies.population
+    has_users, is_all_zero = pc.max(rows["n_users"]).as_py() > 0, not pc.max(pc.abs(rows["value"])).as_py()
+    if not is_all_zero and population == "run":
+        return  # of users that need no judgement
+    if not _share(C.USER_ID, log, judged):
+        yield "no user of held_out has a list; ids of both tables have to match"
+    if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
+        dropping = [name for name in _DROPPING if getattr(request.policies, name) in (True, "drop")]
+        yield f"no user of held_out has a list{' left by ' if dropping else ''}{', '.join(dropping)}"
+    least = _least_gain(request)
+    if is_all_zero and least is not None:
+        relevant, largest = judged.filter(pc.greater_equal(judged[C.GAIN], least)), pc.max(judged[C.GAIN]).as_py()
+        if not relevant.num_rows:
+            yield f"no user has a relevant judgement (a gain of at least {least:g}; the largest is {largest:g})"
+        elif population in ("truth", "intersection") and not _share(C.USER_ID, log, relevant):
+            yield "no user with a relevant judgement has a list"
+    if not has_users and not is_alone:
+        yield f"no user has a value{_why_undefined(log, judged, request)}"
+    if has_users and is_all_zero and not _share(C.ITEM_ID, log, judged):
+        yield "no item of held_out is in a list; ids of both tables have to match"
 
 
-def _relevance(gains: pa.ChunkedArray, request: Request) -> str:
-    """Say which gain is relevant, for the measure that expects least, and which is the largest."""
-    expected = (one.options.get("rel", 1.0) for one in request.measures.measures)
-    least = min((each for each in expected if isinstance(each, int | float)), default=1.0)
-    largest = pc.max(gains).as_py()
-    return f"a gain of at least {least:g}" + ("" if largest is None else f"; the largest is {largest:g}")
+def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
+    """Write the times that attribution compares or, without it, where the measures are undefined."""
+    if request.policies.is_attributed:
+        return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
+    undefined = {one.name: one.entry.definition.undefined for one in request.measures.per_list}
+    return ": " + ", ".join(f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED])
+
+
+def _least_gain(request: Request) -> float | None:
+    """Return the least gain without which no measure has a value; None where one needs no such gain."""
+    least = []
+    for one in request.measures.per_list:
+        rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
+        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.entry.without_relevant(one.options)):
+            return None
+        least.append(float(rel))
+    return min(least)
 
 
 def warn_of_absent_models(tables: Tables, request: Request) -> None:
@@ -114,11 +171,10 @@ def warn_of_merged_lists(log: Source) -> None:
     )
 
 
-def _share_items(tables: Tables) -> bool:
-    """Whether an item of the judgements is recommended to anyone."""
-    judged = pc.unique(tables.held_out.table[C.ITEM_ID])
-    recommended = tables.recommendations.table[C.ITEM_ID]
-    return bool(pc.any(pc.is_in(recommended, value_set=judged.cast(recommended.type))).as_py())
+def _share(name: str, log: pa.Table, judged: pa.Table) -> bool:
+    """Return True if an id of the judgements is in the log."""
+    ids = pc.unique(judged[name]).drop_null()
+    return bool(pc.any(pc.is_in(log[name], value_set=ids.cast(log[name].type))).as_py())
 
 
 def _span(times: pa.ChunkedArray) -> str:

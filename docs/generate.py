@@ -76,7 +76,7 @@ out. In examples `others` says at each place of the other list at which rank thi
 not hold their items, so `rankeval score` refuses such measures too.
 
 With `gains='value'` a gain is read from the column `value` of the held-out table, such as revenue or watch time;
-relevance still depends on `gain`. A value that is NULL, NaN or infinite is counted by the check `null_values` and is
+relevance still depends on `gain`. A value that is NULL, NaN or infinite is counted by the check `invalid_values` and is
 worth 0, as a negative one. Revenue in the column `gain` works differently: an item that cost less than 1 is then not
 relevant, which the check `low_gains` counts.
 

@@ -290,7 +290,7 @@ def test_checks_tell_what_was_found() -> None:
         ("recommendations", "missing_users"): 1,
         ("held_out", "rows"): 3,
         ("held_out", "null_keys"): 0,
-        ("held_out", "null_gains"): 1,
+        ("held_out", "invalid_gains"): 1,
         ("held_out", "negative_gains"): 0,
         ("held_out", "low_gains"): 0,
         ("held_out", "duplicates"): 0,

@@ -71,7 +71,7 @@ def test_values_and_gains_that_do_not_count_are_checked_where_a_measure_reads_th
         return {row["check"]: (row["count"], row["share"], row["verdict"]) for row in rows}
 
     checked = of("R(gains='value')@3")
-    assert checked["null_values"] == (n_unusable, n_unusable / len(held), "error")
+    assert checked["invalid_values"] == (n_unusable, n_unusable / len(held), "error")
     assert checked["low_gains"] == (n_low, n_low / len(held), "warn")
 
 

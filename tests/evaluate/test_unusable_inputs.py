@@ -167,7 +167,7 @@ def test_other_inputs_without_a_usable_row_fail_too() -> None:
     good = log(("u", "a", 1), ("v", "b", 1))
     no_gain = table("user_id item_id gain", ("u", "a", math.nan), ("v", "b", math.nan))
     with pytest.raises(
-        RefusedCallError, match=r"evaluate\(held_out=\): found 2 rows and none that can be used \(2 null_gains\)"
+        RefusedCallError, match=r"evaluate\(held_out=\): found 2 rows and none that can be used \(2 invalid_gains\)"
     ):
         _ = evaluated(good, no_gain).metrics
     train = table("user_id item_id", (None, "a"), (None, "b"))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 OF_USERS: Final = ("lists", "user_metrics")
 TOLERANCE: Final = 1e-12
 COUNT_ONLY: Final[dict[str, Any]] = {
-    f"checks__{name}": {} for name in ("null_keys", "invalid_scores", "null_gains", "missing_users")
+    f"checks__{name}": {} for name in ("null_keys", "invalid_scores", "invalid_gains", "missing_users")
 }
 
 
@@ -495,7 +495,7 @@ def test_a_night_of_events_counts_those_without_a_gain_on_both_hosts(spark: Spar
     workspace.change(inputs__held_out__gains={"column": "event", "values": values})
     ((there, here),) = on_both(spark, workspace)
     assert here.warnings == there.warnings
-    assert any("null_gains" in warning and "ann b" in warning for warning in here.warnings), here.warnings
+    assert any("invalid_gains" in warning and "ann b" in warning for warning in here.warnings), here.warnings
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,15 @@ class Checks(Model):
     duplicates: Threshold = Threshold(warn=0, error=0.5)
     """Rows that repeat an item of their list, or a judgement. Share of the input's rows. An item twice in the catalogue
     is always an error."""
-    null_gains: Threshold = Threshold(warn=0, error=0.5)
-    """Held-out rows with a missing, NaN or unreadable gain. Share of the held-out rows."""
+    invalid_gains: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a missing, NaN, infinite or unreadable gain, which are dropped. Share of the held-out rows."""
     negative_gains: Threshold = Threshold(warn=0)
     """Held-out rows with a gain below 0: items that were pooled and not judged, as in TREC. Share of the held-out
     rows."""
     invalid_facts: Threshold = Threshold(warn=0, error=0.5)
     """Items with an unreadable cell, or with a missing, NaN or infinite number in the vector; the cell then counts as
     unknown. Share of the rows of the catalogue."""
-    null_values: Threshold = Threshold(warn=0, error=0.5)
+    invalid_values: Threshold = Threshold(warn=0, error=0.5)
     """Held-out rows with a missing, NaN, infinite or unreadable value, which counts as 0. Counted where a measure reads
     values. Share of the held-out rows."""
     invalid_weights: Threshold = Threshold(warn=0, error=0.5)

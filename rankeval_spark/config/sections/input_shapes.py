@@ -145,7 +145,7 @@ class Gains(Model):
     """Name of the column in the table."""
     values: Annotated[Mapping[str, Number], BeforeValidator(_with_text_keys), WithJsonSchema(_GAINS_SCHEMA)] = {}
     """Gain of each value, such as {purchase: 3, cart: 2, view: 1, skip: 0}. Rows with another value have no gain, which
-    the check `null_gains` counts."""
+    the check `invalid_gains` counts."""
     edges: tuple[Number, ...] = ()
     """Ascending numbers; the gain is how many of them the number in the column reaches. [4] is a threshold; seconds by
     [10, 30, 60] have the gains 0 to 3."""

@@ -54,7 +54,7 @@ UNUSABLE: Final = (
     (LOG, row_checks.ZERO_RANKS),
     (LOG, row_checks.INVALID_SCORES),
     (HELD_OUT, row_checks.NULL_KEYS),
-    (HELD_OUT, row_checks.NULL_GAINS),
+    (HELD_OUT, row_checks.INVALID_GAINS),
     (SEGMENTS, row_checks.NULL_KEYS),
 )
 """Input and failed check of the rows that are only counted."""

@@ -125,7 +125,9 @@ def _of_rows(batch: Batch) -> Iterator[Tally]:
     gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
     flags = {row_checks.NEGATIVE_GAINS: gain < 0, row_checks.LOW_GAINS: (gain > 0) & (gain < RELEVANT)}
     if C.VALUE in held_out.columns:
-        flags[row_checks.NULL_VALUES] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+        flags[row_checks.INVALID_VALUES] = ~np.isfinite(
+            to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False)
+        )
     if C.WEIGHT in held_out.columns:
         flags[row_checks.INVALID_WEIGHTS] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():

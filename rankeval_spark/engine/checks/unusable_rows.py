@@ -38,7 +38,7 @@ _FIX: Final = "correct the rows"
 
 _FIXES: Final = {
     row_checks.INVALID_SCORES: "correct the rows; where rows are lists, the arrays of items and scores have one length",
-    row_checks.NULL_GAINS: "correct the rows; gains name events as the column writes them, with upper and lower case",
+    row_checks.INVALID_GAINS: "correct the rows; gains name events as the column does, with upper and lower case",
 }
 """What to do where all rows fail one check."""
 

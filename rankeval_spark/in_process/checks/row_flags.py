@@ -73,13 +73,13 @@ def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
     gain = to_numpy(table[C.GAIN])
     found = {
         row_checks.NULL_KEYS: ~has_key,
-        row_checks.NULL_GAINS: has_key & ~is_number,
+        row_checks.INVALID_GAINS: has_key & ~is_number,
         row_checks.NEGATIVE_GAINS: has_key & is_number & (gain < 0),
         row_checks.LOW_GAINS: has_key & (gain > 0) & (gain < RELEVANT),
     }
     read = {*reads} & {*table.column_names}
     if C.VALUE in read:
-        found[row_checks.NULL_VALUES] = has_key & ~_is_finite(table[C.VALUE])
+        found[row_checks.INVALID_VALUES] = has_key & ~_is_finite(table[C.VALUE])
     if C.WEIGHT in read:
         found[row_checks.INVALID_WEIGHTS] = has_key & (usable_weights(table[C.WEIGHT]) == 0)
     return found

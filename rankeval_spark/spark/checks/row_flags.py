@@ -35,10 +35,10 @@ def flag_held_out(held_out: DataFrame) -> dict[str, Column]:
     is_weight = is_finite(C.WEIGHT) & (F.col(C.WEIGHT).cast("double") > 0)
     return {
         row_checks.NULL_KEYS: ~has_key,
-        row_checks.NULL_GAINS: has_key & ~is_number,
+        row_checks.INVALID_GAINS: has_key & ~is_number,
         row_checks.NEGATIVE_GAINS: has_key & is_number & (gain < 0),
         row_checks.LOW_GAINS: has_key & (gain > 0) & (gain < RELEVANT),
-        **({row_checks.NULL_VALUES: has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
+        **({row_checks.INVALID_VALUES: has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
         **({row_checks.INVALID_WEIGHTS: has_key & ~is_weight} if C.WEIGHT in held_out.columns else {}),
     }
 

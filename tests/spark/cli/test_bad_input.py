@@ -198,7 +198,7 @@ def test_unusable_rows_are_kept_unchanged_when_they_stop_the_night(workspace: Wo
     }
     assert found.pop(("held_out", "null_keys")) == torn
     assert {key: json.loads(row) for key, row in found.items()} == {
-        ("held_out", "null_gains"): {
+        ("held_out", "invalid_gains"): {
             **{name: str(value) for name, value in rows[0].items()},
             "gain": None,
             "note": "x",

@@ -11,14 +11,14 @@ from rankeval_spark.engine.checks.partition_tallies import Tally
 
 def test_checks_of_unusable_judgements_found_nothing_and_others_what_workers_counted() -> None:
     tallies = {name: Tally(name, place, 9, "first", "last") for place, name in enumerate(OF_USABLE_JUDGEMENTS)}
-    facts = _of_usable_judgements(["null_keys", "null_gains", *OF_USABLE_JUDGEMENTS], tallies, 9)
+    facts = _of_usable_judgements(["null_keys", "invalid_gains", *OF_USABLE_JUDGEMENTS], tallies, 9)
     assert {fact.check: (fact.count, fact.total) for fact in facts} == {
         "rows": (9, 9),
         "null_keys": (0, 9),
-        "null_gains": (0, 9),
+        "invalid_gains": (0, 9),
         "negative_gains": (0, 9),
         "low_gains": (1, 9),
-        "null_values": (2, 9),
+        "invalid_values": (2, 9),
         "invalid_weights": (3, 9),
     }
 

@@ -16,7 +16,7 @@ def number(name: int, check: str) -> int:
 
 
 NO_KEY, NO_SCORE = number(row_kinds.LOG, "null_keys"), number(row_kinds.LOG, "invalid_scores")
-NO_GAIN = number(row_kinds.HELD_OUT, "null_gains")
+NO_GAIN = number(row_kinds.HELD_OUT, "invalid_gains")
 
 
 def counted(*kinds: int) -> tuple[list[int], RowCounts]:
@@ -47,7 +47,7 @@ def test_input_without_a_usable_row_in_any_partition_is_refused_with_the_counts_
         RefusedError, match=r"recommendations\] 4 rows and none that can be used \(1 null_keys, 3 inval"
     ):
         without_counts(merged((NO_KEY, NO_SCORE, row_kinds.HELD_OUT), (NO_SCORE, NO_SCORE), ()))
-    with pytest.raises(RefusedError, match=r"held_out\] 1 rows and none that can be used \(1 null_gains\)"):
+    with pytest.raises(RefusedError, match=r"held_out\] 1 rows and none that can be used \(1 invalid_gains\)"):
         without_counts(merged((row_kinds.LOG, NO_GAIN)))
 
 

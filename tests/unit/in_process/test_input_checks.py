@@ -91,7 +91,7 @@ def test_rows_have_the_columns_and_the_order_of_the_published_table() -> None:
     assert list(rows[0]) == [name for name in schemas.CHECKS.field_names() if name not in C.RUN_KEY]
     assert [(row["input"], row["check"]) for row in rows] == [
         *(("recommendations", name) for name in ("rows", "null_keys", "zero_ranks", "invalid_scores")),
-        *(("held_out", name) for name in ("rows", "null_keys", "null_gains", "negative_gains", "low_gains")),
+        *(("held_out", name) for name in ("rows", "null_keys", "invalid_gains", "negative_gains", "low_gains")),
         *(("held_out", name) for name in ("duplicates", "zero_relevant", "unmatched_items")),
         *(("train", name) for name in ("rows", "null_keys")),
         *(("items", name) for name in ("rows", "null_keys", "invalid_facts", "duplicates")),
@@ -163,9 +163,9 @@ def test_the_newest_of_several_judgements_counts_on_request() -> None:
 
 def test_values_are_checked_where_a_measure_reads_them() -> None:
     held_out = source("held_out", "user_id item_id value", ("ann", "a", None), ("ann", "b", 1.0))
-    assert "null_values" not in found(checked(held_out=held_out), "held_out")
+    assert "invalid_values" not in found(checked(held_out=held_out), "held_out")
     read = found(checked(held_out=held_out, asked=request("R(gains='value')@1")), "held_out")
-    assert read["null_values"] == (1, 1 / 2, "warn", ["ann a"])
+    assert read["invalid_values"] == (1, 1 / 2, "warn", ["ann a"])
 
 
 def test_weights_are_checked_where_a_measure_reads_them() -> None:

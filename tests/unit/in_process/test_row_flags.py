@@ -79,8 +79,8 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
     ]
     rows += [("u", "d", -1.0, 0.0), ("u", "e", 0.5, math.inf), ("u", "f", 0.0, 1.0), (None, "g", math.nan, 1.0)]
     held_out = source("held_out", "user_id item_id gain value", *rows)
-    expected = {"null_keys": [1, 7], "null_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
-    assert flagged(row_flags.flag_held_out(held_out, reads=["value"])) == {**expected, "null_values": [2, 3, 5]}
+    expected = {"null_keys": [1, 7], "invalid_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
+    assert flagged(row_flags.flag_held_out(held_out, reads=["value"])) == {**expected, "invalid_values": [2, 3, 5]}
     assert flagged(row_flags.flag_held_out(held_out)) == expected
     weighted = source("held_out", "user_id item_id gain weight", *rows)
     expected["invalid_weights"] = [2, 3, 4, 5]  # 0 is none either
@@ -209,7 +209,9 @@ def test_an_input_without_a_usable_row_is_refused_with_the_counts() -> None:
         "that are not NULL, and a finite score or else a rank of at least 1; fix: correct the rows."
     )
     gains = source("held_out", "user_id item_id gain", ("u", "a", None), (None, "a", 1.0))
-    assert "2 rows and none that can be used (1 null_keys, 1 null_gains)" in refusal(tables(held_out=gains), request())
+    assert "2 rows and none that can be used (1 null_keys, 1 invalid_gains)" in refusal(
+        tables(held_out=gains), request()
+    )
     assert "invalid_scores is 'error'" in refusal(tables(recommendations=bad), request(invalid_scores="error"))
 
 

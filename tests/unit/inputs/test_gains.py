@@ -109,7 +109,7 @@ def test_events_of_a_user_and_item_are_aggregated_and_skips_are_not_relevant() -
 def test_events_without_a_gain_are_counted_and_named() -> None:
     events = held_out(("ann", "a", "view"), ("ann", "b", "share"), ("bob", "a", "Purchase"))
     result = evaluate(ranking({"ann": "b a"}), events, measures=["P@1"], gains=EVENTS)
-    (found,) = [row for row in result.checks.to_pylist() if row["check"] == "null_gains"]
+    (found,) = [row for row in result.checks.to_pylist() if row["check"] == "invalid_gains"]
     assert (found["count"], found["verdict"], found["sample_keys"]) == (2, "error", ["ann b", "bob a"])
 
 

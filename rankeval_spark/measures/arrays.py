@@ -160,6 +160,22 @@ def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
     return np.where(is_defined, values, np.nan)
 
 
+def scaled_rows(vectors: FloatMatrix) -> FloatMatrix:
+    """Scale each row by a power of 2, so that its largest number is below 1 and at least 1/2.
+
+    Directions keep their bits, and no square of a large or small number leaves the range of doubles.
+
+    Examples
+    --------
+    >>> scaled_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.375, 0.5  ],
+           [0.   , 0.   ]])
+    """
+    _, exponent = np.frexp(np.abs(vectors).max(axis=1, initial=0.0))
+    scaled: FloatMatrix = np.ldexp(vectors, -exponent[:, None])
+    return scaled
+
+
 @dataclass(frozen=True, eq=False)
 class Ratio:
     """Values that are ratios, by their parts: with ``agg='micro'`` each part is summed over the users.

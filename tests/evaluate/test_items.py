@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
-from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, shuffled, table, where
+from tests.support.arrow_frames import by, dicts, in_chunks, judgements, ranking, shuffled, table, where
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -197,6 +198,28 @@ def test_column_that_a_measure_lacks_is_named_before_anything_is_computed() -> N
     with pytest.raises(InputError) as raised:
         evaluated(measures=["ILD@2", "Freshness@2", "ILD(sim='jaccard')@2"], items=items)
     assert [fault.found for fault in raised.value.faults] == ["no column 'vector'", "no column 'published_at'"]
+
+
+@pytest.mark.parametrize("length", [1.0, 1e200, 1e-200, 2.0**-1070, 2.0**1023])
+def test_the_length_of_vectors_does_not_matter(length: float) -> None:
+    """Cosines: a, b 0; a, c and b, c 1 / sqrt(2). The user has b alone."""
+    vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [1.0, 1.0]}
+    result = evaluate(
+        table("user_id item_id score", ("u", "a", 3.0), ("u", "b", 2.0), ("u", "c", 1.0)),
+        judgements({"u": {"a": 1}}),
+        measures=["ILD@3", "ILS@3", "ILD(discount='log2')@2", "Unexpectedness@3", "Serendipity@1"],
+        items=table("item_id vector", *((item, [one * length for one in vector]) for item, vector in vectors.items())),
+        train=table("user_id item_id", ("u", "b")),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = by(result.metrics, "measure", value="value")
+    similarity = 2 / math.sqrt(2) / 3
+    expected = {
+        **{"ILD": 1 - similarity, "ILS": similarity, "ILD(discount='log2')": 1.0},
+        **{"Unexpectedness": 1 - (0 + 1 + 1 / math.sqrt(2)) / 3, "Serendipity": 1.0},
+    }
+    assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 @pytest.mark.parametrize("vectors", [(None, None), (None, [1.0, 0.0]), ([1.0, 0.0], [0.0, 2.0])], ids=str)

@@ -15,6 +15,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
 from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column
 from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.arrays import scaled_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
@@ -129,11 +130,10 @@ def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
     """Return which items have a vector with a length, and their vectors divided by it."""
     known = np.flatnonzero(lengths_of(lists))
     values = to_numpy(lists.flatten())
-    vectors = values.reshape(len(known), len(values) // max(len(known), 1))
+    vectors = scaled_rows(values.reshape(len(known), len(values) // max(len(known), 1)))
     squares = np.zeros(len(known))
-    with np.errstate(over="ignore", under="ignore"):
-        for column in vectors.T:  # one number of all items after the other: a sum by rows depends on the batch
-            squares += column * column
+    for column in vectors.T:  # one number of all items after the other: a sum by rows depends on the batch
+        squares += column * column
     length = np.sqrt(squares)
     has_length = length > 0
     return known[has_length], vectors[has_length] / length[has_length, None]

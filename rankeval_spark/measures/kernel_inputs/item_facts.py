@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import scaled_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,7 +129,7 @@ class ItemFacts:
     @cached_property
     def unit_vectors(self) -> FloatMatrix:
         """Vectors of length 1; a row of zeros for an item without one, and for one whose numbers are all 0."""
-        vectors = self.known_vectors
+        vectors = scaled_rows(self.known_vectors)
         squares: FloatVector = (vectors * vectors).sum(axis=1)
         is_known = np.isfinite(squares) & (squares > 0)
         lengths = np.sqrt(np.where(is_known, squares, 1.0))

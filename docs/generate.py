@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Preset
     from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option, OptionValue
+    from rankeval_spark.measures.registry import SeveralMeanings
     from rankeval_spark.measures.worked_examples import Example
     from rankeval_spark.schemas import Schema
 
@@ -33,9 +34,10 @@ NOTATION = """\
 
 Generated from `rankeval_spark/measures` by `make docs`. `rankeval measures NAME` shows notes on a measure too.
 
-Contents: [which to use when](#which-to-use-when), [shared options](#shared-options), [accuracy](#accuracy),
-[prediction](#prediction), [beyond accuracy](#beyond-accuracy), [off-policy](#off-policy),
-[all lists together](#system), [statistics of groups](#in-addition-to-the-measures).
+Contents: [which to use when](#which-to-use-when), [names with several meanings](#names-with-several-meanings),
+[shared options](#shared-options), [accuracy](#accuracy), [prediction](#prediction),
+[beyond accuracy](#beyond-accuracy), [off-policy](#off-policy), [all lists together](#system),
+[statistics of groups](#in-addition-to-the-measures).
 
 For a user, `n` is the length of the list. `m` is the number of its items at ranks 1 to `k`: `min(k, n)`, less the
 empty ranks that the policy `rank_gaps: keep` leaves. `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
@@ -100,6 +102,16 @@ GUIDE = """\
 ## Which to use when
 
 [Which measure when](which-measure.md) is a page of its own.
+"""
+
+NAMES = """\
+## Names with several meanings
+
+Other tools and papers use these names for other numbers. `evaluate(...).notes` and `rankeval measures NAME` say which
+one is taken; `evaluate` warns of `MAR` without its `kind`.
+
+| name | here | elsewhere |
+|---|---|---|
 """
 
 TABLES = """\
@@ -211,10 +223,20 @@ Statistics of several groups, published without a request in `measures`. M(g) is
 
 def measures_page() -> str:
     """Describe every measure of the registry, and the statistics published in addition to them."""
-    parts = [NOTATION, GUIDE, SHARED + "".join(map(_shared_option, _shared_options()))]
+    parts = [
+        NOTATION,
+        GUIDE,
+        NAMES + "".join(map(_meanings, registry.SEVERAL_MEANINGS)),
+        SHARED + "".join(map(_shared_option, _shared_options())),
+    ]
     for family, heading in FAMILIES.items():
         parts += [f"# {heading}\n", *(_measure(entry) for entry in registry.entries() if entry.family == family)]
     return "\n".join([*parts, STATISTICS + _statistics()])
+
+
+def _meanings(several: SeveralMeanings) -> str:
+    names = ", ".join(f"`{name}`" for name in several.names)
+    return f"| {names} | {several.taken or 'not read'} | {several.others} |\n"
 
 
 def _shared_options() -> list[Option]:

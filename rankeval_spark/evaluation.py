@@ -41,14 +41,21 @@ class Evaluation(ABC, Generic[Frame]):
         """Name what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
-        named = ", ".join(name for name in results if not name.startswith("_") and name != "plot")
+        named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
+        notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
         return (
             f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement(), hit_ranks()"
+            f"{notes}"
         )
 
     def _repr_html_(self) -> str:
         """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
         return notebook.summary(self.request, type(self).__name__, self._known_leaderboard())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What measures are whose names have several meanings in other tools, such as MRR and HR."""
+        return tuple(self.request.notes)
 
     @property
     def plot(self) -> Plots:
@@ -119,7 +126,11 @@ class Evaluation(ABC, Generic[Frame]):
 
     @contextmanager
     def cached(self) -> Iterator[Self]:
-        """Compute the rows of users once for all results that are used inside the block."""
+        """Compute the rows of users once for all results that are used inside the block.
+
+        ``with result.cached():`` is for ``result`` itself, which ``as`` can give another name. In this process results
+        are computed once in any case.
+        """
         yield self
 
     def gap_tests(

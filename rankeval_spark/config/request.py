@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.sections.bands import Band
     from rankeval_spark.config.sections.inference import Comparisons
     from rankeval_spark.config.sections.policies import Policies
+    from rankeval_spark.measures.registry import KindOfMeanings
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 
@@ -57,6 +58,8 @@ class Request:
         Moment up to which all events are there, with attribution by time; None where that is unknown.
     quantiles : sequence of float
         Shares of the users up to whose values quantiles are reported.
+    notes : mapping
+        What names with several meanings are, of measures that a notebook wrote, see :func:`measures.names.notes_on`.
     """
 
     measures: MeasureSet
@@ -73,6 +76,7 @@ class Request:
     max_rows_per_user: int = MAX_ROWS_PER_USER
     events_until: datetime | None = None
     quantiles: Sequence[float] = ()
+    notes: Mapping[str, KindOfMeanings] = field(default_factory=dict)
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rankeval_spark.measures.required_facts import WEIGHTS
 from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL, WEIGHTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rankeval_spark.measures.definition import Better, Link
     from rankeval_spark.measures.entry import Entry
@@ -317,6 +317,27 @@ def measure_of(label: str) -> Measure | None:
     return None
 
 
+def notes_on(
+    texts: Iterable[str], defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
+) -> Mapping[str, registry.KindOfMeanings]:
+    """Say what names with several meanings are, where no option and no preset says it; with the kind of each.
+
+    Examples
+    --------
+    >>> notes_on(["MRR", "AP(denom='min')@5"])
+    {'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR': 'measures'}
+    """
+    notes: dict[str, registry.KindOfMeanings] = {}
+    for shape in filter(None, map(_NAME.fullmatch, texts)):
+        several, match = registry.meanings_of(shape["name"]), registry.find(shape["name"])
+        if several is None or match is None:
+            continue
+        written = {pair["name"].casefold() for pair in _OPTION.finditer(shape["options"] or "")}
+        if {*written, *defaults.get(match.entry.name, {})}.isdisjoint(several.options):
+            notes[several.note(shape["name"])] = several.kind
+    return notes
+
+
 def split_group(label: str) -> tuple[str, str] | None:
     """Take the group of items out of a label: what is left, and the group; None where there is none.
 
@@ -447,6 +468,8 @@ def _unknown(name: str, where: str) -> Fault:
     if other is not None:
         found = f"{other.name!r}, which is not requested as a measure"
         return Fault(where, found, "a measure of the lists of a model", other.fix)
+    if several := registry.meanings_of(name):
+        return Fault(where, f"{name!r}, which has several meanings", "a name of one of them", several.others)
     known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
     all_names = (*registry.all_names(), *group_statistics.statistic_names())
     return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))

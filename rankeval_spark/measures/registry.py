@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rankeval_spark.measures import definition
 from rankeval_spark.measures.entry import Entry
@@ -33,6 +33,151 @@ class Match:
     entry: Entry
     presets: Options = field(default_factory=dict)
     cutoff: str | None = None
+
+
+KindOfMeanings: TypeAlias = Literal["measures", "options", "doubtful"]
+
+
+@dataclass(frozen=True)
+class SeveralMeanings:
+    """A name that tools and papers use for different numbers."""
+
+    names: tuple[str, ...]
+    taken: str  # what is computed; empty for names that are not read, because none of the meanings is the usual one
+    others: str  # what else is meant, and how it is written here
+    options: tuple[str, ...] = ()  # options that say which meaning it is, where one of them is written
+    # Whether the meanings are measures or options of one; "doubtful" where many who write the name mean another number,
+    # so that `evaluate` warns
+    kind: KindOfMeanings = "measures"
+
+    def note(self, name: str) -> str:
+        """Write what a name means here, and what others mean by it."""
+        return f"{name} is {self.taken}; {self.others}"
+
+
+SEVERAL_MEANINGS: Final = (
+    SeveralMeanings(
+        ("MAR", "MeanAverageRecall"),
+        "the recall averaged over the ranks of the hits, MAR(kind='hits_R'), as in Evidently",
+        "averaged over the cutoffs 1 to k it is MAR(kind='cutoffs'); the MAR@k of recmetrics (mark) is AP@k",
+        ("kind",),
+        "doubtful",
+    ),
+    SeveralMeanings(
+        ("MRR", "ReciprocalRank"), "RR, 1 / rank of the first hit", "the sum of 1 / rank over all hits is ARHR"
+    ),
+    SeveralMeanings(
+        ("ARHR",),
+        "the sum of 1 / rank over all hits",
+        "divided by the relevant items it is ARHR(denom='R'); of the first hit alone it is RR",
+        ("denom",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("HR", "Hit", "HitRate", "HitRatio"),
+        "Success, whether a list has a hit, so that the mean is a share of users",
+        "the share of all held-out items that are hit is R(agg='micro'), the number of hits NumHits",
+    ),
+    SeveralMeanings(
+        ("AP", "MAP", "map_cut", "AveragePrecision"),
+        "the sum of P@i at the hits divided by the number of relevant items R, as in trec_eval",
+        "divided by min(R, k) it is AP(denom='min'), by k AP(denom='k'), by the length AP(denom='len'), by the hits "
+        "AP(denom='hits'); the mean of P@1 to P@k is MeanP",
+        ("denom",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("P", "Precision", "Prec"),
+        "the hits divided by k",
+        "divided by the length of the list it is P(denom='len'), by min(R, k) P(denom='min'), of the whole list SetP",
+        ("denom",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("R", "Recall"),
+        "the hits divided by the number of relevant items R",
+        "divided by min(R, k) it is R(denom='min'); whether there is a hit, which some call recall, is Success",
+        ("denom",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("F1", "F1Score"),
+        "the mean of the users' F1",
+        "of sums over users it is F1(agg='micro'), of the whole list SetF; F1 of mean P and mean R is no measure here",
+        ("agg",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("DCG", "nDCG", "ndcg_cut"),
+        "with the gains as they are and log2(rank + 1), as in trec_eval",
+        "with 2**gain - 1 it is dcg='exp-log2', as Järvelin and Kekäläinen dcg='jk2', with gains of 0 and 1 "
+        "gains='binary', and with k relevant items as the ideal ideal='k_ones'",
+        ("dcg", "gains", "ideal"),
+        "options",
+    ),
+    SeveralMeanings(
+        ("AUC",),
+        "of the held-out items that the list holds, user by user",
+        "weighted by their number it is GAUC; of relevant items against the first k others of the list, PAUC",
+    ),
+    SeveralMeanings(
+        ("Novelty",),
+        "MIUF, by the users who have an item",
+        "by interactions it is SelfInfo, with a discount EPC and EFD; the share of items that the user does not have "
+        "is NotInTrain, the distance to those that the user has Unexpectedness",
+    ),
+    SeveralMeanings(
+        ("Serendipity",),
+        "relevant and unlike the user's items, kind='content'",
+        "relevant and above its place among the popular items it is kind='pop', and not among them kind='ge'",
+        ("kind",),
+        "options",
+    ),
+    SeveralMeanings(
+        ("Personalization",),
+        "1 - the share of common items, over all pairs of lists",
+        "1 - the cosine, as in recmetrics, is sim='cosine'; divided by the shorter list it is denom='min'",
+        ("sim", "denom"),
+        "options",
+    ),
+    SeveralMeanings(
+        ("ItemCoverage",), "the number of items that are recommended", "their share of the catalogue is CatalogCoverage"
+    ),
+    SeveralMeanings(
+        ("Gini",), "0 where all items are recommended as often", "Elliot's GiniIndex is 1 - Gini, 1 where they are"
+    ),
+    SeveralMeanings(
+        ("Coverage",),
+        "",
+        "the share of the catalogue is CatalogCoverage, the number of items ItemCoverage, that of users UserCoverage",
+    ),
+    SeveralMeanings(
+        ("Diversity",),
+        "",
+        "within a list it is ILD, between the lists of users Personalization, over all lists Entropy and Gini",
+    ),
+    SeveralMeanings(
+        ("Popularity",),
+        "",
+        "the mean popularity is ARP, the share of the long tail APLT, against the user's own PopLift",
+    ),
+    SeveralMeanings(
+        ("Accuracy",), "", "of classes it is ClassAccuracy, whether there is a hit Success, the share of hits P"
+    ),
+    SeveralMeanings(("MARK",), "", "the mark of recmetrics is AP@k, averaged recall MAR(kind='cutoffs')@k"),
+)
+"""Names with several meanings in the field."""
+
+
+def meanings_of(name: str) -> SeveralMeanings | None:
+    """Return the meanings of a name, in any case; None for one with a single meaning.
+
+    Examples
+    --------
+    >>> meanings_of("mrr").note("MRR")
+    'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR'
+    """
+    return next((one for one in SEVERAL_MEANINGS if name.casefold() in map(str.casefold, one.names)), None)
 
 
 def discover(package: str, path: Iterable[str]) -> None:

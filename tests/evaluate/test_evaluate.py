@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,30 @@ def test_results_used_inside_cached_are_those_outside(expected: tuple[Values, Va
     with evaluated(LOGS.tables()).cached() as kept:
         assert per_user(kept) == expected[0]
         assert kept.metrics is kept.metrics
+    result = evaluated(LOGS.tables())
+    with result.cached():
+        inside = result.metrics
+    assert result.metrics is inside
+
+
+def test_an_evaluation_says_which_meaning_of_a_name_was_taken() -> None:
+    """Only MAR, which is another number in a popular library, is a reason to warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = evaluated(
+            LOGS.tables(), measures=["MRR@3", "HR@3", "MAP(denom='min')@3", "P@1", "MAR(kind='hits_R')@3"]
+        )
+    assert [note.split(";")[0] for note in named.notes] == [
+        "MRR is RR, 1 / rank of the first hit",
+        "HR is Success, whether a list has a hit, so that the mean is a share of users",
+        "P is the hits divided by k",
+    ]
+    assert "\nnote: MRR is RR" in repr(named)
+    assert "note: P" not in repr(named)
+    assert evaluated(LOGS.tables(), measures=["RR@3", "AP@3"], preset="kaggle").notes == ()
+    with pytest.warns(UserWarning, match="MAR is the recall averaged over the ranks of the hits.*is AP@k") as warned:
+        assert evaluated(LOGS.tables(), measures=["MAR@3"]).request.measures.labels == ("MAR(kind='hits_R')",)
+    assert warned[0].filename == __file__
 
 
 # ---- what the numbers are ----------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from rankeval_spark.config.sections.presets import (
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.measures.names import notes_on
 
 Result = TypeVar("Result")
 
@@ -200,6 +201,7 @@ def request_of_call(call: Call) -> Request:
         bands=arguments.bands,
         max_rows_per_user=arguments.max_rows_per_user,
         quantiles=arguments.quantiles,
+        notes=notes_on(arguments.measures, options_of(preset)),
     )
 
 

@@ -11,6 +11,7 @@ from rankeval_spark.apps.notebook.hosts import (
     column_names,
     is_on_spark,
     opened,
+    warn_of_doubtful_names,
     warn_of_unused_segments,
     warn_without_gain_column,
     warn_without_model_column,
@@ -222,6 +223,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
     request = request_of_call(Call.of(arguments, segments=column_names(segments)))
+    warn_of_doubtful_names(request)
     warn_without_model_column(column_names(recommendations) or ())
     if gains is None:
         warn_without_gain_column(column_names(held_out) or ())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
 from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
@@ -65,6 +69,13 @@ def warn_without_model_column(log: Sequence[str]) -> None:
             "recommendations have no column 'model_id', so all lists count as those of one model; "
             f"if {likely!r} names the models, rename it to model_id"
         )
+
+
+def warn_of_doubtful_names(request: Request) -> None:
+    """Warn of a measure that has the name of another one in a tool that many use."""
+    for note, kind in request.notes.items():
+        if kind == "doubtful":
+            warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")
 
 
 def warn_without_gain_column(held_out: Sequence[str]) -> None:

@@ -118,6 +118,9 @@ def _facts(entry: Entry) -> Iterator[Fact]:
     yield "interval", entry.interval
     if definition.aliases:
         yield "also called", ", ".join(definition.aliases)
+    for several in registry.SEVERAL_MEANINGS:
+        if several.taken and (match := registry.find(several.names[0])) and match.entry.name == entry.name:
+            yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"
     yield "source", definition.source
     yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
     for example in page.examples:

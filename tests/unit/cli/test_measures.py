@@ -116,3 +116,11 @@ def test_command_takes_the_name_of_a_preset_and_a_misspelt_one_is_answered_with_
     done.assert_readable()
     assert "found 'lenskti'; expected one of trec_eval, ir_measures, ranx" in done.message
     assert "did you mean 'lenskit'?" in done.message
+
+
+def test_command_says_which_meaning_of_a_name_is_taken() -> None:
+    said = " ".join(rankeval("measures", "mrr").out.split())
+    assert "RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR" in said
+    done = rankeval("measures", "coverage")
+    assert done.code == 2
+    assert "ItemCoverage" in done.message

@@ -17,6 +17,7 @@ from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gate_verdict import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 
 if TYPE_CHECKING:
@@ -277,6 +278,7 @@ class _Judge:
             p_greater,
             self._good_side,
             is_of_t=row.get("method") != "exact",
+            withheld=why_withheld(row),
         )
 
     def _of_night(self, row: Row) -> Evidence:

@@ -105,7 +105,7 @@ class ListOutputs:
     def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> ListValues:
         """Score the lists of the population."""
         scored, members = self._scored(part)
-        names = [name for name in (C.MODEL_ID, C.USER_ID, PACKED) if name in part]
+        names = [name for name in (C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, PACKED) if name in part]
         table = pa.Table.from_pydict({name: part[name] for name in names}).filter(to_arrow(members.is_evaluated))
         values = np.stack([scored.values[name][members.is_evaluated] for name in columns], axis=-1)
         return ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)

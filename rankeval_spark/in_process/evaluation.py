@@ -21,6 +21,7 @@ from rankeval_spark.in_process.checks.input_warnings import (
     warn_of_absent_models,
     warn_of_merged_lists,
     warn_of_unread_times,
+    warn_of_withheld,
 )
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
@@ -128,6 +129,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
             raise no_comparisons()
         refuse_unknown_baseline(self.request, self.usable.models)
         rows = to_comparisons(self.usable, self._users)
+        warn_of_withheld(rows)
         return in_order_of(rows, (C.BASELINE_MODEL_ID, *METRICS_KEY, "test"))
 
     @cached_property

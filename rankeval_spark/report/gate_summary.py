@@ -116,6 +116,9 @@ def _highlights(night: Night) -> list[Sentence]:
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
         whole_row = next((row for row in compared if row["is_all"]), None)
+        if whole_row is not None and whole_row["withheld"]:
+            text = f"{model} against {night.baseline}, {name}: {whole_row['withheld']}."
+            found.append(Sentence(text, "open", whole_row["outcome"]))
         if whole_row is None or whole_row["delta"] is None:
             continue
         tone = TONES.get(whole_row["outcome"], "open")

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.sections.inference import OF_ALL_MODELS
 from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
-from rankeval_spark.engine.batch.arrays import in_one_piece
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
+from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
+from rankeval_spark.engine.facts.joins import row_codes
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
+from rankeval_spark.statistics.comparisons.shared_users import FEW_COMMON_LISTS, are_too_few
 
 if TYPE_CHECKING:
     from rankeval_spark.config.reported_slices import ReportedSlices
@@ -34,6 +38,13 @@ _SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
 
 ROW_TYPE: Final = spark_columns(_SCHEMA)
 """Columns of the rows that are made here, as Spark reads them."""
+
+_LISTED: Final = ("n_with_baseline", "n_with_model", "n_with_both")
+_DERIVED: Final = (
+    *("delta", "ci_low", "ci_high", "relative_delta", "relative_ci_low", "relative_ci_high", "p_value"),
+    *("effect_size", "n_wins", "n_ties", "n_losses", "win_share", "loss_share"),
+)
+"""Columns that follow from the differences of users."""
 
 _DIRECTIONS: Final[Mapping[Better, int]] = {"higher": 1, "lower": -1, "neither": 0}
 
@@ -130,6 +141,8 @@ class ComparisonRows:
             refuse_without_usable(np.stack([np.frombuffer(state) for state in group["state"].to_pylist()]))
             return _SCHEMA.empty_table()
         where = (index, slice_values, k)
+        if k == comparison_state.NO_CUTOFF:
+            return self._listed(where, group)
         rows = self._of_models(where, group) if model is None else self._of_pair((first, model), where, group)
         return pa.concat_tables([_SCHEMA.empty_table(), *rows])
 
@@ -152,6 +165,31 @@ class ComparisonRows:
         for test in (one for one in self.requested.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
+
+    def _listed(self, where: Where, group: pa.Table) -> pa.Table:
+        """Make a row of each pair that says how many users have a list, for :meth:`adjust`, which takes it away."""
+        parts = [tuple(names) for names in group["models"].to_pylist()]
+        models = models_in_order({name for names in parts for name in names}, self.requested.baseline)
+        of_each, of_both = np.zeros(len(models)), np.zeros((len(models), len(models)))
+        for names, state in zip(parts, group["state"].to_pylist(), strict=True):
+            counts = np.frombuffer(state).reshape(-1, len(names))
+            places = np.array([models.index(name) for name in names])
+            of_each[places] += counts[0]
+            of_both[np.ix_(places[: len(counts) - 1], places)] += counts[1:]
+        pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
+        first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        slice_values = pa.array([where[1]] * len(pairs), pa.list_(pa.string()))
+        columns = {
+            C.BASELINE_MODEL_ID: pa.array([models[place] for place in first], pa.string()),
+            C.MODEL_ID: pa.array([models[place] for place in second], pa.string()),
+            C.SLICE: pa.array([self.reported.names[where[0]]] * len(pairs), pa.string()),
+            C.SLICE_VALUE: readable(slice_values),
+            "test": pa.array([comparison_state.LISTED] * len(pairs), pa.string()),
+            "n_with_baseline": pa.array(of_each[first].astype(np.int64)),
+            "n_with_model": pa.array(of_each[second].astype(np.int64)),
+            "n_with_both": pa.array(of_both[first, second].astype(np.int64)),
+        }
+        return _table(columns, len(pairs))
 
     def _rows(
         self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers
@@ -185,7 +223,7 @@ class ComparisonRows:
 
     def adjust(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Adjust the p-values of all rows of the run, a family a test, and say what follows."""
-        rows = pa.Table.from_batches(list(batches), _SCHEMA)
+        rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA))
         if not rows.num_rows:
             return
         alpha = 1 - self.reported.confidence
@@ -222,6 +260,24 @@ def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
     for kind, state in zip(group["kind"].to_pylist(), group["state"].to_pylist(), strict=True):
         states.setdefault(kind, []).append(state)
     return {kind: sorted(own) for kind, own in states.items()}
+
+
+def _withheld(rows: pa.Table) -> pa.Table:
+    """Say how many users have a list of each model, and leave out what follows from too few that have both."""
+    code = row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
+    place = np.unique(code, return_inverse=True)[1]
+    is_count = to_numpy(pc.equal(rows["test"], comparison_state.LISTED))
+    counts = np.zeros((len(_LISTED), place.max(initial=-1) + 1), dtype=np.int64)
+    counts[:, place[is_count]] = [to_numpy(rows[name])[is_count] for name in _LISTED]
+    counts, found = counts[:, place[~is_count]], rows.filter(to_arrow(~is_count))
+    is_withheld = are_too_few(counts[2], *counts[:2]) & (to_numpy(found["n_users"], null=0) > 0)
+    columns = {name: found[name] for name in found.column_names} | dict(
+        zip(_LISTED, map(to_arrow, counts), strict=True)
+    )
+    for name in _DERIVED:
+        columns[name] = pc.if_else(to_arrow(is_withheld), pa.scalar(None, _SCHEMA.field(name).type), columns[name])
+    columns["reason"] = pc.if_else(to_arrow(is_withheld), FEW_COMMON_LISTS, columns["reason"])
+    return _table(columns, found.num_rows)
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

@@ -82,6 +82,8 @@ class Evidence:
         What is missing where ``versus`` is empty, such as ``baseline``.
     has_too_few_groups : bool
         Whether the value compares groups and fewer than two groups are large enough.
+    withheld : str
+        Why there is a baseline and no difference, in words; empty where there is one.
     """
 
     what: str
@@ -99,6 +101,7 @@ class Evidence:
     is_of_t: bool = True
     lacking: str = "baseline"
     has_too_few_groups: bool = False
+    withheld: str = ""
 
     def gain(self, *, is_relative: bool) -> Estimate:
         """Difference or relative change, with the sign changed where lower is better, so that a gain is positive."""
@@ -267,6 +270,9 @@ def _detectable(row: Evidence, alpha: float) -> float:
 
 def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
     """Verdict of a comparison that cannot be made; None where it can."""
+    if evidence.withheld:
+        text = f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed."
+        return _not_compared("failed", text)
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < max(least_users, LEAST_COMPARED):

@@ -16,6 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.report.gate_verdict import FAILING, PASSED, verdict_of
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -89,6 +90,7 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
     table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}")
+    table.caption, table.caption_justify = _withheld(rows), "left"
     whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
     has_nights = "earlier_value" in rows[0]
     if width < _LINE + _OF_A_SLICE * has_slices + _OF_NIGHTS * has_nights:
@@ -114,6 +116,20 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
             *map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row["p_adjusted"]), *others
         )
     return table
+
+
+def _withheld(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say why differences are withheld, once for each pair of models and slice."""
+    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_of(row)): row for row in rows if why_withheld(row)}
+    lines = [
+        f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {why_withheld(row)}"
+        for (model, baseline, slice_), row in pairs.items()
+    ]
+    more = [f"and {len(lines) - _MOST_WITHHELD} more"] if len(lines) > _MOST_WITHHELD else []
+    return "\n".join(escape(line) for line in [*lines[:_MOST_WITHHELD], *more]) or None
+
+
+_MOST_WITHHELD: Final = 3
 
 
 def _narrow(table: Table, rows: Sequence[Mapping[str, Any]], whom: str) -> Table:

@@ -152,6 +152,7 @@ class DifferenceAggregator:
         requested, held = self.requested, HeldSums()
         for cube in cubes:
             chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
+            yield from chunk.listed()
             yield from chunk.of_pairs()
             if requested.has_any("wilcoxon"):
                 yield from chunk.values()
@@ -198,6 +199,17 @@ class _Chunk:
                     for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
                             yield key._replace(k=k), kind, of_groups[place * n_groups + one]
+
+    def listed(self) -> Iterator[Partial]:
+        """Count the users with a list of each model, and of both of each two that are compared."""
+        has_list = self.cube.has_list
+        firsts = has_list if self.requested.all_pairs else has_list[:1]
+        for slicing in self.slicings:
+            groups = membership_of(slicing.group, len(slicing.values))
+            parts = [groups @ one.T.astype(np.float64) for one in (has_list, *(first & has_list for first in firsts))]
+            for values, counts in zip(slicing.values, np.concatenate(parts, axis=1), strict=True):
+                key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, self.cube.models)
+                yield key, comparison_state.LISTED, counts.tobytes()
 
     def values(self) -> Iterator[Partial]:
         """Give the differences themselves, which ranks cannot do without."""

@@ -25,6 +25,7 @@ from rankeval_spark.report.figures.look import (
     require_rows,
 )
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 NEEDED: Final = (
     *(C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "n_users", "delta"),
     *("ci_low", "ci_high", "ci_level", "test", "p_adjusted", "relative_delta", "is_small", "verdict", "reason"),
+    *("n_with_baseline", "n_with_model", "n_with_both"),
 )
 ROW_HEIGHT: Final = 22
 GAINS: Final = ("better", "worse", "different", "undecided", "not tested")
@@ -94,7 +96,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
     """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
 
     Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``different``,
-    ``undecided`` or ``not tested``.
+    ``undecided`` or ``not tested``, and ``withheld`` says why there is no difference of models of other users.
     """
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, NEEDED, test=PAIRED, **wanted)
@@ -134,6 +136,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
         "note": f"{SIGNS[outcome]} {_p_in_words(p)}",
+        "withheld": why_withheld(row),
     }
 
 
@@ -146,7 +149,11 @@ def _p_in_words(p: str) -> str:
 def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
-    known = require_rows([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
+    known = [row for row in rows if row["delta"] is not None]
+    if not known and any(row["withheld"] for row in rows):
+        found, expected = rows[0]["withheld"], "models of the same users"
+        raise NothingToDrawError(Fault(f"{pair[0]} against {pair[1]}, {with_cutoff(*measure)}", found, expected))
+    known = require_rows(known, f"difference of {with_cutoff(*measure)}")
     # The row of all users, which is the first, is separated from its parts.
     weight = {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
     ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)

@@ -31,6 +31,7 @@ from rankeval_spark.report.figures.look import (
 )
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
+from rankeval_spark.statistics.comparisons.shared_users import are_too_few
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def user_differences(
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
         raise NothingToDrawError(
-            Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some")
+            Fault("user_metrics", f"no user with {measure} and lists of {baseline} and another model", "some")
         )
     edges = difference_edges(list(found.values()))
     bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
@@ -292,7 +293,10 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 
 
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
-    """Give the difference of each user who has a value under both models, by model, as numpy; rounding is none."""
+    """Return the difference of each user who has a value under both models, by model, as numpy; rounding is none.
+
+    A model that shares too few users with the baseline is left out: see :mod:`statistics.comparisons.shared_users`.
+    """
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
     places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
@@ -302,7 +306,22 @@ def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> di
     values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
     is_same = np.abs(values - others) <= ROUNDING * np.maximum(1.0, np.abs(values))
     differences = np.where(is_same, 0.0, values - others)
-    return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
+    others_served = _serve_others(users, baseline)
+    compared = sorted(set(models.tolist()) - {baseline} - others_served)
+    return {str(model): differences[models == model] for model in compared}
+
+
+def _serve_others(users: pa.Table, baseline: str) -> set[str]:
+    """Return the models whose lists go to other users than those of a baseline; none where lists are not counted."""
+    if C.N_RECOMMENDED not in users.column_names:
+        return set()
+    listed = users.filter(pc.greater(users[C.N_RECOMMENDED], 0))
+    models = pc.unique(users[C.MODEL_ID]).to_pylist()
+    served = {one: pc.unique(keep(listed, **{C.MODEL_ID: one})[C.USER_ID]) for one in {*models, baseline}}
+    n_both = [pc.sum(pc.is_in(served[one], value_set=served[baseline])).as_py() or 0 for one in models]
+    n_model, n_baseline = [len(served[one]) for one in models], np.full(len(models), len(served[baseline]))
+    are_others = are_too_few(np.array(n_both), n_baseline, np.array(n_model))
+    return {one for one, is_other in zip(models, are_others.tolist(), strict=True) if is_other}
 
 
 def bin_edges(values: Sequence[Any]) -> Chart:

@@ -111,10 +111,21 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     for row in leaderboard_rows(night.metrics, first):
         if row["model"] != night.baseline:
             blocks += _forest(night, drawer, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
-    hint = "" if blocks else f"No user has a value of {with_cutoff(*first)} under two models."
-    return Section(
-        id_, title, _about_forests(night, first), [*blocks, Block(tables=[_differences(night, first)])], hint
-    )
+    notes = _withheld_models(night, first)
+    hint = "" if blocks or notes else f"No user has a value of {with_cutoff(*first)} under two models."
+    said = [Block(notes=[f"{model}: {why}." for model, why in notes.items()])] if notes else []
+    tables = Block(tables=[_differences(night, first)])
+    return Section(id_, title, _about_forests(night, first), [*said, *blocks, tables], hint)
+
+
+def _withheld_models(night: Night, measure: MeasureKey) -> dict[str, str]:
+    """Return the models that are not compared over all users because they serve others, and why."""
+    found = {}
+    for model in night.models if night.baseline is not None else ():
+        for row in forest_rows(night.comparisons, measure, model=model, baseline=night.baseline):
+            if row["is_all"] and row["withheld"]:
+                found[model] = row["withheld"]
+    return found
 
 
 def _about_forests(night: Night, first: MeasureKey) -> str:

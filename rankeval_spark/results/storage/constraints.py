@@ -111,6 +111,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
     },
     "comparisons": {
         "counts": Constraint((Bound(("k", "n_users"), _NOT_NEGATIVE), _TRIPLE)),
+        "lists": _of_optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),
         "p": _of_optional(_SHARE, "p_value", "p_adjusted"),
         "delta": _of_optional(_FINITE, "delta"),
         "shares": _of_optional(_SHARE, "win_share", "loss_share"),

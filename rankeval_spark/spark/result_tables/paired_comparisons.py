@@ -46,7 +46,10 @@ def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     segments, _ = segments_of(finisher.reported.segments)
     partials = (
         users.where(F.col(IS_EVALUATED))
-        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.requested.stored)
+        .select(
+            *(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, C.N_RECOMMENDED),
+            *(*segments, *finisher.requested.stored),
+        )
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
         .mapInArrow(finisher.aggregator.aggregate_rows, PARTIAL)

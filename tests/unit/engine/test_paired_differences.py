@@ -75,13 +75,17 @@ def work() -> tuple[Job, DifferenceAggregator]:
 
 
 def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
-    """Merge the aggregates of each group: users, mean differences, their squares and magnitudes."""
+    """Merge the aggregates of each group: users, mean differences, their squares, magnitudes, and users with lists."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in found:
         key = tuple(tuple(row[name]) if name == C.SLICE_VALUES else row[name] for name in comparison_state.GROUP)
         groups.setdefault(key, []).append(row)
     result = {}
     for key, rows in groups.items():
+        if {row["kind"] for row in rows} == {comparison_state.LISTED}:
+            assert {tuple(row["models"]) for row in rows} == {MODELS}
+            result[key] = np.sum([np.frombuffer(row["state"]) for row in rows], axis=0)
+            continue
         whole = reduce(Differences.merge, (Differences.from_bytes(row["state"]) for row in rows))
         result[key] = np.frombuffer(whole.to_bytes()[0])
     return result
@@ -95,7 +99,7 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
     table = rows_of_users()
     made, aggregator = work()
     rows = pa.Table.from_pylist(sorted((one for one in scored_rows(made, table) if one["_is_evaluated"]), key=by_user))
-    by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, "p", "ndcg")}
+    by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, C.N_RECOMMENDED, "p", "ndcg")}
     packed = pa.array([[dict(one)["country"]] for one in rows[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
     rows = pa.table({**by_name, USER_HASH: hashes_of(rows[C.USER_ID]), "_segments": packed})
     expected = merged(read(aggregator.aggregate_rows(iter(rows.to_batches()))))

@@ -37,6 +37,7 @@ N_USERS = 60
 MODELS = ("base", "new", "other")
 EVERY: tuple[Any, ...] = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
 REPLICATES = 499
+NUMBERS = ("k", "n_recommended")
 
 
 def scored(n_users: int = N_USERS) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ def scored(n_users: int = N_USERS) -> list[dict[str, Any]]:
                 micro = (draw.randrange(5) / 4, weight) if k == 5 else (None, None)
                 rows.append(
                     {
-                        **{"model_id": model, "user_id": f"u{user}", "k": k, "p": p},
+                        **{"model_id": model, "user_id": f"u{user}", "k": k, "p": p, "n_recommended": 1},
                         **dict(zip(ASKED.columns[1:] + tuple(ASKED.weights.values()), micro, strict=True)),
                         "_segment_0": None if user == 3 else ("DE", "FR")[user >= 50],
                     }
@@ -105,7 +106,7 @@ def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     hashes = hashed_random.user_hashes([row["user_id"] for row in rows])
     types = {name: pa.float64() for name in ASKED.stored}
     columns = {
-        name: pa.array([row[name] for row in rows], types.get(name, pa.int32() if name == "k" else pa.string()))
+        name: pa.array([row[name] for row in rows], types.get(name, pa.int32() if name in NUMBERS else pa.string()))
         for name in rows[0]
     }
     return pa.RecordBatch.from_pydict({**columns, USER_HASH: pa.array(hashes)})

@@ -1,0 +1,31 @@
+"""Both hosts withhold the same comparisons of models that serve other users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.evaluate.test_shared_users import COUNTS, DERIVED, evaluated, log_of
+from tests.spark.in_process.test_hosts_agree import assert_same
+from tests.support import arms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("has_several_lists", [False, True])
+def test_hosts_withhold_the_same_comparisons(spark: SparkSession, has_several_lists: bool) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    log = log_of(arms.lists(range(11)), "1" if has_several_lists else "")
+    log = log if has_several_lists else log.drop_columns(["list_id"])
+    with pytest.warns(UserWarning, match="withheld: 11 of the 111 users"):
+        here = evaluated(log=log).comparisons
+    there = evaluated(log=log, to_frame=spark.createDataFrame)
+    assert_same(there.comparisons.toArrow(), here, tolerance=1e-12)
+    rows = {(row["slice_value"], row["measure"]): row for row in here.to_pylist()}
+    assert tuple(rows["", "RR"][name] for name in COUNTS) == (900, 111, 11)
+    assert [rows["", "RR"][name] for name in DERIVED] == [None] * len(DERIVED)
+    if not has_several_lists:
+        with there.cached() as kept:
+            assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)

@@ -137,7 +137,12 @@ RUNS: Final = Schema(
         Field("reason", "string", "Reason of the outcome, such as an empty date or a failed stage"),
         Field("sample_share", "double", "Share of users that were evaluated, in (0, 1]; 1 is all users"),
         Field("config", "string", "Configuration of the run as JSON, without secrets"),
-        Field("config_hash", "string", "SHA-256 of the configuration"),
+        Field(
+            "config_hash", "string", "SHA-256 of what differs from its default in the configuration, and of the next"
+        ),
+        Field(
+            "defaults_version", "bigint", "Version of the defaults of the configuration; NULL: 1, or no configuration"
+        ),
         Field("code_version", "string", "Version of rankeval-spark"),
         Field(
             "inputs",

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -59,6 +59,13 @@ if TYPE_CHECKING:
 
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
 """Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
+
+
+DEFAULTS_VERSION: Final = 1
+"""Version of the defaults of all keys: raise it when one gets another value, or the same value another meaning.
+
+A run that leaves the key out then counts as one of another config; `runs` records the version.
+"""
 
 
 def _name(text: str) -> str:
@@ -361,11 +368,23 @@ class EvaluationConfig(Model):
 
     def public_json(self) -> str:
         """Return the configuration as canonical JSON: every key, sorted, without secrets."""
-        values = self.model_dump(mode="json")
-        values["spark"]["settings"] = redaction.redact(values["spark"]["settings"])
-        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return self._to_json(without_defaults=False)
 
     @property
     def config_hash(self) -> str:
-        """SHA-256 of :meth:`public_json`, with paths as written, so that it is the same on every machine."""
-        return hashlib.sha256(self.public_json().encode()).hexdigest()
+        """SHA-256 of what differs from its default, with paths as written, so that it is the same on every machine."""
+        return self.hash_under(DEFAULTS_VERSION)
+
+    def hash_under(self, defaults_version: int) -> str:
+        """Return the hash of a config that ran under some version of the defaults.
+
+        A key that a later version of this package adds changes no hash.
+        """
+        text = f"{defaults_version} {self._to_json(without_defaults=True)}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _to_json(self, *, without_defaults: bool) -> str:
+        values = self.model_dump(mode="json", exclude_defaults=without_defaults)
+        if settings := values.get("spark", {}).get("settings"):
+            values["spark"]["settings"] = redaction.redact(settings)
+        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

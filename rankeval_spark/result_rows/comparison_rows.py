@@ -269,8 +269,14 @@ def _withheld(rows: pa.Table) -> pa.Table:
     is_count = to_numpy(pc.equal(rows["test"], comparison_state.LISTED))
     counts = np.zeros((len(_LISTED), place.max(initial=-1) + 1), dtype=np.int64)
     counts[:, place[is_count]] = [to_numpy(rows[name])[is_count] for name in _LISTED]
+    # A slice in which one of the two has no list is withheld if the two serve different users elsewhere.
+    pair = np.unique(row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID)), return_inverse=True)[1]
+    is_whole = is_count & to_numpy(pc.equal(rows[C.SLICE], C.ALL_USERS))
+    are_apart = np.zeros(pair.max(initial=-1) + 1, dtype=np.bool_)
+    are_apart[pair[is_whole]] = are_too_few(counts[2], *counts[:2])[place[is_whole]]
     counts, found = counts[:, place[~is_count]], rows.filter(to_arrow(~is_count))
-    is_withheld = are_too_few(counts[2], *counts[:2]) & (to_numpy(found["n_users"], null=0) > 0)
+    is_withheld = are_too_few(counts[2], *counts[:2]) | ((counts[:2].min(axis=0) == 0) & are_apart[pair[~is_count]])
+    is_withheld &= to_numpy(found["n_users"], null=0) > 0
     columns = {name: found[name] for name in found.column_names} | dict(
         zip(_LISTED, map(to_arrow, counts), strict=True)
     )

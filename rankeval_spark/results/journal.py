@@ -87,6 +87,7 @@ class RunEvent:
             "sample_share": facts.sample_share,
             "config": facts.config,
             "config_hash": facts.config_hash,
+            "defaults_version": facts.defaults_version,
             "code_version": facts.code_version,
             "inputs": [
                 {name: getattr(fact, name) for name in ("name", "location", "format", "version", "n_rows")}

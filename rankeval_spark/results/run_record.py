@@ -133,6 +133,7 @@ class RunRecord:
     run_id: str
     config: str = "{}"
     config_hash: str = ""
+    defaults_version: int | None = None
     code_version: str = ""
     sample_share: float = 1.0
     measures: tuple[MeasureRecord, ...] = ()

@@ -132,11 +132,24 @@ def test_users_with_several_lists_count_once() -> None:
     assert tuple(row[name] for name in COUNTS) == (900, 100, 0)
 
 
-def test_a_model_without_any_list_is_not_compared() -> None:
-    log = log_of({"A": dict(arms.lists()["A"])}).drop_columns(["list_id"])
-    with pytest.warns(UserWarning, match="withheld: 0 of the 0 users"):
-        (row,) = evaluated(log=log, measures=["Success@1"], slices=[], models=["A", "B"]).comparisons.to_pylist()
-    assert (*(row[name] for name in COUNTS), row["reason"]) == (900, 0, 0, "few_common_lists")
+def test_a_model_without_any_list_is_compared_for_it_fails_its_users() -> None:
+    users = arms.gains()
+    log = log_of({"A": dict.fromkeys(users, "t x")}).drop_columns(["list_id"])
+    (row,) = evaluated(log=log, measures=["Success@1"], slices=[], models=["A", "B"]).comparisons.to_pylist()
+    assert (*(row[name] for name in COUNTS), row["reason"], row["delta"]) == (1_000, 0, 0, None, -1.0)
+
+
+def test_arms_by_country_are_not_compared_in_the_country_of_one() -> None:
+    lists = {"A": "DE", "B": "AT"}
+    log = log_of({model: {u: "t x" for u, own in arms.countries().items() if own == of} for model, of in lists.items()})
+    with pytest.warns(UserWarning, match="withheld: 0 of the 190 users"):
+        rows = evaluated(log=log.drop_columns(["list_id"]), measures=["Success@1"]).comparisons
+    found = tuples(rows, "slice_value", *COUNTS, "reason")
+    assert sorted(found) == [
+        ("", 810, 190, 0, "few_common_lists"),
+        ("AT", 0, 190, 0, "few_common_lists"),
+        ("DE", 810, 0, 0, "few_common_lists"),
+    ]
 
 
 def test_figures_of_differences_say_why_there_is_none() -> None:

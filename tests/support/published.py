@@ -12,6 +12,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.nightly.night_plan import evaluation_name
+from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.result_rows.column_json import columns_json
@@ -122,6 +123,7 @@ def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float
         run_id,
         config=config.public_json(),
         config_hash=config.config_hash,
+        defaults_version=DEFAULTS_VERSION,
         code_version="test",
         sample_share=sample_share,
         measures=measure_facts(request_of(config, day).measures, config.policies),

@@ -44,6 +44,7 @@ ERROR_STRUCT: Final = pa.struct([("stage", pa.string()), ("type", pa.string()), 
 RUNS_TYPES: Final = {
     "string": pa.string(),
     "date": pa.date32(),
+    "bigint": pa.int64(),
     "timestamp": pa.timestamp("us", "UTC"),
     "double": pa.float64(),
     "array<string>": pa.list_(pa.string()),

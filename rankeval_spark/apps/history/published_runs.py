@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
-from rankeval_spark.errors import Fault, FaultsError, InputError, nearest, nearest_days
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest, nearest_days
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
@@ -49,6 +49,31 @@ class PastNight:
         return config
 
     @property
+    def completed_config(self) -> dict[str, Any]:
+        """The config it ran with, with all keys of this version; as it was recorded where that is valid no more."""
+        try:
+            completed: dict[str, Any] = json.loads(self.config.public_json())
+        except ConfigError:
+            return self.recorded_config
+        return completed
+
+    @property
+    def defaults_version(self) -> int:
+        """Version of the defaults that the config was read under."""
+        return int(self.row["defaults_version"] or 1)
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of its config by the rule of this version; the recorded one where that config is valid no more.
+
+        Versions hash in other ways, and have other keys: an upgrade alone makes no night look different.
+        """
+        try:
+            return self.config.hash_under(self.defaults_version)
+        except ConfigError:
+            return str(self.row["config_hash"])
+
+    @property
     def n_input_rows(self) -> dict[str, int]:
         """Rows that were read of each input."""
         return {one["name"]: one["n_rows"] for one in self.row["inputs"] if one["n_rows"] is not None}
@@ -57,7 +82,7 @@ class PastNight:
     def read(self) -> tuple[str, str, dict[str, int | None]]:
         """Hash of its config, version of the code, and the versions of its inputs."""
         versions = {one["name"]: one["version"] for one in self.row["inputs"]}
-        return self.row["config_hash"], self.row["code_version"], versions
+        return self.config_hash, self.row["code_version"], versions
 
     @property
     def was_scored_again(self) -> bool:
@@ -227,7 +252,7 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
 
 def _standing(night: PastNight, config: EvaluationConfig) -> str:
     """Say which run published a night, and what about it a reader of ``--missing`` may not expect."""
-    unlike = night.row["config_hash"] != config.config_hash
+    unlike = night.config_hash != config.config_hash
     parts = [f"published by run {night.row[C.RUN_ID]}", "with another config" if unlike else ""]
     parts += [night.row["reason"] or "" if night.is_empty else ""]
     return ", ".join(filter(None, parts))

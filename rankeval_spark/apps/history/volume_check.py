@@ -131,7 +131,7 @@ def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[
 def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_models: bool = False) -> bool:
     if name not in night.n_input_rows:
         return False
-    then = night.recorded_config
+    then = night.completed_config
     is_narrowed_alike = not with_models or name != check_rows.RECOMMENDATIONS or _models(asked) == _models(then)
     return is_narrowed_alike and _reading(asked, name) == _reading(then, name)
 

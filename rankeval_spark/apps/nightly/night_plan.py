@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import __version__
 from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import refuse_unknown_baseline
 from rankeval_spark.results import RunRecord
@@ -38,7 +39,9 @@ class NightPlan:
     recorded_config : str
         Config that is recorded with the run, as JSON without secrets.
     config_hash : str
-        SHA-256 of that config.
+        Its hash, see :meth:`EvaluationConfig.hash_under`.
+    defaults_version : int
+        Version of the defaults that it was read under.
     """
 
     config: EvaluationConfig
@@ -47,6 +50,7 @@ class NightPlan:
     sample_share: float
     recorded_config: str
     config_hash: str
+    defaults_version: int = DEFAULTS_VERSION
 
     @classmethod
     def of(cls, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0) -> NightPlan:
@@ -75,6 +79,7 @@ class NightPlan:
             run_id,
             config=self.recorded_config,
             config_hash=self.config_hash,
+            defaults_version=self.defaults_version,
             code_version=__version__,
             sample_share=self.sample_share,
             measures=measure_facts(self.request.measures, self.request.policies),

@@ -268,7 +268,7 @@ def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmad
     otherwise = [one for one in known if now.definitions[one.label, one.k] != then[one.label, one.k]]
     notes += _listed(f"of other options or policies on {day}", otherwise)
     notes += _listed(f"slices that {day} does not have", unmade)
-    if now.row["config_hash"] != before.row["config_hash"]:
+    if now.config_hash != before.config_hash:
         notes.append("the two nights ran with different configs; compared is what both define alike")
     return notes
 

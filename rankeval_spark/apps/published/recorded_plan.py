@@ -28,7 +28,7 @@ def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet)
         What is computed: ``rankeval score`` may have added measures to those of the config.
     """
     request = replace(request_of(config, night.evaluation_date), measures=measures)
-    recorded = night.row["config"], night.row["config_hash"]
+    recorded = night.row["config"], night.row["config_hash"], night.defaults_version
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
 
 

@@ -15,15 +15,16 @@ LEAST_SHARE: Final = 10
 
 
 def are_too_few(n_both: np.ndarray, n_baseline: np.ndarray, n_model: np.ndarray) -> np.ndarray:
-    """Return where fewer than one in ten users of the smaller model have lists of both, or none has.
+    """Return where fewer than one in ten users of the smaller model have lists of both.
 
     A user without a list counts 0 in most populations. Where two models serve different users, such as the arms of an
-    experiment, the paired difference compares how many each one serves, not how well.
+    experiment, the paired difference compares how many each one serves, not how well. A model without any list is
+    compared: it fails its users.
 
     >>> are_too_few(np.array([9, 10, 0]), np.array([900, 900, 900]), np.array([100, 100, 0])).tolist()
-    [True, False, True]
+    [True, False, False]
     """
-    too_few: np.ndarray = LEAST_SHARE * n_both < np.maximum(np.minimum(n_baseline, n_model), 1)
+    too_few: np.ndarray = LEAST_SHARE * n_both < np.minimum(n_baseline, n_model)
     return too_few
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from rankeval_spark.config import load_config
+from rankeval_spark.config import EvaluationConfig, Policies, evaluation_config, load_config, validate_model
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,6 +68,43 @@ def test_hash_follows_the_config_and_not_its_place_or_order(config_file: Path, t
     assert first.config_hash == load_config(other).config_hash
     assert first.config_hash != load_config(config_file, ["confidence=0.9"]).config_hash
     assert len(first.config_hash) == 64
+
+
+class NewerPolicies(Policies):
+    """Policies of a later version, with one more."""
+
+    favourites: Literal["keep", "drop"] = "keep"
+
+
+class NewerConfig(EvaluationConfig):
+    """A config of a later version, with a key more in two places."""
+
+    policies: NewerPolicies = NewerPolicies()
+    is_thorough: bool = True
+
+
+def test_keys_that_a_later_version_adds_change_no_hash(config_file: Path) -> None:
+    config = load_config(config_file, ["policies.ties=item_desc", "comparisons={baseline: pop}"])
+    values = json.loads(config.public_json())
+    newer = validate_model(NewerConfig, values)
+    assert newer.public_json() != config.public_json()
+    assert newer.config_hash == config.config_hash
+    for change in ({"is_thorough": False}, {"policies": {**values["policies"], "favourites": "drop"}}):
+        assert validate_model(NewerConfig, {**values, **change}).config_hash != config.config_hash
+
+
+def test_hash_follows_the_version_of_the_defaults(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load_config(config_file)
+    before = config.config_hash
+    assert before == config.hash_under(evaluation_config.DEFAULTS_VERSION)
+    monkeypatch.setattr(evaluation_config, "DEFAULTS_VERSION", evaluation_config.DEFAULTS_VERSION + 1)
+    assert config.config_hash != before
+
+
+def test_key_that_repeats_its_default_changes_no_hash(config_file: Path) -> None:
+    config = load_config(config_file)
+    repeated = validate_model(EvaluationConfig, json.loads(config.public_json()))
+    assert repeated.config_hash == config.config_hash
 
 
 def test_stored_config_can_be_loaded_again(config_file: Path) -> None:

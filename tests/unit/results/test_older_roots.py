@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import deltalake
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import Results, schemas
@@ -22,8 +26,6 @@ from tests.support.query_night import THIRD
 from tests.support.readers import READERS, load_delta
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tests.support.nights import Workspace
 
 ALL: Final = (schemas.RUNS, *schemas.PUBLISHED)
@@ -167,3 +169,29 @@ def test_a_table_that_is_no_older_form_of_the_declared_one_is_refused(change: di
         fields[name] = {"name": name, "type": {"int": "integer"}.get(type_, type_)}
     with pytest.raises(ResultsError, match=found):
         tables.require_declared({"fields": [*fields.values()]}, schemas.CHECKS)
+
+
+def test_an_upgrade_alone_makes_no_night_look_different(older: Workspace) -> None:
+    """The first night is of a version with fewer keys, which hashed all of them; the third has another policy."""
+    for path in Path(older.root, "runs").rglob("*.parquet"):
+        events = pq.read_table(path, partitioning=None)
+        texts, hashes = events["config"].to_pylist(), events["config_hash"].to_pylist()
+        for place, day in enumerate(events["evaluation_date"].to_pylist()):
+            if day == FIRST:
+                config = json.loads(texts[place])
+                del config["policies"]["unknown_items"], config["checks"]["drift"]
+                texts[place] = json.dumps(config, sort_keys=True)
+                hashes[place] = hashlib.sha256(texts[place].encode()).hexdigest()
+        for name, values in (("config", texts), ("config_hash", hashes)):
+            events = events.set_column(events.column_names.index(name), name, pa.array(values))
+        pq.write_table(events, path)
+    make_older(older.root, {"runs": ["defaults_version"]})
+    older.change(policies={})
+
+    kept = rankeval("backfill", older.config, "--from", FIRST, "--to", THIRD, "--missing")
+    assert [line.count("with another config") for line in kept.out.splitlines() if "published by" in line] == [0, 0, 1]
+
+    compared = rankeval("compare", older.root, "--against", FIRST, "--date", SECOND)
+    assert (compared.code, "different configs" in compared.err) == (0, False), compared.err
+    compared = rankeval("compare", older.root, "--against", SECOND, "--date", THIRD)
+    assert (compared.code, "different configs" in compared.err) == (0, True), compared.err

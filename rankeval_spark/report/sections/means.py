@@ -121,8 +121,8 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
 def _withheld_models(night: Night, measure: MeasureKey) -> dict[str, str]:
     """Return the models that are not compared over all users because they serve others, and why."""
     found = {}
-    for model in night.models if night.baseline is not None else ():
-        for row in forest_rows(night.comparisons, measure, model=model, baseline=night.baseline):
+    for model in night.models:
+        for row in forest_rows(night.comparisons, measure, model=model, baseline=str(night.baseline)):
             if row["is_all"] and row["withheld"]:
                 found[model] = row["withheld"]
     return found

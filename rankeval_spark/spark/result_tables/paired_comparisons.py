@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import USER_HASH
@@ -44,12 +44,10 @@ def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     baseline both must.
     """
     segments, _ = segments_of(finisher.reported.segments)
+    key: tuple[Column | str, ...] = (C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, C.N_RECOMMENDED)
     partials = (
         users.where(F.col(IS_EVALUATED))
-        .select(
-            *(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, C.N_RECOMMENDED),
-            *(*segments, *finisher.requested.stored),
-        )
+        .select(*key, *segments, *finisher.requested.stored)
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
         .mapInArrow(finisher.aggregator.aggregate_rows, PARTIAL)

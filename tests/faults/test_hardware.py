@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +13,15 @@ import deltalake
 import pytest
 
 from rankeval_spark import columns as C, schemas
+from tests.support import nights
+from tests.support.cli import rankeval
 from tests.support.mortal_workers import VARIABLE
 from tests.support.nights import FIRST
 from tests.support.processes import SETTINGS, rankeval_command, started
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.support.cli import Finished
     from tests.support.nights import Workspace
 
@@ -24,6 +29,8 @@ pytestmark = pytest.mark.faults
 
 ROOM_KB: Final = 140
 """Room on the full disk beside what was published: the run begins, and cannot stage its tables."""
+
+ON_SPARK: Final = {"master": "local[2]", "settings": SETTINGS}
 
 MORTAL: Final = {**SETTINGS, "spark.python.daemon.module": "tests.support.mortal_workers"}
 
@@ -65,10 +72,12 @@ def test_a_root_that_is_mounted_read_only_is_reported_as_such(own_copy: Workspac
     assert published_rows(own_copy) == before
 
 
-def run_on_a_mount(workspace: Workspace, folder: Path, options: str, then: str) -> Finished:
+def run_on_a_mount(
+    workspace: Workspace, folder: Path, options: str, then: str, *, spark: Mapping[str, object] = ON_SPARK
+) -> Finished:
     """Run the first date on a copy of the root in a file system of its own, and bring back what it left."""
     root = shlex.quote(workspace.root)
-    workspace.change(spark={"master": "local[2]", "settings": SETTINGS})
+    workspace.change(spark=dict(spark))
     command = shlex.join(map(str, rankeval_command("run", workspace.config, "--date", FIRST)))
     kept = shlex.quote(str(folder / "kept"))
     script = f"""
@@ -143,3 +152,19 @@ def published_rows(workspace: Workspace) -> dict[str, list[str]]:
 def statuses(workspace: Workspace) -> list[str]:
     rows = deltalake.DeltaTable(f"{workspace.root}/runs").to_pyarrow_table().to_pylist()
     return [row["status"] for row in sorted(rows, key=lambda row: row["recorded_at"])]
+
+
+@on_a_disk_of_its_own
+@pytest.mark.parametrize("room_kb", [8, 32, 64])
+def test_a_run_on_a_full_disk_does_not_wait_for_its_own_lock(tmp_path: Path, room_kb: int) -> None:
+    workspace = nights.workspace(tmp_path / "workspace")
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 0
+    before, began = published_rows(workspace), time.monotonic()
+
+    done = run_on_a_mount(workspace, tmp_path, f"size={size_kb(workspace.root) + room_kb}k", "true", spark={})
+
+    assert time.monotonic() - began < 60, done.err
+    assert done.code in {1, 2}, done.err
+    done.assert_readable()
+    assert "No space left on device" in done.message
+    assert published_rows(workspace) == before

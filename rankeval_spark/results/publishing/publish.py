@@ -19,7 +19,7 @@ from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.commits import Root, is_local_root, retried
+from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -154,7 +154,11 @@ def _replace_files(
     def replace_night(seen: int) -> int:
         if not files and not local_tables.has_rows(storage, table, night, seen):
             return seen
-        return local_tables.replace_night(storage, table, night, files=files, tag=tag, after=seen)
+        local_tables.replace_night(storage, table, night, files=files, tag=tag, after=seen)
+        own = delta_log.find_commit(storage, table, tag=tag, after=seen)
+        if own is None:
+            raise lost(table, tag, seen)
+        return own
 
     return retried(storage, table, replace_night, held=[root.lock])
 

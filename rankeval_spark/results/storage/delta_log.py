@@ -65,6 +65,13 @@ def is_unborn(storage: Storage, table: str) -> bool:
     return all(name.startswith(".") or name == _STAGED_COMMITS for name in storage.names(f"{table}/{LOG_FOLDER}"))
 
 
+def remove_drafts(storage: Storage, table: str) -> None:
+    """Remove what the writer of a first commit left; not the folder, in which another one may just make it."""
+    for name in storage.names(f"{table}/{LOG_FOLDER}"):
+        if name.startswith(".") or name == _STAGED_COMMITS:
+            storage.remove(f"{table}/{LOG_FOLDER}/{name}")
+
+
 def versions(storage: Storage, table: str) -> list[int]:
     """Versions whose commit is still in the log, ascending."""
     return _numbers(storage, table, _COMMIT)

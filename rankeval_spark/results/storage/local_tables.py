@@ -197,7 +197,7 @@ def commit(
     """
     location, version = Path(inside(storage.root, table)), seen + 1
     nights = {Path(location, unquote(action["add"]["path"])).parent for action in actions if "add" in action}
-    sync(*nights, *{night.parent for night in nights}, location)
+    sync(*{*nights, *(night.parent for night in nights), location})
     delta_log.commit(storage, table, version, actions, tag=tag)
     if (version + 1) % CHECKPOINT_EVERY == 0:
         opened = delta_table(storage, table, version)

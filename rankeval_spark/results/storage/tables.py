@@ -58,7 +58,9 @@ def create_table(storage: Storage, schema: Schema) -> None:
     """
     if delta_log.exists(storage, schema.name):
         return
-    if storage.names(schema.name) and not delta_log.is_unborn(storage, schema.name):
+    if delta_log.is_unborn(storage, schema.name):
+        delta_log.remove_drafts(storage, schema.name)
+    elif storage.names(schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
     rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}

@@ -172,13 +172,13 @@ def first_fault(message: str) -> str:
 
 
 def note(error: BaseException, text: str) -> None:
-    """Add a note to an error, like ``add_note``, which Python 3.10 does not have."""
-    vars(error).setdefault("__notes__", []).append(without_secrets(text))
+    """Add a note to an error, without the secrets that it may hold."""
+    error.add_note(without_secrets(text))
 
 
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes of an error."""
-    return list(vars(error).get("__notes__", ()))
+    return list(getattr(error, "__notes__", ()))
 
 
 def warn_user(text: str) -> None:

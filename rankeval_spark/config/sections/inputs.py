@@ -66,7 +66,7 @@ def _timestamp(text: str) -> str:
 
 def parse_moment(text: str) -> dt.datetime:
     """Parse an ISO time, in UTC without an offset; raise ValueError for other text."""
-    moment = dt.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Python 3.10 does not know the Z
+    moment = dt.datetime.fromisoformat(re.sub("z$", "Z", text))  # only the capital letter is known
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
 
 

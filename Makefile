@@ -29,7 +29,7 @@ help:  ## List the goals
 
 # ---- the environment; each step leaves a stamp and is instant when repeated ------------------------------------
 
-setup: $(VENV)/.has-project $(VENV)/.has-classes  ## Make .venv with what a run needs
+setup: $(VENV)/.has-project  ## Make .venv with what a run needs
 	@:
 
 setup-test: $(VENV)/.has-test  ## The same, with what the tests need
@@ -55,12 +55,6 @@ $(VENV)/.has-project: pyproject.toml $(VENV)/.has-run
 	@$(IN_VENV) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Sessions start without it too, so a fault that doctor finds here ends nothing: it is shown, with what to do.
-$(VENV)/.has-classes: $(VENV)/.has-run | $(VENV)/.has-project
-	@echo "==> trying a session, and archiving the classes of its JVM so that others start sooner (200 MB in the cache, a minute)"
-	@$(IN_VENV) -m rankeval_spark doctor || true
-	@touch $@
-
 $(VENV)/.has-test: requirements/test.txt $(VENV)/.has-project
 	@echo "==> installing what the tests need (requirements/test.txt)"
 	@$(IN_VENV) $(INSTALL) -r requirements/test.txt
@@ -71,7 +65,7 @@ $(VENV)/.has-test: requirements/test.txt $(VENV)/.has-project
 demo: setup  ## Evaluate three models on MovieLens 100K and show the result
 	@$(IN_VENV) -m rankeval_spark demo $(ARGS)
 
-doctor: setup  ## Check Java, the jars, Python and the disk of this machine; archive the classes of its JVM
+doctor: setup  ## Check Java, the jars, Python and the disk of this machine
 	@$(IN_VENV) -m rankeval_spark doctor $(ARGS)
 
 zip: setup  ## Make dist/rankeval_spark.zip, for spark-submit --py-files
@@ -184,8 +178,8 @@ $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 
 # ---- to maintain it --------------------------------------------------------------------------------------------
 
-# One file serves Python 3.10 to 3.13 on every platform and names no index. Versions that still fit are kept.
-COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.10 \
+# One file serves Python 3.11 to 3.13 on every platform and names no index. Versions that still fit are kept.
+COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate
 
 lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions

@@ -39,7 +39,6 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
-    "rankeval_spark/spark/session/warm_workers.py": "starts the workers by a job that has nothing else to do",
     "rankeval_spark/spark/rows/moved_rows.py": "asks Spark how it writes a frame without rows as Arrow",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
@@ -58,7 +57,6 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/result_tables/paired_comparisons.py": "values of two models in, rows of comparisons out",
     "rankeval_spark/spark/result_tables/night_changes.py": "values of two nights in, rows of changes out",
     "rankeval_spark/spark/exposure/item_exposure.py": "histograms of exposure in, rows of metrics out",
-    "rankeval_spark/spark/session/warm_workers.py": "starts the workers by a job that has nothing else to do",
     "rankeval_spark/spark/exposure/group_parity.py": "sums of groups of popularity in, rows of metrics out",
     "rankeval_spark/spark/result_tables/gap_tests.py": "values of users in, a p for each gap out",
     "rankeval_spark/spark/result_tables/group_metrics.py": "rows of metrics in, what they say of groups of users out",

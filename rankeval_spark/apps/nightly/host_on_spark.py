@@ -28,7 +28,6 @@ from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_a
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.rows import population
-from rankeval_spark.spark.session.warm_workers import warm_workers
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ class SparkHost(NightHost):
     """Plans of Spark; rows of users are computed once and kept until the block ends."""
 
     def __init__(self, spark: SparkSession, plan: NightPlan) -> None:
-        warm_workers(spark)
         self._spark = spark
         self._plan = plan
         self._kept = ExitStack()

@@ -51,7 +51,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     allowed_folders.require_allowed(("--workspace", str(workspace)), ("results.root", config.results.location))
     # Only to train: the nights are computed in this process.
     settings = {**TRAINING, **config.spark.resolved_settings()}
-    options: dict[str, Any] = {"master": config.spark.master, "settings": settings, "is_small": True}
+    options: dict[str, Any] = {"master": config.spark.master, "settings": settings}
     spark = on_demand(partial(build_session, "rankeval demo", **options))  # the line of progress shows that it starts
     with progress("demo") as listener, Steps(listener).step("prepare"):
         logs = prepare(spark, workspace, listener.say)

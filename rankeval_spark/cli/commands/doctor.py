@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -54,29 +52,20 @@ def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
 
 
 def _session_checks() -> Iterator[Check]:
-    """Start a session as a run does, try it, and keep its classes for the sessions to come."""
-    from rankeval_spark.spark.doctor.class_listing import (  # noqa: PLC0415 - imports pyspark
-        keep_classes,
-        settings_to_list,
-    )
-    from rankeval_spark.spark.doctor.session_checks import probe  # noqa: PLC0415 - as above
+    """Start a session as a run does, and try it."""
+    from rankeval_spark.spark.doctor.session_checks import probe  # noqa: PLC0415 - imports pyspark
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - as above
 
-    with tempfile.TemporaryDirectory(prefix="rankeval-doctor-") as folder:
-        listed = Path(folder) / "classes.lst"
-        try:
-            settings = {"spark.driver.memory": "1g", **settings_to_list(listed)}
-            spark = build_session("rankeval doctor", settings=settings, is_small=True)
-        except FaultsError as error:
-            fault = error.faults[0]
-            yield Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
-            return
-        try:
-            yield from probe(spark)
-        except BaseException:
-            spark.stop()
-            raise
-        yield keep_classes(spark, listed)
+    try:
+        spark = build_session("rankeval doctor", settings={"spark.driver.memory": "1g"})
+    except FaultsError as error:
+        fault = error.faults[0]
+        yield Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
+        return
+    try:
+        yield from probe(spark)
+    finally:
+        spark.stop()
 
 
 def _line(check: Check) -> Table:

@@ -24,7 +24,6 @@ from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
 from rankeval_spark.cli.sessions import new_session, start
 from rankeval_spark.cli.shared_options import config_and_dates
-from rankeval_spark.spark.session.input_size import are_small
 from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     if is_dry:
         LookAhead(config, evaluation_date).require()  # all that a run would be refused for, at once
-    spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
+    spark = session_of_nights(config)
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
         return
@@ -70,7 +69,7 @@ def backfill_command(
 ) -> None:
     """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
     config, dates = written.read(path, overrides)
-    spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
+    spark = session_of_nights(config)
     kept = published_dates(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
     in_turn = _InTurn(spark, config, sample_share)
@@ -103,24 +102,13 @@ class _InTurn:
         return self.last
 
 
-def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
+def session_of_nights(config: EvaluationConfig) -> SparkSession:
     """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
     name = f"rankeval {config.evaluation}"
-    options: dict[str, Any] = {
-        "master": config.spark.master,
-        "settings": config.spark.resolved_settings(),
-        "is_small": is_small,  # then it begins sooner
-    }
+    options: dict[str, Any] = {"master": config.spark.master, "settings": config.spark.resolved_settings()}
     if wants_spark(config):
         return start(name, **options)
     return on_demand(partial(new_session, name, **options))  # the run shows meanwhile how far it is
-
-
-def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:
-    inputs = [one for _, one in config.inputs if one]
-    if any(one.table is not None for one in inputs):  # of a catalog
-        return False
-    return are_small({location for one in inputs for day in dates for location in one.locations(day).values()})
 
 
 def run_one(

@@ -24,7 +24,7 @@ from rankeval_spark.spark.runtime.spark_home import conf_dir, find_spark_home, s
 from rankeval_spark.spark.session.settings import job_settings
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
-PYTHONS: Final = ((3, 10), (3, 13))
+PYTHONS: Final = ((3, 11), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
 LEAST_FREE_GIGABYTES: Final = 2

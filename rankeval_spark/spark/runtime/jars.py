@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.runtime import spark_home
@@ -27,16 +26,14 @@ _SECONDS_TO_FETCH = 300
 _LINES_SHOWN = 12
 
 
-@dataclass(frozen=True)
-class Jar:
+class Jar(NamedTuple):
     """A jar of group ``io.delta`` and the SHA-256 that it must have."""
 
     name: str
     sha256: str
 
 
-@dataclass(frozen=True)
-class Build:
+class Build(NamedTuple):
     """What Delta publishes for one line of Spark: the name that a resolver takes, and the two jars."""
 
     package: str
@@ -44,42 +41,27 @@ class Build:
 
 
 DELTA: Final = "4.4.0"
-_STORAGE: Final = Jar(
-    f"delta-storage-{DELTA}.jar",
-    "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
-)
+_STORAGE: Final = Jar(f"delta-storage-{DELTA}.jar", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc")
 _SUMS: Final = {
     "4.0": "49e899667168b9412f83cbe894ce264107d7b896d6c5e12edca4e216845c1104",
     "4.1": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
     "4.2": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
 }
+# By the line of Spark; a jar of another line loads, and fails in the middle of a run.
 BUILDS: Final[Mapping[str, Build]] = {
     line: Build(
         f"io.delta:delta-spark_{line}_2.13:{DELTA}", (Jar(f"delta-spark_{line}_2.13-{DELTA}.jar", sha256), _STORAGE)
     )
     for line, sha256 in _SUMS.items()
 }
-"""By the line of Spark; a jar of another line loads, and fails in the middle of a run."""
 
 
 def build() -> Build:
-    """Return the build of Delta for the installed pyspark.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        There is none for its line.
-    """
+    """Return the build of Delta for the installed pyspark; refused where there is none for its line."""
     line = spark_line()
     if line not in BUILDS:
-        raise EnvironmentFaultError(
-            Fault(
-                where="Delta jars",
-                found=f"none pinned for Spark {line}",
-                expected=f"Spark {TESTED}",
-                fix=f"{INSTALL}, or bring Delta yourself: spark.jars.packages",
-            )
-        )
+        fix = f"{INSTALL}, or bring Delta yourself: spark.jars.packages"
+        raise EnvironmentFaultError(Fault("Delta jars", f"none pinned for Spark {line}", f"Spark {TESTED}", fix))
     return BUILDS[line]
 
 
@@ -92,18 +74,11 @@ def cached_jars(folder: Path) -> tuple[Path, ...] | None:
     """Return the paths of both jars, or None unless each is there with its pinned sum."""
     pinned = build().jars
     paths = tuple(folder / jar.name for jar in pinned)
-    is_whole = all(_sum(path) == jar.sha256 for path, jar in zip(paths, pinned, strict=True))
-    return paths if is_whole else None
+    return paths if all(_sum(path) == jar.sha256 for path, jar in zip(paths, pinned, strict=True)) else None
 
 
 def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Return the paths of both jars, fetched first where the cache does not hold them.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        When they cannot be fetched, or are not the files that were pinned.
-    """
+    """Return the paths of both jars, fetched first if the cache lacks them; refused unless they are those pinned."""
     folder = jars_dir(env)
     if cached := cached_jars(folder):
         return cached
@@ -112,7 +87,15 @@ def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as draft:
         said = _resolve(Path(draft), java=java, env=env)
         for jar in build().jars:
-            _place(Path(draft) / "jars" / f"io.delta_{jar.name}", jar=jar, folder=folder, said=said)
+            fetched = Path(draft) / "jars" / f"io.delta_{jar.name}"
+            found = _sum(fetched)
+            if found is None:
+                raise EnvironmentFaultError(_not_fetched(folder, said))
+            if found != jar.sha256:
+                fix = "the mirror that Spark resolves from serves another file: do not use it, and tell who runs it"
+                where, expected = f"Delta jar {jar.name}", f"SHA-256 {jar.sha256}"
+                raise EnvironmentFaultError(Fault(where, f"SHA-256 {found}", expected, fix))
+            fetched.replace(folder / jar.name)
     return tuple(folder / jar.name for jar in build().jars)
 
 
@@ -122,54 +105,26 @@ def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
     nothing_to_do.touch()
     command = [str(spark_home.submit_script()), "--master", "local", "--packages", build().package]
     command += ["--exclude-packages", _EXCLUDED, "--conf", f"spark.jars.ivy={ivy}", str(nothing_to_do)]
-    try:
-        run = subprocess.run(
-            command,
-            env=_environment(java, env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_SECONDS_TO_FETCH,
-            check=False,  # judged by the files and their sums, which say more than the exit code
-        )
-    except subprocess.TimeoutExpired:
-        return f"no answer within {_SECONDS_TO_FETCH} s"
-    return run.stdout
-
-
-def _environment(java: Java, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the resolver: ours, without what belongs to a driver that runs already."""
+    # Ours, without what belongs to a driver that runs already.
     own = {name: value for name, value in env.items() if not name.startswith(("PYSPARK_", "_PYSPARK_"))}
-    own.update(spark_home.quiet_environment(env), JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable)
-    return own
-
-
-def _place(fetched: Path, *, jar: Jar, folder: Path, said: str) -> None:
-    """Move a fetched jar into the cache if it is the pinned one."""
-    found = _sum(fetched)
-    if found is None:
-        raise EnvironmentFaultError(_not_fetched(folder, said))
-    if found != jar.sha256:
-        raise EnvironmentFaultError(
-            Fault(
-                where=f"Delta jar {jar.name}",
-                found=f"SHA-256 {found}",
-                expected=f"SHA-256 {jar.sha256}",
-                fix="the mirror that Spark resolves from serves another file: do not use it, and tell who runs it",
-            )
-        )
-    fetched.replace(folder / jar.name)
+    own |= spark_home.quiet_environment(env) | {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
+    with subprocess.Popen(
+        command, env=own, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as resolver:
+        try:  # judged by the files and their sums, which say more than the exit code
+            return resolver.communicate(timeout=_SECONDS_TO_FETCH)[0]
+        except subprocess.TimeoutExpired:
+            resolver.kill()
+            return f"no answer within {_SECONDS_TO_FETCH} s"
 
 
 def _not_fetched(folder: Path, said: str) -> Fault:
     """Describe a failed fetch, with the last lines of the resolver."""
     lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
-    names = " and ".join(jar.name for jar in build().jars)
     return Fault(
         where="Delta jars",
         found="they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   ",
-        expected=f"{names} in {folder}",
+        expected=f"{' and '.join(jar.name for jar in build().jars)} in {folder}",
         fix="connect to the network once, or copy the two files there from a machine that has them, "
         f"or bring Delta yourself: spark-submit --packages {build().package}",
     )

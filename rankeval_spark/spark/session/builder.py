@@ -23,19 +23,17 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.config import redaction
 from rankeval_spark.config.sections import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
-from rankeval_spark.spark.runtime import class_archive, jars as delta
+from rankeval_spark.spark.runtime import jars as delta
 from rankeval_spark.spark.runtime.cache import cache_dir
-from rankeval_spark.spark.runtime.java import Java, find_java
+from rankeval_spark.spark.runtime.java import find_java
 from rankeval_spark.spark.runtime.spark_home import driver_environment, find_spark_home, spark_defaults
 from rankeval_spark.spark.session import secrets, settings as ours
 from rankeval_spark.spark.session.accumulator_errors import silence_lost_driver_traceback
 from rankeval_spark.spark.session.chosen_spark import is_under_spark_submit
-from rankeval_spark.spark.session.jvm_classes import remember_classes
 from rankeval_spark.spark.session.launch import launch_driver
 from rankeval_spark.spark.version import require_spark
 
 Settings = Mapping[str, str]
-_CLASS_PATH = "spark.driver.extraClassPath"
 _OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
 """What Spark says of a master that it does not take; the class of that error has many other causes."""
 
@@ -45,8 +43,6 @@ def build_session(
     master: str | None = None,
     settings: Settings | None = None,
     jars: Sequence[Path] | None = None,
-    *,
-    is_small: bool = False,
 ) -> SparkSession:
     """Return a session with Delta, ready for an evaluation.
 
@@ -64,8 +60,6 @@ def build_session(
         Settings of the user. They win over what ``spark-submit`` was given, which wins over our own.
     jars : sequence of Path, optional
         The Delta jars; by default those in the cache, fetched once, and none where Delta is there already.
-    is_small : bool
-        Whether the rows come to a few megabytes only: a driver started here then begins sooner and computes slower.
 
     Raises
     ------
@@ -77,25 +71,21 @@ def build_session(
     require_spark()
     allowed_folders.require_allowed(*spark_settings.setting_files(settings or {}))
     try:
-        session = _built(app_name, master=master, user_settings=dict(settings or {}), jars=jars, is_small=is_small)
+        return _built(app_name, master=master, user_settings=dict(settings or {}), jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
         if _is_refusal(error):
             raise ConfigError(_refusal(error)) from error
         raise
-    remember_classes(session)
-    return session
 
 
-def _built(
-    app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None, is_small: bool
-) -> SparkSession:
+def _built(app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None:
         return _with_settings(active, user_settings)
     if os.environ.get("SPARK_REMOTE"):
         return _with_settings(SparkSession.builder.getOrCreate(), user_settings)
     if is_under_spark_submit():
         return _submitted(app_name, master=master, user_settings=user_settings)
-    return _started(app_name, master=master, user_settings=user_settings, jars=jars, is_small=is_small)
+    return _started(app_name, master=master, user_settings=user_settings, jars=jars)
 
 
 def is_local(master: str) -> bool:
@@ -148,7 +138,6 @@ def _submitted(app_name: str, *, master: str | None, user_settings: Settings) ->
     target = master or given.get("spark.master", "")
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-        wanted |= ours.worker_settings({**given, **user_settings})
     return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **user_settings})
 
 
@@ -168,7 +157,7 @@ def _demand_delta() -> None:
 
 
 def _started(
-    app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None, is_small: bool
+    app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None
 ) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
@@ -177,37 +166,13 @@ def _started(
     wanted = ours.job_settings()
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-        wanted |= ours.worker_settings({**given, **user_settings})
     options = {"spark.app.name": app_name, **wanted, **given, **user_settings, "spark.master": target}
-    found = () if jars is not None or brings_delta(options) else delta.delta_jars(java)
-    if is_alone(target):
-        archive = class_archive.find_archive(class_archive.archive_name(java, found))
-        java_options = [*(class_archive.options_to_use(archive) if archive else ())]
-        java_options += ours.SMALL_WORK_OPTIONS if is_small else ()
-        options |= ours.java_settings(options, java_options) | _on_class_path(options, found)
-    else:
-        options |= _added_jars(options, found)
+    if jars is None and not brings_delta(options):
+        jars = delta.delta_jars(java)
     options |= _added_jars(options, jars or ())
     with driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
         shown = _with_delta_extension(jvm_settings)
         return _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
-
-
-def is_alone(master: str) -> bool:
-    """Return True if a master's driver is its own executor, so that there is only one JVM."""
-    return is_local(master) and not master.startswith("local-cluster[")
-
-
-def default_archive() -> tuple[Java, Sequence[Path]]:
-    """Return the Java of a local session without further settings, and the jars of ours on its class path."""
-    java = find_java()
-    return java, () if brings_delta(spark_defaults()) else delta.delta_jars(java)
-
-
-def _on_class_path(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
-    """Return the setting that has jars, and those of Spark, at the head of the class path, as an archive knows it."""
-    others = [options[_CLASS_PATH]] if options.get(_CLASS_PATH) else []
-    return {_CLASS_PATH: os.pathsep.join([*others, class_archive.class_path(jars)])}
 
 
 def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
@@ -218,7 +183,7 @@ def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
 
 def brings_delta(options: Settings) -> bool:
     """Return True if settings or the Spark installation bring Delta already."""
-    places = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
+    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
     is_given = any("delta" in options.get(place, "") for place in places)
     return is_given or any((find_spark_home() / "jars").glob("delta-spark*.jar"))
 

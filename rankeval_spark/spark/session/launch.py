@@ -1,4 +1,4 @@
-"""Start the driver's JVM, and say in one message why it does not start."""
+"""The start of the driver's JVM, and one message that says why it does not start."""
 
 from __future__ import annotations
 
@@ -7,42 +7,30 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Gateway: TypeAlias = Any
-"""The connection to a JVM: py4j has no types."""
-
 OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files", "spark.archives", "spark.submit.")
-"""Settings that the JVM is started with, or that are seen to before its first answer."""
+"""Settings that the JVM is started with, or that are read before its first answer."""
 
-_STDERR: Final = 2
+_SHORTEST_VALUE: Final = 3  # characters; a shorter value would be found in every message
 _THROWN: Final = re.compile(r'^Exception in thread "main" (?P<what>.*)$', re.MULTILINE)
 _REFUSED_OPTION: Final = re.compile(r"Could not create the Java Virtual Machine|initialization of VM")
+# How lines begin that do not say what went wrong.
 _NO_NEWS: Final = re.compile(
     r"WARNING|OpenJDK|Picked up|Error: (?:Could not create|A fatal)|Error occurred during|[:#]*$|:|\s"
 )
-"""How lines begin that do not say what went wrong."""
-
+# What Java says of a module that Spark's launcher always asks for.
 _EXPECTED_WARNING: Final = re.compile(rb"^WARNING: Using incubator modules: .*\n", re.MULTILINE)
-"""What Java says of a module that Spark's launcher always asks for."""
-
-_SHORTEST_VALUE: Final = 3
-"""Characters from which on a value is looked for in what was said: a shorter one would be found everywhere."""
-
-_SECONDS_TO_END: Final = 5
 
 
 class _JvmOutput:
-    """What a JVM says: kept until it is known whether it starts, then passed on as it comes."""
+    """Output of a JVM: kept until it is known whether it starts, then passed on as it comes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +49,7 @@ class _JvmOutput:
 
     def text(self) -> str:
         """Return all that a JVM said that has ended."""
-        self._thread.join(_SECONDS_TO_END)
+        self._thread.join(5)
         with self._lock:
             return self._kept.decode(errors="replace")
 
@@ -77,29 +65,15 @@ class _JvmOutput:
     @staticmethod
     def _tell(said: bytes) -> None:
         with suppress(OSError):  # no one reads it any more
-            os.write(_STDERR, _EXPECTED_WARNING.sub(b"", said))
+            os.write(2, _EXPECTED_WARNING.sub(b"", said))
 
 
-def launch_driver(options: Mapping[str, str], *, user_settings: Mapping[str, str]) -> Gateway:
-    """Start the driver's JVM in a session of its own.
+def launch_driver(options: Mapping[str, str], *, user_settings: Mapping[str, str]) -> Any:  # noqa: ANN401 - py4j has no types
+    """Start the driver's JVM in a session of its own; return the connection to it.
 
     A scheduler that ends our process group would end the JVM too, and the run could no longer record that in ``runs``.
     The JVM ends by itself when this process does, because it reads our end of a pipe. Its output goes to our standard
-    error: the standard output is that of the command.
-
-    Parameters
-    ----------
-    options : mapping
-        Settings that it is started with.
-    user_settings : mapping
-        Those of them that a user or an administrator wrote: one of these is at fault where it does not start.
-
-    Raises
-    ------
-    ConfigError
-        The JVM refuses an option.
-    EnvironmentFaultError
-        It does not start for another reason, such as a jar that cannot be fetched.
+    error: the standard output is that of the command. Where it does not start, see :func:`not_started`.
     """
     output = _JvmOutput()
     try:
@@ -114,47 +88,23 @@ def launch_driver(options: Mapping[str, str], *, user_settings: Mapping[str, str
     return gateway
 
 
-def end_driver(session: SparkSession) -> None:
-    """End a session and the JVM that was started for it, and wait until that is gone."""
-    gateway = SparkContext._gateway
-    session.stop()
-    SparkContext._gateway = SparkContext._jvm = None
-    if gateway is None:
-        return
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
-
-
 def not_started(said: str, user_settings: Mapping[str, str]) -> FaultsError:
-    """Say why a JVM did not start, and which settings are the likely cause.
-
-    Parameters
-    ----------
-    said : str
-        All that it wrote.
-    user_settings : mapping
-        Settings that a user or an administrator wrote.
-    """
+    """Return the error of a JVM that did not start, with the settings of the user that likely caused it."""
     named = [key for key, value in user_settings.items() if _is_named(key, value, said)]
     names = " or ".join(named or [key for key in user_settings if key.startswith(OF_START)])
-    found = f"a driver that does not start: {_reason(said)}"
+    thrown = _THROWN.search(said)
+    lines = [thrown["what"]] if thrown else [line for line in said.splitlines() if not _NO_NEWS.match(line)]
+    reason = first_line("\n".join(line.lstrip("# ") for line in lines)).rstrip(".")
+    found = f"a driver that does not start: {reason}"
     where, fix = (f"spark.settings, {names}", f"correct or remove {names}") if names else ("Spark driver", "")
     if named or _REFUSED_OPTION.search(said):
         return ConfigError(Fault(where, found, "a value that Spark and Java take", fix))
-    return EnvironmentFaultError(
-        Fault(where, found, "a driver on this machine", "; ".join(filter(None, (fix, "run 'rankeval doctor'"))))
-    )
+    fix = "; ".join(filter(None, (fix, "run 'rankeval doctor'")))
+    return EnvironmentFaultError(Fault(where, found, "a driver on this machine", fix))
 
 
 def _is_named(key: str, value: str, said: str) -> bool:
-    """Whether a message is about a setting: it holds the value, or the words of the key."""
+    """Return True if a message is about a setting: it holds the value, or the words of the key."""
     has_value = len(value) >= _SHORTEST_VALUE and value in said
     words = key.removeprefix("spark.").lower().split(".")
     return has_value or (len(words) > 1 and " ".join(words) in said.lower())
-
-
-def _reason(said: str) -> str:
-    thrown = _THROWN.search(said)
-    lines = [thrown["what"]] if thrown else [line for line in said.splitlines() if not _NO_NEWS.match(line)]
-    return first_line("\n".join(line.lstrip("# ") for line in lines)).rstrip(".")

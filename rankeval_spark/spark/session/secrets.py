@@ -1,4 +1,4 @@
-"""What the environment gave to settings: off every command line, and hidden in what Spark itself writes."""
+"""Secrets from the environment: off every command line, and hidden in what Spark itself writes."""
 
 from __future__ import annotations
 
@@ -23,37 +23,35 @@ if TYPE_CHECKING:
 
 _REGEX: Final = "spark.redaction.regex"
 _STRING_REGEX: Final = "spark.redaction.string.regex"
-_OF_START: Final = ("spark.driver.", "spark.jars", "spark.master")
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 
 
 @contextmanager
 def command_line(options: Settings) -> Iterator[dict[str, str]]:
-    """Give the settings that the JVM of the driver is started with; all users of the machine can read them.
+    """Yield the settings that the JVM of the driver is started with; all users of the machine can read them.
 
     The context gets the secrets over its socket. What the JVM itself is started with cannot wait: Java options from the
     environment are handed over in a file that only this user can read, and that is gone when the driver has started.
     """
-    shown = {key: value for key, value in options.items() if _is_for_the_command_line(key, value)}
+    shown = {}
+    for key, value in options.items():
+        is_hidden = isinstance(value, Filled) or key in (_REGEX, _STRING_REGEX)
+        is_of_start = key.startswith(("spark.driver.", "spark.jars", "spark.master"))
+        if not is_hidden and (is_of_start or not redaction.is_secret(key, value)):
+            shown[key] = value
     with tempfile.TemporaryDirectory(prefix="rankeval-start-") as folder:
         for key in _JAVA_OPTIONS:
-            if isinstance(options.get(key), Filled):
-                shown[key] = f'"@{_argument_file(Path(folder, key), _java_options(key, options[key]))}"'
+            if not isinstance(options.get(key), Filled):
+                continue
+            try:
+                java_options = shlex.split(options[key])
+            except ValueError as error:
+                found = f"a value from the environment that is no list of options ({error})"
+                raise ConfigError(
+                    Fault(f"spark.settings.{key}", found, "options of Java", "close its quotes")
+                ) from None
+            shown[key] = f'"@{_argument_file(Path(folder, key), java_options)}"'
         yield shown
-
-
-def _is_for_the_command_line(key: str, value: str) -> bool:
-    if isinstance(value, Filled) or key in (_REGEX, _STRING_REGEX):
-        return False
-    return key.startswith(_OF_START) or not redaction.is_secret(key, value)
-
-
-def _java_options(key: str, text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        found = f"a value from the environment that is no list of options ({error})"
-        raise ConfigError(Fault(f"spark.settings.{key}", found, "options of Java", "close its quotes")) from None
 
 
 def _argument_file(path: Path, options: Iterable[str]) -> Path:
@@ -74,8 +72,12 @@ def redacting(options: Settings) -> dict[str, str]:
     if not filled:
         return dict(options)
     assigned = [pair for value in filled.values() for pair in redaction.assignments(value)]
-    values = _worth_hiding([*filled.values(), *(value for _, value in assigned)])
-    names = [*filled, *map(_without_prefix, filled), *(name.removeprefix("-D") for name, _ in assigned)]
+    texts = [*filled.values(), *(value for _, value in assigned)]
+    lines = {line.strip() for text in texts for line in (text, *text.splitlines())}  # lines of a long value too
+    values = sorted((line for line in lines if len(line) >= SHORTEST_SECRET), key=len, reverse=True)
+    # As Hadoop, or the environment of an executor, has them.
+    short = [key.removeprefix("spark.hadoop.").removeprefix("spark.executorEnv.") for key in filled]
+    names = [*filled, *short, *(name.removeprefix("-D") for name, _ in assigned)]
     of_names = [f"^{_quoted(name)}$" for name in dict.fromkeys(names)]
     of_values = [f"(?i:{_quoted(value)})" for value in values]
     given = [options[_REGEX]] if _REGEX in options else []
@@ -87,29 +89,12 @@ def redacting(options: Settings) -> dict[str, str]:
 
 
 def refuse_late(session: SparkSession, user_settings: Settings) -> None:
-    """Refuse settings from the environment for a session that runs: its events would have them, as it hides too little.
-
-    Raises
-    ------
-    ConfigError
-        Those that the session would take.
-    """
+    """Refuse settings from the environment for a session that runs: it hides too little of them in its events."""
     late = [key for key, value in user_settings.items() if isinstance(value, Filled) and session.conf.isModifiable(key)]
     found, expected = "a value from the environment, for a session that runs", "settings before the session starts"
     fix = "stop the session first, or write the value out if it is no secret"
     if late:
         raise ConfigError(*(Fault(f"spark.settings.{key}", found, expected, fix) for key in late))
-
-
-def _worth_hiding(values: Iterable[str]) -> list[str]:
-    """Choose the values that are looked for by themselves, the longest first; lines of a long one too."""
-    lines = (line.strip() for value in values for line in (value, *value.splitlines()))
-    return sorted({line for line in lines if len(line) >= SHORTEST_SECRET}, key=len, reverse=True)
-
-
-def _without_prefix(key: str) -> str:
-    """Name a setting as Hadoop, or the environment of an executor, has it."""
-    return key.removeprefix("spark.hadoop.").removeprefix("spark.executorEnv.")
 
 
 def _any_of(patterns: Iterable[str]) -> str:
@@ -119,8 +104,6 @@ def _any_of(patterns: Iterable[str]) -> str:
 def _quoted(text: str) -> str:
     r"""Write a text as a pattern of Java that matches it alone.
 
-    Examples
-    --------
     >>> _quoted("a.b")
     'a\\.b'
     """

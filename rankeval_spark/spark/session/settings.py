@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.config import redaction
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-_DEFAULT_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
-_WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 _GIGABYTE = 1 << 30
 _LOCAL_HEAP_GIGABYTES = (1, 4)
 _PARTITIONS_A_CORE = 8
@@ -76,41 +70,8 @@ def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
         # On 2 cores a million rows took 3.8 s with 32 of at least 1 MB, now 2.6; ten million gain a twentieth.
         "spark.sql.shuffle.partitions": str(min(_MOST_PARTITIONS, _PARTITIONS_A_CORE * cores)),
         "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{max(1, _LEAST_MEGABYTES // cores)}MB",
-    }
-
-
-def java_settings(options: Mapping[str, str], ours: Sequence[str]) -> dict[str, str]:
-    """Return the setting by which a driver's JVM gets options of ours; those of others come after them, and win.
-
-    Parameters
-    ----------
-    options : mapping of str to str
-        All settings; a value from the environment is not joined to ours, which would show it.
-    ours : sequence of str
-        Options of Java.
-    """
-    theirs = options.get(_DEFAULT_JAVA_OPTIONS, "")
-    if isinstance(theirs, redaction.Filled):
-        return {}
-    quoted = ('"' + option.replace("\\", r"\\").replace('"', r"\"") + '"' for option in ours)
-    return {_DEFAULT_JAVA_OPTIONS: " ".join([*quoted, theirs]).strip()}
-
-
-def worker_settings(user_settings: Mapping[str, str]) -> dict[str, str]:
-    """Return what makes Python workers on this machine start with their libraries imported.
-
-    Parameters
-    ----------
-    user_settings : mapping of str to str
-        Settings of the user; nothing is returned where they choose the workers or where these look for modules.
-    """
-    if any(key in user_settings for key in (DAEMON_MODULE, "spark.python.use.daemon", _WORKER_PATH)):
-        return {}
-    package = Path(__file__).parents[2]
-    return {
-        DAEMON_MODULE: WORKER_DAEMON,
         # The package may be a folder or an archive that only the driver was started with.
-        _WORKER_PATH: str(package.parent),
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3]),
     }
 
 
@@ -121,14 +82,5 @@ def local_heap_gigabytes() -> int:
     return max(least, min(most, memory // 4 // _GIGABYTE))
 
 
-SMALL_WORK_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-"""Java options where the rows are few: HotSpot's second compiler takes longer than what it makes faster.
-
-The night of the demo took 52 s of processor time instead of 90. The first compiler alone has a code cache that is too
-small, and when that is full, nothing is compiled any more.
-"""
-
-DAEMON_MODULE: Final = "spark.python.daemon.module"
-WORKER_DAEMON: Final = "rankeval_spark.spark.session.worker_daemon"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from py4j.java_gateway import GatewayClient
-from pyspark.sql import DataFrame, SparkSession, Window, functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import errors
 from rankeval_spark.config import redaction
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import build_session
-from rankeval_spark.spark.session.warm_workers import warm_workers
 
 
 def test_session_writes_and_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -29,47 +26,6 @@ def test_dates_of_a_session_of_ours_are_utc(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
-@pytest.mark.usefixtures("spark")
-def test_expressions_look_no_class_of_the_jvm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-    send = GatewayClient.send_command
-
-    def listened(client: GatewayClient, command: str, *options: Any) -> Any:  # noqa: ANN401 - py4j has no types
-        sent.append(command)
-        return send(client, command, *options)
-
-    monkeypatch.setattr(GatewayClient, "send_command", listened)
-
-    place = F.row_number().over(Window.partitionBy("user_id").orderBy(F.col("score").desc()))
-    F.struct(F.coalesce(F.col("gain"), F.lit(0)) + 1, place)
-
-    assert sent
-    assert [command for command in sent if command.startswith("r\nu\n")] == []
-
-
-def test_workers_start_before_the_first_job_that_needs_them(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A Python that writes down each of its starts: of its workers' daemon there is one, and no other for the job."""
-    starts = tmp_path / "starts"
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "$@" >> "{starts}"\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
-    monkeypatch.setattr("rankeval_spark.spark.session.warm_workers._warmed", set())
-
-    thread = warm_workers(spark)
-    assert thread is not None
-    thread.join()
-    started = starts.read_text().splitlines()
-    assert len(started) == 1
-    assert "worker_daemon" in started[0]
-
-    spark.range(4).repartition(2).mapInArrow(lambda batches: batches, "id bigint").collect()
-    assert starts.read_text().splitlines() == started
-    assert warm_workers(spark) is None
-
-
 def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:
     def executable(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  (runs in the worker, by value)
         import pyarrow as pa  # noqa: PLC0415 - as in a worker
@@ -80,19 +36,6 @@ def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:
     rows: DataFrame = spark.range(1).repartition(1).mapInArrow(executable, "executable string")
 
     assert [row.executable for row in rows.collect()] == [sys.executable]
-
-
-def test_workers_start_with_the_engine_imported(spark: SparkSession) -> None:
-    def known(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  (runs in the worker, by value)
-        import pyarrow as pa  # noqa: PLC0415 - as in a worker
-
-        before = "rankeval_spark.engine.job" in sys.modules
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"known": [before]})
-
-    rows: DataFrame = spark.range(1).repartition(1).mapInArrow(known, "known boolean")
-
-    assert [row.known for row in rows.collect()] == [True]
 
 
 def test_active_session_is_taken_and_keeps_what_it_was_given(spark: SparkSession) -> None:

@@ -118,11 +118,11 @@ def test_changed_wrapper_and_trust_store_are_written_again(tmp_path: Path) -> No
 
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="reads the trust store with the keytool of a JDK")
 def test_java_reads_the_trust_store_made_from_what_python_trusts(tmp_path: Path) -> None:
-    from rankeval_spark.spark.runtime import trust_store  # noqa: PLC0415  (only where the test is not skipped)
+    from rankeval_spark.spark.runtime import java  # noqa: PLC0415  (only where the test is not skipped)
 
-    certificates = trust_store.trusted_certificates()
+    certificates = java.trusted_certificates()
     store = tmp_path / "trust.jks"
-    store.write_bytes(trust_store.to_key_store(certificates))
+    store.write_bytes(java.to_key_store(certificates))
 
     command = ["keytool", "-list", "-keystore", str(store), "-storepass", "changeit"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.config.redaction import Filled
 from rankeval_spark.spark.runtime.java import Java
 from rankeval_spark.spark.runtime.spark_home import driver_environment, quiet_environment, spark_defaults
 from rankeval_spark.spark.session import builder, settings
@@ -57,17 +56,9 @@ def test_small_machines_have_few_partitions(tmp_path: Path, cores: int, partitio
     assert local["spark.sql.adaptive.coalescePartitions.minPartitionSize"] == least
 
 
-def test_workers_find_the_package_of_the_driver() -> None:
-    of_workers = settings.worker_settings({})
-    module = of_workers["spark.python.daemon.module"].replace(".", "/")
-    assert (Path(of_workers["spark.executorEnv.PYTHONPATH"]) / f"{module}.py").is_file()
-
-
-@pytest.mark.parametrize(
-    "key", ["spark.python.daemon.module", "spark.python.use.daemon", "spark.executorEnv.PYTHONPATH"]
-)
-def test_workers_that_the_user_chooses_are_left_alone(key: str) -> None:
-    assert settings.worker_settings({key: "anything"}) == {}
+def test_workers_find_the_package_of_the_driver(tmp_path: Path) -> None:
+    folder = settings.local_settings(tmp_path, cores=1)["spark.executorEnv.PYTHONPATH"]
+    assert (Path(folder) / "rankeval_spark" / "__init__.py").is_file()
 
 
 def test_defaults_file_is_read_with_spaces_and_equals_signs(tmp_path: Path) -> None:
@@ -125,29 +116,6 @@ def test_given_jars_are_added_to_those_of_the_user() -> None:
         "spark.jars": "/a/b.jar,/c d/e.jar"
     }
     assert builder._added_jars({}, []) == {}
-
-
-def test_given_class_paths_come_before_ours() -> None:
-    of_user = builder._on_class_path({"spark.driver.extraClassPath": "/a/b.jar"}, [Path("/c d/e.jar")])
-    assert of_user["spark.driver.extraClassPath"].startswith("/a/b.jar:/c d/e.jar:")
-    assert of_user["spark.driver.extraClassPath"].endswith("/jars/*")
-
-
-def test_java_options_of_others_come_after_ours() -> None:
-    theirs = {"spark.driver.defaultJavaOptions": "-Dtheirs=1"}
-
-    joined = settings.java_settings(theirs, ["-XX:SharedArchiveFile=/a b/x.jsa", '-Dq="'])
-
-    assert joined == {"spark.driver.defaultJavaOptions": '"-XX:SharedArchiveFile=/a b/x.jsa" "-Dq=\\"" -Dtheirs=1'}
-
-
-def test_java_options_from_the_environment_are_not_joined_to_ours() -> None:
-    assert settings.java_settings({"spark.driver.defaultJavaOptions": Filled("-Dkey=secret")}, ["-Da=b"]) == {}
-
-
-@pytest.mark.parametrize(("master", "alone"), [("local", True), ("local[2]", True), ("local-cluster[2,1,1024]", False)])
-def test_a_local_driver_is_alone_without_executors(master: str, alone: bool) -> None:
-    assert builder.is_alone(master) is alone
 
 
 def test_extensions_of_the_user_are_kept() -> None:

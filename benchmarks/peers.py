@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -145,7 +145,7 @@ def _differences(values: on_spark.Values, expected: on_spark.Values) -> dict[str
 
 
 def _save(turns: Sequence[Turn], machine: dict[str, str], *, n_rows: int) -> Path:
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     path = cache_dir() / "bench" / f"peers-{n_rows}-{now:%Y%m%dT%H%M%SZ}.json"
     content = {"recorded_at": now.isoformat(timespec="seconds"), "machine": machine, "n_rows": n_rows}
     path.write_text(json.dumps({**content, "turns": list(map(asdict, turns))}, indent=2) + "\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -66,7 +66,7 @@ class Report:
 
     def save(self, folder: Path) -> Path:
         """Write everything as JSON, named by the time; return the path."""
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         path = folder / f"{self.name}-{self.n_rows}-{now:%Y%m%dT%H%M%SZ}.json"
         content = {
             "recorded_at": now.isoformat(timespec="seconds"),

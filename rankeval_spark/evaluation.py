@@ -16,7 +16,7 @@ from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.report import notebook
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request

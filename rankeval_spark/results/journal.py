@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from rankeval_spark import columns as C, schemas
@@ -50,7 +50,7 @@ DIED: Final = "Died"
 Event: TypeAlias = Mapping[str, Any]
 """A row of ``runs``; structs and maps are dictionaries."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EventDetails(TypedDict, total=False):
@@ -199,7 +199,7 @@ def record_all(
     It is later than ``after``, even if the clock of this machine is behind. Whoever was suspended while it waited for
     its turn may have lost the locks ``held`` meanwhile; then it appends nothing.
     """
-    recorded_at = max(datetime.now(timezone.utc), after + timedelta(microseconds=1))
+    recorded_at = max(datetime.now(UTC), after + timedelta(microseconds=1))
     rows = [{**values, "recorded_at": recorded_at} for values in events]
     table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeGuard
 
-from typing_extensions import Self, TypeVar
+from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError

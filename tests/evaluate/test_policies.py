@@ -178,7 +178,7 @@ def test_a_gain_that_cannot_be_raised_ends_as_a_readable_fault() -> None:
     "type_", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32(), pa.int64(), pa.string()], ids=str
 )
 def test_the_last_judgement_counts_whatever_its_time_is_written_as(type_: pa.DataType) -> None:
-    days = [dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (2, 1)]
+    days = [dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1)]
     times = pa.array(days, pa.timestamp("s", "UTC")).cast(type_)
     held_out = table("user_id item_id gain", ("u", "a", 1.0), ("u", "a", 5.0)).append_column("interacted_at", times)
     log = ranking({"u": "a"})

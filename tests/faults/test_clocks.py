@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +110,7 @@ def test_a_clock_that_is_set_back_between_two_heartbeats_takes_no_lock_and_no_or
     assert done.code == 0, done.err
 
     recorded = events(root)
-    ahead = datetime.now(timezone.utc) + BACK / 2
+    ahead = datetime.now(UTC) + BACK / 2
     published = [row for row in recorded if row["status"] in ("PUBLISHING", "PUBLISHED")]
     assert [(row[C.RUN_ID], row["status"]) for row in published] == [
         (run, status) for run in ("first", "holder", "next") for status in ("PUBLISHING", "PUBLISHED")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from itertools import cycle
 from typing import Any, Final, NamedTuple
 
-MIDNIGHT: Final = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+MIDNIGHT: Final = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 MODELS: Final = ("als", "pop")
 HOUR: Final = 3_600_000_000
 WINDOW: Final = 2 * HOUR

@@ -107,7 +107,7 @@ def _list(draw: random.Random) -> list[tuple[int, float]]:
 
 
 def _moment(draw: random.Random) -> dt.datetime | None:
-    moment = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(hours=draw.randint(0, 20))
+    moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=draw.randint(0, 20))
     return None if draw.random() < 0.2 else moment
 
 

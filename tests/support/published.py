@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import deltalake
@@ -96,7 +96,7 @@ class Root:
     def record(self, event: journal.RunEvent) -> None:
         """Append an event, a second later than the one before."""
         seconds = delta_log.latest_version(self._storage, schemas.RUNS.name)
-        at = datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
         local_tables.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
 
     def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -166,7 +166,7 @@ def published(plan: Plan, run: Mapping[str, Any], **changes: object) -> dict[str
         {"name": name, "location": f"data/{name}", "format": "delta", "version": 12, "n_rows": n_rows}
         for name, n_rows in (("recommendations", 21600), ("held_out", 1200))
     ]
-    recorded = datetime.combine(run[C.EVALUATION_DATE], datetime.min.time(), timezone.utc) + timedelta(days=1, hours=3)
+    recorded = datetime.combine(run[C.EVALUATION_DATE], datetime.min.time(), UTC) + timedelta(days=1, hours=3)
     return {
         **run,
         "status": "PUBLISHED",

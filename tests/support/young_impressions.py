@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def impressions(folder: Path, *ages: dt.timedelta, **changes: Any) -> Workspace:  # noqa: ANN401 - as `change`
     """Make a night of a list a user, each shown so long ago, with an event a minute after it; windows of 2 hours."""
-    made, now = Workspace(folder), dt.datetime.now(dt.timezone.utc)
+    made, now = Workspace(folder), dt.datetime.now(dt.UTC)
     shown = {f"u{number}": now - age for number, age in enumerate(ages)}
     lists = [
         {"user_id": user, "item_id": item, "score": 1.0, "recommended_at": at}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from rankeval_spark import __version__
@@ -90,13 +90,13 @@ def _with_clock(request: Request, config: EvaluationConfig, evaluation_date: dat
     """Add the moment up to which events are complete, where it matters."""
     if not request.policies.is_attributed:
         return request
-    until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(timezone.utc))
+    until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
     return replace(request, events_until=until)
 
 
 def new_run_id() -> str:
     """Make an id that sorts by time and that no other run has."""
-    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def require_baseline(request: Request, models: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timezone
+from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -62,7 +62,7 @@ def _take_settings(spark: SparkSession, run: RecordedRun) -> None:
 
 
 def _heading(run: RecordedRun) -> list[str]:
-    published_at = run.night.row["recorded_at"].astimezone(timezone.utc)  # collected in the zone of this machine
+    published_at = run.night.row["recorded_at"].astimezone(UTC)  # collected in the zone of this machine
     lines = [f"run {run.run_id} of {run.night}, published {published_at:%Y-%m-%d %H:%M:%S} UTC"]
     if run.successor:
         lines += [f"run {run.successor} replaced its rows since; they are read at the versions that it published"]

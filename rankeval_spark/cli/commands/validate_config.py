@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -101,7 +101,7 @@ def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
         return None
     if shown is None:
         return None
-    until = config.inputs.held_out.complete_until(day, datetime.now(timezone.utc))
+    until = config.inputs.held_out.complete_until(day, datetime.now(UTC))
     end = shown + config.policies.window  # in microseconds: no datetime is after the year 9999
     return {
         "last_shown_at": moment_text(shown),

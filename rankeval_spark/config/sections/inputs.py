@@ -67,7 +67,7 @@ def _timestamp(text: str) -> str:
 def parse_moment(text: str) -> dt.datetime:
     """Parse an ISO time, in UTC without an offset; raise ValueError for other text."""
     moment = dt.datetime.fromisoformat(re.sub("z$", "Z", text))  # only the capital letter is known
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
 def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything

@@ -7,7 +7,7 @@ microseconds; both ends are exact: ``shown < interacted <= shown + window``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,7 +35,7 @@ its rows; those of items that the user had interacted with; 1; 1 if its rows hav
 time, else 0; and interactions of its user without a time, and in all. Then two moments in
 microseconds: the end of its window, NULL without a time, and the newest interaction of its user, NULL without one."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max
 """Time of a list without a row that has one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
@@ -291,8 +291,8 @@ def _has_zero_rank(log: pa.Table) -> BoolVector:
 
 def _is_since(times: pa.ChunkedArray, day: date) -> BoolVector:
     """Say of each time, in microseconds UTC, whether it is of a day or later; a NULL is not."""
-    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
-    first = (midnight - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    midnight = datetime.combine(day, time(), tzinfo=UTC)
+    first = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     is_late: BoolVector = to_numpy(times.cast(pa.int64()), null=np.iinfo(np.int64).min) >= first
     return is_late
 

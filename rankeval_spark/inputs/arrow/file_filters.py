@@ -76,7 +76,7 @@ def _day(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
 def _time(value: Scalar, kind: pa.DataType) -> pa.Scalar | None:
     """Read a time; a column without a zone is taken for UTC."""
     try:
-        moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
+        moment = parse_moment(str(value)).astimezone(dt.UTC)
     except ValueError:
         return None
     return pa.scalar(moment if kind.tz else moment.replace(tzinfo=None), pa.timestamp("us", "UTC" if kind.tz else None))

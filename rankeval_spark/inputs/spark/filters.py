@@ -122,7 +122,7 @@ def _timestamp(value: Scalar) -> Column:
 
 def _zoneless_timestamp(value: Scalar) -> Column:
     # a column without a zone is in UTC, as in canonical_columns.py
-    moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
+    moment = parse_moment(str(value)).astimezone(dt.UTC)
     return F.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
 
 

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import schemas
@@ -99,7 +99,7 @@ class Maintenance:
         self._publish_lock = publish_lock
         self._take_over = take_over
         self._code_version = code_version
-        self._id = f"maintain-{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+        self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
     def remove_staging(self) -> Staged:
         """Remove the staging folders that are not needed: no live run has them, and no announced publish.
@@ -222,7 +222,7 @@ class Maintenance:
         if versions == state.versions:
             return
         failpoint("before_maintained")
-        today = NightKey(journal.MAINTENANCE, datetime.now(timezone.utc).date())
+        today = NightKey(journal.MAINTENANCE, datetime.now(UTC).date())
         facts = self._facts(today, self._id)
         event = journal.RunEvent(facts, journal.MAINTAINED, reason=reason, table_versions=versions)
         journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
@@ -247,7 +247,7 @@ class Maintenance:
         # Of an id of its own: what is pending is known by the id, and other steps publish in between.
         facts = self._facts(night, f"{self._id}-delete")
         event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
-        return event.values(datetime.now(timezone.utc))
+        return event.values(datetime.now(UTC))
 
     def _facts(self, night: NightKey, run_id: str) -> RunRecord:
         return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 
 from pyspark.sql import Column, DataFrame, functions as F
 
@@ -53,7 +53,7 @@ def flag_train(*, since: date | None = None) -> dict[str, Column]:
 
 def _is_since(day: date) -> Column:
     """Return True if an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
-    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
+    midnight = datetime.combine(day, time(), tzinfo=UTC)
     return F.coalesce(F.col(C.INTERACTED_AT) >= F.timestamp_seconds(F.lit(int(midnight.timestamp()))), F.lit(False))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -97,7 +97,7 @@ def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counte
 
 
 def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: SparkSession) -> None:
-    zone = timezone.utc
+    zone = UTC
     days = [None, datetime(2026, 1, 1, tzinfo=zone), datetime(2025, 12, 31, 23, 59, 59, tzinfo=zone)]
     rows_of_train = [("ann", "a", days[2]), ("ann", "a", days[0]), (None, "a", days[1]), ("bob", None, days[1])]
     train = table(spark, "user_id item_id interacted_at", *rows_of_train, ("cat", "a", days[1]))

@@ -34,7 +34,7 @@ def test_sums_of_gains_are_rounded_once_in_any_order(spark: SparkSession) -> Non
 
 def test_the_last_of_several_judgements_can_count(spark: SparkSession) -> None:
     """Of two at one time the larger; one without a time is older than any other."""
-    at = dt.datetime(2026, 1, 3, tzinfo=dt.timezone.utc)
+    at = dt.datetime(2026, 1, 3, tzinfo=dt.UTC)
     later = at + dt.timedelta(seconds=1)
     rows = held_out(
         spark,

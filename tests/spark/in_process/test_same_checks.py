@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -33,7 +33,7 @@ TYPES: Final = {
     **{"value": "double", "interacted_at": "timestamp", "vector": "array<double>", "country": "string"},
     **{"tier": "string", "age": "double"},
 }
-DAYS: Final = tuple(datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3))
+DAYS: Final = tuple(datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
 COUNTRIES: Final = ("DE", "de", " De", "FR", "\u2003FR", "Σ", "ς", None)
 LISTED: Final = "model_id user_id list_id item_id score rank"
 

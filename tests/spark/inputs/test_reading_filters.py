@@ -22,7 +22,7 @@ HOSTILE = "a` OR 1=1 --.`b"
 @pytest.fixture
 def table(spark: SparkSession) -> DataFrame:
     """Three rows, of which the last is NULL throughout."""
-    moment = dt.datetime(2026, 1, 2, 6, tzinfo=dt.timezone.utc)
+    moment = dt.datetime(2026, 1, 2, 6, tzinfo=dt.UTC)
     rows = [
         (1, "9", 9, 0.5, dt.date(2026, 1, 1), moment, True),
         (2, "10", 10, 1.5, DATE, moment + dt.timedelta(hours=1), False),

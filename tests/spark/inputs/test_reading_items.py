@@ -66,7 +66,7 @@ def test_text_that_is_no_json_array_is_unknown_and_marked(spark: SparkSession, t
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Auckland", "America/Los_Angeles"])
 def test_day_of_a_time_is_that_in_utc(spark: SparkSession, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
-    late = dt.datetime(2025, 12, 31, 23, 30, tzinfo=dt.timezone.utc)
+    late = dt.datetime(2025, 12, 31, 23, 30, tzinfo=dt.UTC)
     frame = frame_of(spark, [("a", late)], "item_id string, published_at timestamp")
     assert rows(from_frame("items", frame, schemas.ITEMS).frame, "item_id", "published_at") == [("a", DAY)]
     naive = frame.selectExpr("item_id", "timestamp_ntz'2025-12-31 23:30:00' AS published_at")

@@ -40,7 +40,7 @@ def frames(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 def test_windows_attribute_as_by_hand(frames: tuple[DataFrame, DataFrame], claim: str) -> None:
     log, events = cases.random_logs(n_users=200)
     found = attributed_interactions(*frames, attribution=claim, attribution_window="2h").collect()
-    utc = dt.timezone.utc
+    utc = dt.UTC
 
     def aware(time: dt.datetime) -> dt.datetime:
         return time.astimezone(utc)
@@ -69,7 +69,7 @@ def test_the_engine_has_the_judgements_of_the_windows(frames: tuple[DataFrame, D
 
 
 def test_rows_without_a_time_are_in_the_list_that_the_others_date(spark: SparkSession) -> None:
-    day = [dt.datetime(2026, 1, number, tzinfo=dt.timezone.utc) for number in range(4)[1:]]
+    day = [dt.datetime(2026, 1, number, tzinfo=dt.UTC) for number in range(4)[1:]]
     lists = [("A", "lamp", day[0]), ("A", "sofa", None), ("B", "desk", day[1])]
     log = spark.createDataFrame([("als", "ann", *row[:2], 1.0, row[2]) for row in lists], LOG_COLUMNS)
     events = spark.createDataFrame([("ann", "sofa", 1.0, day[2])], EVENT_COLUMNS)
@@ -78,7 +78,7 @@ def test_rows_without_a_time_are_in_the_list_that_the_others_date(spark: SparkSe
 
 
 def test_rows_whose_rank_orders_nothing_leave(spark: SparkSession) -> None:
-    at, later = (dt.datetime(2026, 1, number, tzinfo=dt.timezone.utc) for number in (1, 2))
+    at, later = (dt.datetime(2026, 1, number, tzinfo=dt.UTC) for number in (1, 2))
     names = LOG_COLUMNS.replace("score double", "rank int")
     log = spark.createDataFrame([("als", "ann", "A", item, rank, at) for item, rank in (("a", 1), ("b", None))], names)
     events = spark.createDataFrame([("ann", item, 1.0, later) for item in "ab"], EVENT_COLUMNS)

@@ -24,7 +24,7 @@ MODELS: Final = ("als", "it's")
 ITEMS: Final = {"string": ("d2", "d10", "Z", "é", "𝄞", "\uffee", "d1"), "bigint": (-5, 2, 9, 10, 11, 3_000_000_000, 0)}
 SCORES: Final = (0.0, -0.0, 0.5, 0.5 + 2**-53, -1.5, 1e300)
 GAINS: Final = (-1.0, 0.0, 0.1, 0.2, 0.3, 1.0, 2.0, 3.0)
-TIMES: Final = (None, *(dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)))
+TIMES: Final = (None, *(dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (1, 2)))
 KS: Final = (1, 3, 0)
 ASKED: Final = [
     *(f"{name}@{k}" for name in ("P", "R", "RR", "Success", "AP", "nDCG") for k in (1, 3)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timezone
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ def seen_by(results: Results[Any]) -> dict[str, list[dict[str, Any]]]:
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
     rows = table.to_pylist(maps_as_pydicts="strict")
     times = [name for name in ("recorded_at",) if name in table.column_names]
-    return [{**row, **{name: row[name].astimezone(timezone.utc) for name in times}} for row in rows]
+    return [{**row, **{name: row[name].astimezone(UTC) for name in times}} for row in rows]
 
 
 def publish_until(failpoint: str, spark: SparkSession, root: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ def test_what_is_no_table_is_refused_together(frames: tuple[object, object], fou
 
 
 def test_arguments_that_nothing_reads_yet_are_looked_at_too() -> None:
-    wrong: dict[str, Any] = {"evaluation_date": datetime(2026, 1, 31, tzinfo=timezone.utc), "correction": "holmm"}
+    wrong: dict[str, Any] = {"evaluation_date": datetime(2026, 1, 31, tzinfo=UTC), "correction": "holmm"}
     with pytest.raises(ConfigError) as raised:
         evaluate(None, None, measures=["nDCG@10"], **wrong)
     assert [fault.where for fault in raised.value.faults] == ["evaluate(evaluation_date=)", "evaluate(correction=)"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -160,7 +160,7 @@ def test_runs_have_their_outcome_and_their_id(published: Workspace) -> None:
     assert [row["reason"] for row in rows] == [None, None, "no rows"]
     of_a_day = read(rankeval("runs", published.root, "--date", SECOND, "--evaluation", "nightly", "--json"))
     assert of_a_day == [rows[1]]
-    assert all(datetime.fromisoformat(row["started_at"]).tzinfo == timezone.utc for row in rows)
+    assert all(datetime.fromisoformat(row["started_at"]).tzinfo == UTC for row in rows)
 
 
 def test_runs_and_the_report_say_why_a_night_failed(tmp_path: Path) -> None:

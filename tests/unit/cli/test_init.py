@@ -268,7 +268,7 @@ def test_what_takes_an_event_back_comes_before_the_event(folder: Path, kind: str
 def write_impressions(folder: Path, *, n_lists: int, **more: list[Any]) -> None:
     """Write a log in which each user was shown lists of two items, an hour apart; events are of the second items."""
     rows = [(user, n, item) for user in range(N_USERS) for n in range(n_lists) for item in (0, 1)]
-    shown = [dt.datetime(2026, 1, 2, n, tzinfo=dt.timezone.utc) for _, n, _ in rows]
+    shown = [dt.datetime(2026, 1, 2, n, tzinfo=dt.UTC) for _, n, _ in rows]
     users = [user for user, _, _ in rows]
     items = [10 * n + item for _, n, item in rows]
     days = ["2026-01-02"] * len(rows)

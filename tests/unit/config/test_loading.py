@@ -271,7 +271,7 @@ def test_days_before_and_after_the_date_are_filled_in_paths_filters_and_times() 
     config = validate_model(HeldOutInput, given)
     day = dt.date(2026, 3, 1)
     assert config.location(day).endswith("logs/2026-02-28/2026-03-01")
-    assert config.moment(day) == dt.datetime(2026, 3, 2, 6, tzinfo=dt.timezone.utc)
+    assert config.moment(day) == dt.datetime(2026, 3, 2, 6, tzinfo=dt.UTC)
     assert config.filters[0].values(day) == ("2026-02-23", "2026-03-08")
 
 

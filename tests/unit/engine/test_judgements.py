@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.failures import RefusedError
 from tests.support.engine_rows import Row, batch_of, held_out, input_table, judgement_rows, judgements_of, tuples
 
-AT = dt.datetime(2026, 1, 3, tzinfo=dt.timezone.utc)
+AT = dt.datetime(2026, 1, 3, tzinfo=dt.UTC)
 LATER = AT + dt.timedelta(seconds=1)
 
 

@@ -34,7 +34,7 @@ USERS: Final = {"string": ("u", "é", "𝄞"), "bigint": (-1, 10, 3_000_000_000)
 ITEMS: Final = {"string": ("d2", "d10", "Z", "é", "𝄞", "\uffee"), "bigint": (-5, 2, 9, 10, 11, 3_000_000_000)}
 SCORES: Final = (0.0, -0.0, 5e-324, -1.5, 0.5, 0.5 + 2**-53)
 GAINS: Final = (-1.0, 0.0, 0.1, 0.2, 0.3, 1.0, 3.0)
-TIMES: Final = (None, *(dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)))
+TIMES: Final = (None, *(dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (1, 2)))
 COLUMNS: Final = (C.SCORE, C.RANK, C.GAIN, C.INTERACTED_AT, C.VALUE, row_kinds.SEGMENT_VALUES)
 """Columns that every table has, whichever inputs have rows."""
 

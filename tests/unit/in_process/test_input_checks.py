@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -154,7 +154,7 @@ def test_judgements_that_are_repeated_worthless_or_of_unlisted_items_are_counted
 
 
 def test_the_newest_of_several_judgements_counts_on_request() -> None:
-    old, new = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (1, 2))
+    old, new = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
     rows = [("ann", "a", 2.0, old), ("ann", "a", 0.5, new), ("bob", "a", 3.0, None), ("bob", "a", 1.0, old)]
     held_out = source("held_out", "user_id item_id gain interacted_at", *rows)
     asked = request(held_out_duplicates="last")
@@ -176,7 +176,7 @@ def test_weights_are_checked_where_a_measure_reads_them() -> None:
 
 
 def test_interactions_after_the_cut_are_counted() -> None:
-    day = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    day = datetime(2026, 1, 1, tzinfo=UTC)
     train = source("train", "user_id item_id interacted_at", ("u", "a", day), ("u", "b", None), (None, "c", day))
     of_train = found(checked(train=train, asked=request(evaluation_date=date(2026, 1, 1))), "train")
     assert of_train["train_after_cut"] == (1, 1 / 3, "warn", ["u a"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,8 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
 
 def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
     midnight, before = (
-        datetime(2026, 1, 1, tzinfo=timezone.utc),
-        datetime(2025, 12, 31, 23, 59, 59, tzinfo=timezone.utc),
+        datetime(2026, 1, 1, tzinfo=UTC),
+        datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC),
     )
     rows = [("u", "a", midnight), ("u", "b", before), ("u", "c", None), (None, "d", midnight)]
     train = source("train", "user_id item_id interacted_at", *rows)

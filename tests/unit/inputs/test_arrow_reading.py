@@ -26,7 +26,7 @@ from tests.support.code import ROOT
 if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.input_tables import Source
 
-UTC: Final = dt.timezone.utc
+UTC: Final = dt.UTC
 NOON: Final = dt.datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 DAY: Final = dt.date(2026, 1, 31)
 IDS: Final = {"user_id": ["u", "v"], "item_id": ["a", "b"]}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.nights import Workspace
 
 MICROSECOND: Final = dt.timedelta(microseconds=1)
-NOW: Final = dt.datetime(2026, 2, 8, 6, 0, tzinfo=dt.timezone.utc)
+NOW: Final = dt.datetime(2026, 2, 8, 6, 0, tzinfo=dt.UTC)
 
 
 def hours(*numbers: float) -> list[dt.timedelta]:
@@ -74,8 +74,8 @@ def test_a_window_is_over_from_its_last_microsecond_on() -> None:
         ({}, NOW),
         ({"late_data_grace": "0s"}, NOW),
         ({"late_data_grace": "6h"}, NOW - dt.timedelta(hours=6)),
-        ({"timestamp": "{date+1} 02:00:00"}, dt.datetime(2026, 1, 2, 2, tzinfo=dt.timezone.utc)),
-        ({"timestamp": "{date+1} 02:00:00", "late_data_grace": "2h"}, dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)),
+        ({"timestamp": "{date+1} 02:00:00"}, dt.datetime(2026, 1, 2, 2, tzinfo=dt.UTC)),
+        ({"timestamp": "{date+1} 02:00:00", "late_data_grace": "2h"}, dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
         ({"timestamp": "{date+300}"}, NOW),
         ({"version": 3}, NOW),
     ],
@@ -193,7 +193,7 @@ def test_validate_looks_at_the_lists_that_a_run_takes(
     tmp_path: Path, fields: list[dict[str, Any]], other: tuple[str, ...], codes: tuple[int, int]
 ) -> None:
     """The window of the first row is over, and that of the second is not."""
-    made, now = impressions(tmp_path, *hours(4)), dt.datetime.now(dt.timezone.utc)
+    made, now = impressions(tmp_path, *hours(4)), dt.datetime.now(dt.UTC)
     made.write("items", [{"item_id": "a"}], "parquet")
     made.change(checks={"ties": {}, "short_lists": {}, "list_times": {}, "duplicates": {}, "unknown_items": {}})
     log_of(made, *(row(now - age, **one) for age, one in zip(hours(4, 1), fields, strict=True)))
@@ -215,7 +215,7 @@ def test_a_damaged_log_is_said_by_validate_too(tmp_path: Path) -> None:
 
 def test_a_window_that_ends_after_the_last_year_is_open(tmp_path: Path) -> None:
     made = impressions(tmp_path, *hours(4), policies__attribution_window="7d")
-    log_of(made, row(dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc)))
+    log_of(made, row(dt.datetime(9999, 12, 31, tzinfo=dt.UTC)))
     done = rankeval("validate", made.config, "--date", FIRST)
     assert done.code == 4
     assert "window ends 10000-01-07T00:00:00+00:00" in done.message

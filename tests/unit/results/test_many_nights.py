@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,7 +117,7 @@ def with_history(workspace: Workspace) -> None:
         adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
         local_tables.commit(storage, schema.name, opened_table.version(), adds)
     events = journal.event_frame(None, storage.root)
-    start = datetime(2000, 1, 1, tzinfo=timezone.utc)
+    start = datetime(2000, 1, 1, tzinfo=UTC)
     rows = [
         {
             **event,
@@ -130,7 +130,7 @@ def with_history(workspace: Workspace) -> None:
     ]
     local_tables.append_rows(storage, "runs", rows, tag="history")
     versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
-    newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(timezone.utc)}
+    newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(UTC)}
     local_tables.append_rows(storage, "runs", [newest], tag="newest")
 
 

@@ -234,3 +234,21 @@ def test_some_items_or_all_may_be_without_vectors(vectors: tuple[Any, Any]) -> N
     found = values_of(result)
     assert found["ILD@2"] == {"ann": None if None in vectors else 1, "bob": None}
     assert found["Unexpectedness@2"] == {"ann": None if None in vectors else 1 / 2, "bob": None}
+
+
+@pytest.mark.parametrize("shown", ["a x b c", "x a b c", "a b x c", "x a y b z c"])
+@pytest.mark.parametrize("sim", ["vector", "jaccard", "hamming"])
+def test_unknown_items_leave_no_gap_where_places_count(shown: str, sim: str) -> None:
+    catalogue = table(
+        "item_id vector categories", ("a", [1.0, 0.0], ["p", "q"]), ("b", [0.0, 1.0], ["q"]), ("c", [1.0, 1.0], ["r"])
+    )
+    names = [f"ILD({rel}discount='log2',sim='{sim}',unknown='drop')" for rel in ("", "rel=1,")]
+
+    def values(shown: str) -> list[float]:
+        held_out = judgements({"u": {"a": 1, "c": 1}})
+        found: list[float] = (
+            evaluate(ranking({"u": shown}), held_out, measures=names, items=catalogue).metrics["value"].to_pylist()
+        )
+        return found
+
+    assert values(shown) == values("a b c")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import positions, ratio, sum_by_list
+from rankeval_spark.measures.arrays import positions, ratio, running_count_by_list, sum_by_list
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
@@ -97,35 +97,40 @@ def aware_diversity(
     """sum_i D(i) r_i d(i) / sum_i D(i), d(i) the mean distance to the other items: diversity where places count.
 
     ``counted`` is r_i: 1 for a known item that is relevant, or where all are; ``known`` is 1 for every known item. D(i)
-    is 1 / log2(i + 1) or, without ``log2``, 1. A list without a pair of items that count has 0.
+    is 1 / log2(i + 1) or, without ``log2``, 1. Known items alone have ranks: what is not known leaves no gap. A list
+    without a pair of items that count has 0.
     """
     facts, n_lists = cut.lists.known_items, cut.lists.n_lists
-    place = _discount(facts.item_rank, log2=log2)
-    values = np.zeros((n_lists, cut.k.size))
-    for column, k in enumerate(cut.k[0]):
-        kept = np.flatnonzero(facts.item_rank <= k)
-        distance = np.zeros(len(place))
-        distance[kept] = _mean_distances(facts, kept, similarity, counted[kept], log2=log2)
-        total = sum_by_list(facts.item_list[kept], (place * counted * distance)[kept], n_lists=n_lists)
-        values[:, column] = ratio(total, sum_by_list(facts.item_list[kept], (place * known)[kept], n_lists=n_lists))
-    return values
+    rank = facts.item_rank - running_count_by_list(1 - known, facts.item_list, n_lists=n_lists)
+
+    def value_at(k: float) -> FloatVector:
+        kept = np.flatnonzero((known > 0) & (facts.item_rank <= k))
+        owner, place = facts.item_list[kept], _discount(rank[kept], log2=log2)
+
+        def alike(earlier: IntVector, later: IntVector) -> FloatVector:
+            return similarity(kept[earlier], kept[later])
+
+        distance = _mean_distances(owner, rank[kept], alike, counted[kept], log2=log2)
+        total = sum_by_list(owner, place * counted[kept] * distance, n_lists=n_lists)
+        return ratio(total, sum_by_list(owner, place, n_lists=n_lists))
+
+    return np.stack([value_at(k) for k in cut.k[0]], axis=1)
 
 
 def _mean_distances(
-    facts: ItemFacts, items: IntVector, similarity: Similarity, counted: FloatVector, *, log2: bool
+    owner: IntVector, rank: FloatVector, similarity: Similarity, counted: FloatVector, *, log2: bool
 ) -> FloatVector:
     """Mean distance of each item to the others of its list that count, those next below it counting most.
 
     Items are compared with those one place below, two places below and so on: no list is looked at alone, and no more
     pairs are held than there are items.
     """
-    owner, rank = facts.item_list[items], facts.item_rank[items]
-    total, weight = np.zeros(len(items)), np.zeros(len(items))
+    total, weight = np.zeros(len(owner)), np.zeros(len(owner))
     step = 1
     while (is_same := owner[step:] == owner[:-step]).any():
         earlier = np.flatnonzero(is_same)
         later = earlier + step
-        distance = 1 - similarity(items[earlier], items[later])
+        distance = 1 - similarity(earlier, later)
         # The item itself counts nothing here; the item above it is as near as the next one below.
         for one, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
             worth = _discount(gap, log2=log2) * counted[other]
@@ -135,5 +140,5 @@ def _mean_distances(
     return ratio(total, weight)
 
 
-def _discount(rank: IntVector | FloatVector, *, log2: bool) -> FloatVector:
+def _discount(rank: FloatVector, *, log2: bool) -> FloatVector:
     return 1 / np.log2(rank + 1) if log2 else np.ones(len(rank))

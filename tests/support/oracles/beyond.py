@@ -127,13 +127,15 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the four options
         return None if similarity is None else 1 - similarity
     worth = (lambda rank: 1 / math.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
     known = [rank for rank, item in enumerate(top_items(one, k), 1) if IS_KNOWN[sim](item)]
-    counted = [rank for rank in known if rel is None or one.gains[rank - 1] >= rel]
+    # Where the item is in a list of the known items alone, and in the list.
+    counted = [(place, rank) for place, rank in enumerate(known, 1) if rel is None or one.gains[rank - 1] >= rel]
 
-    def mean_distance(rank: int) -> float:
-        others = [(worth(max(1, other - rank)), 1 - alike(one, rank, other, sim)) for other in counted if other != rank]
+    def mean_distance(place: int, rank: int) -> float:
+        others = [(worth(max(1, p - place)), 1 - alike(one, rank, r, sim)) for p, r in counted if r != rank]
         return sum(w * d for w, d in others) / sum(w for w, _ in others) if others else 0
 
-    return math.fsum(worth(rank) * mean_distance(rank) for rank in counted) / math.fsum(map(worth, known))
+    total = math.fsum(worth(place) * mean_distance(place, rank) for place, rank in counted)
+    return total / math.fsum(worth(place) for place in range(1, len(known) + 1))
 
 
 def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:

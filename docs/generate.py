@@ -66,7 +66,8 @@ trec_eval's -J and the same option of ir_measures. It is the policy `judged_only
 Judgements are those of all items, also with `group`: an item leaves the list because it has no judgement, whatever its
 group. Ties are put in order, or averaged over, as everywhere. Three kinds of measures do not have this option: those
 about unjudged items (Judged, unj, RBPResidual, infAP), those that unjudged items do not change (Bpref, SetR), and those
-that read scores and no ranks.
+that read scores and no ranks. Where an item with a negative gain is not one without a judgement, the source of the
+measure says what it is.
 
 Measures to which each relevant item adds a term of its own take `weighted=True`: a judgement then counts as often as
 the column `weight` of the held-out table says ([weights](weights.md)). Weights correct for judgements that are observed

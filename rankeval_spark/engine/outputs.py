@@ -65,7 +65,7 @@ class ListOutputs:
 
     @property
     def _scorer(self) -> Scorer:
-        return Scorer(self.measures, self.policies.zero_relevant, self.policies.ties)
+        return Scorer(self.measures, self.policies.zero_relevant, self.policies.ties, self.policies.judged_only)
 
     def to_partials(self, parts: Iterable[Mapping[str, pa.Array]]) -> Iterator[pa.RecordBatch]:
         """Score and summarise lists; every user has one list of a model.

@@ -6,6 +6,7 @@ usual one: a mean over users of a value from 0 to 1 that depends on judgements a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
@@ -128,8 +129,9 @@ class Aggregation:
     link: Link = "identity"  # what is averaged: ``log`` where the values of users are logarithms
     micro_link: Link = "identity"  # the same for the ratio of sums: ``square`` where it is the square of the value
     interval: Literal["t", "wilson"] = "t"  # interval of the mean: ``wilson`` for a mean of zeros and ones
-    # Value of a user without a defined value where a population counts that user. Left out: 0, as for a list without a
-    # hit; no value where the measure describes items or compares scores.
+    # Value of a user without a defined value where a population counts that user; NaN for none. Left out: 0, as for a
+    # list without a hit; none where the measure describes items or compares scores. Needed where ``better`` is not
+    # ``higher``, because 0 is the best value of most such measures.
     without_relevant: OfOptions[float] | None = None
 
 
@@ -145,6 +147,9 @@ class TieHandling:
     # groups do not count, unless no order of tied items matters.
     bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
 
+
+NEVER_FILLED: Final = Aggregation(without_relevant=math.nan)
+"""No population gives a value to a user without one."""
 
 MEAN_OVER_TIES: Final = TieHandling(has_mean=True)
 """The mean over all orders of tied items is known, and their gains bound the value."""

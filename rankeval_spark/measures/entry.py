@@ -52,9 +52,18 @@ class Entry:
 
     @classmethod
     def of(cls, definition: Definition, kernel: Kernel) -> Entry:
-        """Derive kind and options from the annotations of a kernel."""
+        """Derive kind and options from the annotations of a kernel.
+
+        ValueError where a user without a value would have 0, and 0 may be the best value.
+        """
         hints = get_type_hints(kernel, include_extras=True)
         kind = _KINDS[next(iter(hints.values())).__name__]
+        if kind == "list" and definition.better != "higher" and definition.aggregation.without_relevant is None:
+            message = (
+                f"{definition.name}: found better={definition.better!r} and no value of a user without one; expected "
+                "aggregation=Aggregation(without_relevant=...), or NEVER_FILLED for none"
+            )
+            raise ValueError(message)
         own = of_parameters(kernel, hints)
         entry = cls(definition, kernel, kind, hints["return"] is Ratio, own)
         return cls(definition, kernel, kind, entry.is_ratio, options_in_order((*own, *entry._general_options())))
@@ -162,6 +171,11 @@ class Entry:
             needs = {*self.needs(options)}
             return 0.0 if needs <= _OF_JUDGEMENTS - {HIT_SCORES} else math.nan
         return with_options(value, options)
+
+    def at_best(self, options: Options) -> float:
+        """Return the value of the same user where they count as served perfectly, if the measure can have it."""
+        low, high = self.definition.bounds
+        return max(0.0, low) if self.better(options) == "lower" else min(1.0, high)
 
     @property
     def requires(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rankeval_spark.measures import required_facts
 
@@ -54,6 +54,10 @@ class Groups(NamedTuple):
         """
         bit = 1 << self.names.index(group) if group in self.names else 0
         return (self.of_hits & bit) != 0, (self.of_judged & bit) != 0
+
+    def some(self, hits: NDArray[Any] | slice, judged: NDArray[Any] | slice) -> Groups:
+        """Take the groups of some of the hits and of the judgements."""
+        return self._replace(of_hits=self.of_hits[hits], of_judged=self.of_judged[judged])
 
 
 def need_of(group: str) -> str:

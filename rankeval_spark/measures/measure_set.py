@@ -168,8 +168,11 @@ class MeasureSet:
 
     @cached_property
     def at_best(self) -> Mapping[str, float]:
-        """Value, by column, of the same user where they count as served perfectly: 1, or the measure's maximum."""
-        best = {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.per_list}
+        """Value, by column, of the same user where they count as served perfectly.
+
+        1, or the measure's maximum; where less is better 0, or the minimum.
+        """
+        best = {m.column: m.entry.at_best(m.options) for m in self.per_list}
         # What no population gives a value has none here either.
         return {name: math.nan if math.isnan(self.without_relevant[name]) else value for name, value in best.items()}
 
@@ -223,11 +226,16 @@ class MeasureSet:
             found.setdefault(requirement.partition(".")[0], []).extend(labels)
         return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in (*given, LOG)}
 
-    def score(self, lists: Lists) -> dict[str, FloatMatrix]:
+    def score(self, lists: Lists, *, judged_only: bool = False) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is requested at.
 
         Returns a matrix (n_lists, len(ks)) by column: NaN where the measure is undefined for the list or not requested
         at the cutoff. A denominator, in the column of :attr:`weights`, is NaN only where it was not requested.
+
+        Parameters
+        ----------
+        judged_only : bool
+            Whether unjudged items have left the lists. Of a measure with weights, items of weight 0 then leave too.
 
         Examples
         --------
@@ -236,14 +244,17 @@ class MeasureSet:
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        views = dict.fromkeys((measure.is_judged_only, measure.group, measure.is_weighted) for measure in self.per_list)
-        cuts = {view: _seen_by(lists, *view).cut(self.ks) for view in views}
+        views = {
+            label: (one.is_judged_only or (judged_only and one.is_weighted), one.group, one.is_weighted)
+            for label, (one, *_) in self._by_label.items()
+        }
+        cuts = {view: _seen_by(lists, *view).cut(self.ks) for view in dict.fromkeys(views.values())}
         scores: dict[str, FloatMatrix] = {}
-        for measure, *_ in self._by_label.values():
-            cut = cuts[measure.is_judged_only, measure.group, measure.is_weighted]
+        for label, (measure, *_) in self._by_label.items():
+            cut = cuts[views[label]]
             found = measure.entry.kernel(cut, **measure.kernel_options)
             values = found.values if isinstance(found, Ratio) else found
-            if measure.group is not None:
+            if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
                 values = where_defined(values, cut.lists.has_judgements)
             is_requested = self.is_requested_at(measure.column)
             if measure.weight_column is not None and isinstance(found, Ratio):
@@ -259,12 +270,14 @@ class MeasureSet:
 
         Without one in its item group a measure is undefined under any policy; without a group policies decide.
         """
-        group = self._groups[column]
-        return np.ones((1, 1), dtype=np.bool_) if group is None else lists.within(group).has_judgements
+        group, is_weighted = self._groups[column]
+        if group is None:
+            return np.ones((1, 1), dtype=np.bool_)
+        return _seen_by(lists, False, group, is_weighted).has_judgements
 
     @cached_property
-    def _groups(self) -> Mapping[str, str | None]:
-        return {m.column: m.group for m in self.per_list}
+    def _groups(self) -> Mapping[str, tuple[str | None, bool]]:
+        return {m.column: (m.group, m.is_weighted) for m in self.per_list}
 
     @cached_property
     def _by_label(self) -> dict[str, list[Measure]]:
@@ -291,9 +304,9 @@ class MeasureSet:
 
 def _seen_by(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
     """View a batch as a restricted measure does: items leave the lists by all judgements, not by those of the group."""
-    closed_up = lists.judged_only() if is_judged_only else lists
-    restricted = closed_up if group is None else closed_up.within(group)
-    return restricted.weighted() if is_weighted else restricted
+    weighted = lists.weighted() if is_weighted else lists
+    closed_up = weighted.judged_only() if is_judged_only else weighted
+    return closed_up if group is None else closed_up.within(group)
 
 
 def _whole_list_last(k: int) -> tuple[bool, int]:

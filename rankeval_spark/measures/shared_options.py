@@ -30,7 +30,7 @@ Unknown: TypeAlias = Annotated[
     Literal["null", "drop"],
     Meaning(
         "What an item does of which nothing is known (no vector, categories, users or day of publication): the list "
-        "has no value; it counts as if it were not in the list."
+        "has no value; of the first k items the others count alone, as a list of their own."
     ),
 ]
 
@@ -98,6 +98,7 @@ WEIGHTED_OPTION: Final = Option(
     is_switch=True,
     not_offered=(NotOffered("False", "leave it out"),),
     meaning="A judgement counts as often as the column `weight` of the held-out table says, such as 1 over the "
-    "probability with which it was observed; a weight that is no number above 0 takes the judgement out. Left out, "
+    "probability with which it was observed; a weight that is no number above 0 takes the judgement out, as if its "
+    "row were not there. Left out, "
     "every judgement counts once.",
 )

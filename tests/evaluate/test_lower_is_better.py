@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.measures import Measure, registry
+from rankeval_spark.measures.arrays import FloatMatrix, quotient
+from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
+from rankeval_spark.measures.entry import Entry
+from rankeval_spark.measures.kernel_inputs.lists import CutLists  # noqa: TC001 - the annotation says what a kernel takes
+from tests.support import oracles
 from tests.support.arrow_frames import dicts, table
 
 if TYPE_CHECKING:
@@ -31,6 +38,41 @@ def test_measures_of_which_the_lower_value_is_the_better_one() -> None:
 
 def test_measures_of_which_neither_side_is_better() -> None:
     assert {entry.name for entry in registry.entries() if entry.better(entry.defaults) == "neither"} == NEITHER
+
+
+def mean_rank(cut: CutLists) -> FloatMatrix:
+    """Mean rank of the hits; NaN without one."""
+    return quotient(cut.sum_hits(cut.lists.hit_rank.astype(np.float64)), cut.hits(1))
+
+
+def rank_entry(**fields: Any) -> Entry:  # noqa: ANN401 - fields of the definition
+    """Define a measure of which less is better, without registering it."""
+    texts = {"name": "MeanRank", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
+    return Entry.of(Definition(**{**texts, **fields}), mean_rank)
+
+
+@pytest.mark.parametrize("better", ["lower", "neither", lambda **_: "lower"])
+def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match=r"MeanRank: found better=.* and no value of a user without one; expected"):
+        rank_entry(better=better)
+    worst = rank_entry(better=better, aggregation=Aggregation(without_relevant=100.0))
+    assert worst.without_relevant({}) == 100.0
+    assert math.isnan(rank_entry(better=better, aggregation=NEVER_FILLED).without_relevant({}))
+
+
+def test_no_user_without_a_value_has_the_best_one() -> None:
+    for entry in registry.entries("list"):
+        if entry.definition.better != "higher":
+            assert entry.definition.aggregation.without_relevant is not None, entry.name
+        for measure in oracles.variants(entry, (1, 0)):
+            value = entry.without_relevant(measure.options)
+            if entry.better(measure.options) == "lower":
+                assert math.isnan(value) or value == entry.definition.bounds[1], measure
+
+
+def test_user_served_perfectly_has_the_least_value_where_less_is_better() -> None:
+    assert rank_entry(better="lower", aggregation=Aggregation(without_relevant=100.0)).at_best({}) == 1
+    assert registry.get("P").at_best({}) == 1
 
 
 def evaluation_of(measures: list[str], **arguments: Any) -> Evaluation[Any]:  # noqa: ANN401 - of evaluate

@@ -206,3 +206,25 @@ def test_gains_that_add_up_to_1_make_an_item_relevant(gains: list[float]) -> Non
     result = evaluate(ranking({"ann": "a"}), held_out, measures=["RR", "CG@1"], held_out_duplicates="sum")
     assert tuples(result.metrics, "measure", "value", "n_users") == [("CG", 1.0, 1), ("RR", 1.0, 1)]
     assert by(result.checks, "input", "check", value="count")["held_out", "zero_relevant"] == 0
+
+
+def test_a_negative_gain_is_no_judgement_to_any_measure_of_judged_items() -> None:
+    """Item n was pooled and not judged. The values are those without its row; its value counts nothing."""
+    log = ranking({"ann": "n a b x"})
+    held_out = table("user_id item_id gain value", ("ann", "n", -1, 5), ("ann", "a", 2, 3), ("ann", "b", 0, 1))
+    measures = [
+        *("Judged@2", "Judged(denom='k')@2", "unj@2", "RBPResidual(p=0.5)@2", "CG(unjudged='mean')@2"),
+        *("CG(unjudged='median')@4", "CG(gains='value')@2", "Bpref"),
+    ]
+    found = by(evaluate(log, held_out, measures=measures).metrics, "measure", "k", value="value")
+    assert found == {
+        ("Judged", 2): 1 / 2,
+        ("Judged(denom='k')", 2): 1 / 2,
+        ("unj", 2): 1 / 2,
+        ("RBPResidual(p=0.5)", 2): 1 / 4 + 1 / 2,
+        ("CG(unjudged='mean')", 2): (2 + 0) / 2 + 2,
+        ("CG(unjudged='median')", 4): 1 + 2 + 0 + 1,
+        ("CG(gains='value')", 2): 3.0,
+        ("Bpref", 0): 1.0,
+    }
+    assert by(evaluate(log, held_out[1:], measures=measures).metrics, "measure", "k", value="value") == found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
+from tests.support.arrow_frames import tuples
 
 LOG = pa.table(
     {
@@ -81,3 +82,50 @@ def test_what_has_no_weighted_form_or_no_weights_is_refused() -> None:
         evaluate(LOG, judged, measures=["AP(weighted=True)"])
     with pytest.raises(InputError, match="held_out: found no column 'weight'"):
         evaluate(LOG, judged.drop_columns("weight"), measures=["R(weighted=True)@1"])
+
+
+OF_WEIGHT: Final = [
+    *("R", "nDCG", "nCG", "CG", "DCG", "NumHits", "ARHR", "ARHR(denom='ideal')", "MAR(kind='cutoffs')"),
+    *("nDCG(ideal='len')", "R(agg='micro')", "DCG(gains='value')"),
+]
+"""Measures that take weights."""
+
+
+@pytest.mark.parametrize("judged_only", ["option", "policy", "neither"])
+@pytest.mark.parametrize("ties", ["item_asc", "expected"])
+@pytest.mark.parametrize("weight", [0.0, -1.0, None, float("nan")])
+def test_row_without_a_weight_is_as_if_it_were_left_out(judged_only: str, ties: str, weight: float | None) -> None:
+    """Rank 1 is an item without a weight, rank 2 and 3 tie, and rank 4 is unjudged."""
+    log = pa.table({"user_id": ["u"] * 5, "item_id": list("abcxd"), "score": [4.0, 3.0, 3.0, 2.0, 1.0]})
+    rows = {"item_id": list("abcdm"), "gain": [1.0, 1, 2, 3, 1], "weight": [weight, 1.0, 2.0, 0.5, 3.0]}
+    judged = pa.table({"user_id": ["u"] * 5, **rows, "value": [9.0, 1, 2, 3, 4]})
+    options = "weighted=True,judged_only=True" if judged_only == "option" else "weighted=True"
+    names = [name[:-1] + f",{options})" if name.endswith(")") else f"{name}({options})" for name in OF_WEIGHT]
+    measures = [f"{name}@{k}" for name in names for k in (1, 2, 3)]
+
+    def values(held_out: pa.Table) -> list[tuple[Any, ...]]:
+        policies: dict[str, Any] = {"ties": ties, "judged_only": judged_only == "policy"}
+        return tuples(evaluate(log, held_out, measures=measures, **policies).metrics, "measure", "k", "value")
+
+    assert values(judged) == values(judged.slice(1))
+
+
+def test_item_of_weight_0_leaves_the_list_where_judged_items_alone_count() -> None:
+    log = pa.table({"user_id": ["u", "u"], "item_id": ["a", "b"], "score": [2.0, 1.0]})
+    judged = pa.table({"user_id": ["u", "u"], "item_id": ["a", "b"], "gain": [1.0, 1.0], "weight": [0.0, 1.0]})
+    asked = ["R(weighted=True,judged_only=True)@1", "nDCG(weighted=True,judged_only=True)@1", "R(judged_only=True)@1"]
+    rows = tuples(evaluate(log, judged, measures=asked).metrics, "measure", "value")
+    assert rows == [
+        ("R(judged_only=True)", 1 / 2),
+        ("R(judged_only=True,weighted=True)", 1.0),
+        ("nDCG(judged_only=True,weighted=True)", 1.0),
+    ]
+
+
+def test_group_without_a_weight_above_0_is_undefined_under_any_policy() -> None:
+    """As for a user without a judgement of the group: bob's only judgement of the tail has weight 0."""
+    judged = held_out([1, 3, 0])
+    train = pa.table({"user_id": ["a"] * 9 + ["b"], "item_id": ["rare"] * 9 + ["hit"]})
+    asked = ["R(group='tail',weighted=True)@1"]
+    result = evaluate(LOG, judged, measures=asked, train=train, population="judged", zero_relevant="zero")
+    assert tuples(result.metrics, "value", "n_users") == [(1.0, 1)]

@@ -68,6 +68,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         (
             "judged_only=True is an option of a measure here too; the policy judged_only applies to all measures.",
             "Its SetF(beta=b) reads b as the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
+            "Its Judged counts an item with a negative gain as judged; here, as in trec_eval's unj, it is not.",
             "In one call with nDCG(gains=...), its plain nDCG may take those gains, or may not.",
             "Its RR@k and Judged@k, which are not trec_eval's, order equal scores by ascending id, all other measures "
             "by descending id. Example: a list a, b with equal scores, only a relevant, has RR 1/2 and RR@2 1. Here "

@@ -78,11 +78,14 @@ class Scorer:
     zero_relevant, ties : str
         Policies: what a user scores where a measure is undefined, and whether values are means over all orders of
         tied items (``expected``).
+    judged_only : bool
+        Policy: whether unjudged items have left the lists.
     """
 
     measures: MeasureSet
     zero_relevant: str
     ties: str
+    judged_only: bool = False
 
     def score(self, columns: Mapping[str, pa.Array]) -> Scored:
         """Compute every measure at every cutoff for a batch of compact lists.
@@ -96,7 +99,8 @@ class Scorer:
         measures = self.measures
         lists = _to_lists(columns, measures.groups)
         tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
-        values = measures.score(over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists)
+        spread = over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists
+        values = measures.score(spread, judged_only=self.judged_only)
         for name, fill in self._fills.items():
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
             values[name] = filled(values[name], can_be, fill)

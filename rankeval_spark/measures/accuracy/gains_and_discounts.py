@@ -29,7 +29,7 @@ Gains: TypeAlias = Annotated[
     Literal["grade", "binary", "value"] | GainMap,
     Meaning(
         "Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table "
-        "has next to the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map "
+        "has next to the gain, 0 where either is negative; what the map gives its grade. A grade above 0 that the map "
         "does not hold is an error; 0 may have a gain, which judged items then have and others have not."
     ),
 ]
@@ -44,7 +44,10 @@ Ideal: TypeAlias = Annotated[
 
 Unjudged: TypeAlias = Annotated[
     Literal["zero", "mean", "median"],
-    Meaning("Gain of an item without a judgement: 0; the mean or the median of the gains of the user's judged items."),
+    Meaning(
+        "Gain of an item without a judgement, or with a negative gain: 0; the mean or the median of the gains of the "
+        "user's other judged items."
+    ),
 ]
 
 _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
@@ -118,8 +121,10 @@ class Weighting:
 
     def _usual(self, lists: Lists) -> FloatVector:
         """Mean or median, before it is raised, of what the judged items of each user are worth."""
-        owner, n_lists = lists.judged_list, lists.n_lists
-        worth = self._plain(lists.ideal_values if self.gains == "value" else lists.judged_gain)
+        is_judged, n_lists = lists.judged_gain >= 0, lists.n_lists
+        owner = lists.judged_list[is_judged]
+        worth = self._plain((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
+        worth = worth[np.lexsort((-worth, owner))]
         n_judged = np.bincount(owner, minlength=n_lists)
         if self.unjudged == "mean":
             return sum_by_list(owner, worth, n_lists=n_lists) / np.maximum(n_judged, 1)
@@ -144,7 +149,7 @@ class Weighting:
         total = cut.sum_hits(self.of_hits(lists) * discounts)
         if self.unjudged == "zero":
             return total
-        left = self._discounts_of_items(cut) - cut.sum_hits(discounts)
+        left = self._discounts_of_items(cut) - cut.sum_hits(discounts * lists.is_judged_hit)
         return total + self.of_unjudged(lists) * left
 
     def _discounts_of_items(self, cut: CutLists) -> FloatMatrix:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, positions, ratio, running_count_by_list
-from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -34,11 +34,12 @@ JudgedLevel: TypeAlias = Annotated[
     name="Judged",
     formula="(items with a judgement at ranks 1..k) / m",
     undefined=_NEVER,
-    source="ir_measures Judged",
+    source="ir_measures Judged; a negative gain as of trec_eval 10 unj",
     cutoff=Cutoff("optional").but("required", denom="k"),
     ties=NOT_BOUNDED_BY_GAINS,
     restrictions=_KEEPS_UNJUDGED,
     better="neither",
+    aggregation=Aggregation(without_relevant=0.0),
 )
 def judged_share(
     cut: CutLists,
@@ -47,16 +48,16 @@ def judged_share(
         Literal["len", "k"], Meaning("What the judged items are divided by: the items at ranks 1..k; k.")
     ] = "len",
 ) -> Ratio:
-    """Share of the first k recommendations that have a judgement, whatever it is.
+    """Share of the first k recommendations that have a judgement, relevant or not.
 
-    ``|{i <= k : item i has a judgement}| / m``: in [0, 1]; 0 without a list. Never undefined: a user whose judgements
-    are all irrelevant has a value too.
+    ``|{i <= k : item i has a judgement}| / m``, a negative gain being none: in [0, 1]; 0 without a list. Never
+    undefined: a user whose judgements are all irrelevant has a value too.
 
     >>> from rankeval_spark.measures import Lists, Ranking
     >>> judged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10])).values
     array([[0. , 0.5, 0.5]])
     """
-    n_judged = cut.once("judged", lambda: cut.sum_hits(np.ones(len(cut.lists.hit_rank))))
+    n_judged = cut.sum_hits(cut.lists.is_judged_hit)
     return Ratio(n_judged, cut.n_items if denom == "len" else cut.k, where=np.ones((1, 1), dtype=np.bool_))
 
 
@@ -70,6 +71,7 @@ def judged_share(
     ties=NOT_BOUNDED_BY_GAINS,
     restrictions=_KEEPS_UNJUDGED,
     better="neither",
+    aggregation=Aggregation(without_relevant=0.0),
 )
 def unjudged_share(cut: CutLists) -> FloatMatrix:
     """Unjudged items among the first k recommendations, per place.
@@ -81,7 +83,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[1. , 0.5, 0.2]])
     """
-    return (cut.n_items - cut.sum_hits((cut.lists.hit_gain >= 0).astype(np.float64))) / cut.k
+    return (cut.n_items - cut.sum_hits(cut.lists.is_judged_hit)) / cut.k
 
 
 @Definition(
@@ -114,10 +116,10 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
 @Definition(
     name="infAP",
     formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
-    "j judged items above it, a relevant, b not relevant; e = 0.00001",
+    "j items of the pool above it, a relevant, b not relevant; e = 0.00001",
     undefined=NO_RELEVANT,
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
-    "infAP",
+    "infAP; a negative gain is in the pool, as there",
     aliases={"InferredAP": {}},
     cutoff=Cutoff("forbidden"),
     ties=NOT_BOUNDED_BY_GAINS,

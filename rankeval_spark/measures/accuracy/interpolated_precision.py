@@ -11,7 +11,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, where_defined
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Naming, OptionRule
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Naming, OptionRule
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Between, Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -132,6 +132,7 @@ def interpolated_precision_area(
     source="R@k of the best list of the same length",
     ties=ANY_ORDER_OF_TIES,
     better="neither",
+    aggregation=Aggregation(without_relevant=0.0),
 )
 def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Highest recall that a list of this length could have reached.

@@ -83,14 +83,15 @@ def rank_biased_precision_residual(
 ) -> FloatMatrix:
     """How much RBP could still grow if all that is unknown were relevant.
 
-    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) without a judged item: in [0, 1], at least p**m;
-    1 without a list; NaN where RBP is. Rank 2 of 3 has no judgement: 0.8 + 0; 0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
+    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) without a judged item, a negative gain being no
+    judgement: in [0, 1], at least p**m; 1 without a list; NaN where RBP is. Rank 2 of 3 has no judgement: 0.8 + 0;
+    0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
 
     >>> from rankeval_spark.measures import Lists, Ranking
     >>> rank_biased_precision_residual(Lists.of([Ranking([1, None, 0])]).cut([1, 2, 3]))
     array([[0.8  , 0.8  , 0.672]])
     """
-    known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut))
+    known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut) * cut.lists.is_judged_hit)
     # All weights together are 1, so what is not known is the rest; rounding must not take it below the tail.
     residual = np.maximum(1 - known, p**cut.depth)
     return where_defined(residual, _weighting(rel).has_gain(cut))

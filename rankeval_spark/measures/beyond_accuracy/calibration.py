@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list
-from rankeval_spark.measures.definition import Definition, only_with
+from rankeval_spark.measures.definition import NEVER_FILLED, Definition, only_with
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 
@@ -51,6 +51,7 @@ Weights: TypeAlias = Annotated[
     rules=(only_with("alpha", _ALPHA, "distance", "KL"), only_with("base", "2", "distance", "KL", "JS")),
     needs=(required_facts.ITEM_CATEGORIES, required_facts.PROFILE_CATEGORIES),
     better="lower",
+    aggregation=NEVER_FILLED,
 )
 def calibration(
     cut: CutLists, *, alpha: Alpha = _ALPHA, base: Base = "2", distance: Distance = "KL", weights: Weights = "none"

@@ -14,7 +14,7 @@ from rankeval_spark.measures.beyond_accuracy.pairwise_similarity import (
     features_in_common,
     similarity_of,
 )
-from rankeval_spark.measures.definition import Definition, TieHandling
+from rankeval_spark.measures.definition import NEVER_FILLED, Definition, TieHandling
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level, Unknown
@@ -99,6 +99,7 @@ def intra_list_diversity(
     source="Ziegler et al. (2005), Improving recommendation lists through topic diversification",
     needs=lambda sim, **_: _NEEDS[sim],
     better="lower",
+    aggregation=NEVER_FILLED,
 )
 def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknown = "null") -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.

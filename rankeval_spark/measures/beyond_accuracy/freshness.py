@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
-from rankeval_spark.measures.definition import Definition, only_with
+from rankeval_spark.measures.definition import NEVER_FILLED, Definition, only_with
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 from rankeval_spark.measures.shared_options import Unknown
@@ -29,6 +29,7 @@ _MONTH: Final = 30
     rules=(only_with("days", _MONTH, "stat", "share"),),
     needs=(required_facts.ITEM_AGE,),
     better=lambda stat, **_: "higher" if stat == "share" else "lower",
+    aggregation=NEVER_FILLED,
 )
 def freshness(
     cut: CutLists,

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient, where_defined
-from rankeval_spark.measures.definition import Cutoff, Definition, Naming
+from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition, Naming
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import OtherModel, Persistence
@@ -28,6 +28,7 @@ _ABOUT: Final = "; B is the list of the named model for the same user"
     cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
     needs=(required_facts.OTHER_LISTS,),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def overlap(
     cut: CutLists,
@@ -64,6 +65,7 @@ def overlap(
     source="Jaccard (1901)",
     needs=(required_facts.OTHER_LISTS,),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
@@ -90,6 +92,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     needs=(required_facts.OTHER_LISTS,),
     naming=Naming(always_printed=("p",)),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:
     """Mean overlap with the list of another model, of a user who looks one place further with probability p.

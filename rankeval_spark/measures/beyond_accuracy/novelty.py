@@ -40,7 +40,9 @@ def mean_inverse_user_frequency(
     *,
     unseen: Annotated[
         Literal["one", "drop"],
-        Meaning("What an item that no user had counts: as if one had it; nothing, as if it were not in the list."),
+        Meaning(
+            "What an item that no user had counts: as if one had it; nothing, and the others of the first k count."
+        ),
     ] = "one",
 ) -> FloatMatrix:
     """Mean novelty of the recommended items: how few users had them in the training data, in bits.

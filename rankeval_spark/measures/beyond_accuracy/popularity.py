@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, quotient
-from rankeval_spark.measures.definition import Aggregation, Definition
+from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
@@ -27,6 +27,7 @@ _SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.
     aliases={"AvgRecPopularity": {}},
     needs=lambda norm, **_: (required_facts.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def average_popularity(
     cut: CutLists,
@@ -37,7 +38,7 @@ def average_popularity(
     ] = "none",
     unseen: Annotated[
         Literal["zero", "drop"],
-        Meaning("What an item without interactions counts: 0; nothing, as if it were not in the list."),
+        Meaning("What an item without interactions counts: 0; nothing, and the others of the first k count."),
     ] = "zero",
 ) -> FloatMatrix:
     """Mean popularity of the recommended items: their interactions in the training data.
@@ -63,6 +64,7 @@ def average_popularity(
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
@@ -85,6 +87,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def long_tail_count(cut: CutLists) -> FloatMatrix:
     """Count the recommended items that belong to the long tail.
@@ -110,7 +113,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     source="Abdollahpouri et al. (2020), The connection between popularity bias, calibration, and fairness in "
     "recommendation",
     needs=(required_facts.ITEM_INTERACTIONS, required_facts.PROFILE_INTERACTIONS),
-    aggregation=Aggregation(default="micro"),
+    aggregation=Aggregation(default="micro", without_relevant=math.nan),
     better="neither",
 )
 def popularity_lift(cut: CutLists) -> Ratio:
@@ -136,6 +139,7 @@ def popularity_lift(cut: CutLists) -> Ratio:
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
     needs=(required_facts.ITEM_QUANTILE,),
     better="neither",
+    aggregation=NEVER_FILLED,
 )
 def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.

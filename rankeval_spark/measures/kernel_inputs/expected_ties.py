@@ -52,11 +52,14 @@ class SpreadLists(Lists):
     def _within(self, group: str) -> Lists:
         return over_all_orders(self.unspread.within(group), *self.tied)
 
+    def _weighted(self) -> Lists:
+        return over_all_orders(self.unspread.weighted(), *self.tied)
+
     def _judged_only(self) -> Lists:
         lists = self.unspread
         tied_list, tied_rank = self.tied
         begin, _ = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
-        begin = begin[lists.hit_gain >= 0]
+        begin = begin[lists.is_judged_hit > 0]
         closed_up = lists.judged_only()
         # Neighbours among the judged items tie where they are of one block, whatever left between them.
         is_tied = np.diff(begin, prepend=-1) == 0

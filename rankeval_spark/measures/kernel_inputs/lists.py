@@ -6,7 +6,7 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -189,10 +189,11 @@ class Lists(_Remembers):
         """What is known of the recommended items."""
         return _collected(self.items, "holds no facts of items")
 
-    @property
+    @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
-        """Value of each hit and of each judgement, in the order of their gains."""
-        return _collected(self.hit_value, "has no values"), _collected(self.judged_value, "has no values")
+        """Value of each hit and of each judgement, in the order of their gains; 0 with a negative gain."""
+        of_hits, of_judged = (_collected(each, "has no values") for each in (self.hit_value, self.judged_value))
+        return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
 
     @property
     def propensities(self) -> FloatVector:
@@ -217,15 +218,22 @@ class Lists(_Remembers):
         return of_judged[np.lexsort((-of_judged, self.judged_list))]
 
     @cached_property
+    def is_judged_hit(self) -> FloatVector:
+        """Return 1 for each hit that was judged, 0 for one with a negative gain: float64, shape (n_hits,).
+
+        As of trec_eval, a negative gain marks an item of the pool that was not judged.
+        """
+        return (self.hit_gain >= 0).astype(np.float64)
+
+    @cached_property
     def has_judgements(self) -> BoolMatrix:
-        """Whether the list's user has any judgement: shape (n_lists, 1)."""
-        return np.bincount(self.judged_list, minlength=self.n_lists)[:, None] > 0
+        """Whether the list's user has a judgement whose gain is not negative: shape (n_lists, 1)."""
+        return np.bincount(self.judged_list[self.judged_gain >= 0], minlength=self.n_lists)[:, None] > 0
 
     def judged_only(self) -> Lists:
         """View the batch without the items that have no judgement or a negative gain; the rest is renumbered.
 
-        Judgements stay what they are, those of items that left the lists too. As of trec_eval, a negative gain marks
-        an item of the pool that was not judged.
+        Judgements stay what they are, those of items that left the lists too.
 
         Examples
         --------
@@ -237,12 +245,10 @@ class Lists(_Remembers):
         return self.once("judged only", self._judged_only)
 
     def _judged_only(self) -> Lists:
-        is_kept = self.hit_gain >= 0
-        kept = self.some(is_kept, slice(None))
+        kept = self.some(self.is_judged_hit > 0, slice(None))
         owner = kept["hit_list"]
         kept["hit_rank"] = positions(owner, n_lists=self.n_lists)
-        groups = None if self.groups is None else self.groups._replace(of_hits=self.groups.of_hits[is_kept])
-        return Lists(np.bincount(owner, minlength=self.n_lists), **kept, groups=groups)
+        return Lists(np.bincount(owner, minlength=self.n_lists), **kept)
 
     def within(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
@@ -253,13 +259,17 @@ class Lists(_Remembers):
         return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
 
     def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
-        """Take some of the hits and of the judgements: arrays by the names of the fields."""
+        """Take some of the hits and of the judgements, with their groups and weights: fields by name."""
         chosen = {**dict.fromkeys(_OF_HITS, hits), **dict.fromkeys(_OF_JUDGED, judged)}
         known = {name: getattr(self, name) for name in chosen}
-        return {name: None if values is None else values[chosen[name]] for name, values in known.items()}
+        taken = {name: None if values is None else values[chosen[name]] for name, values in known.items()}
+        groups = None if self.groups is None else self.groups.some(hits, judged)
+        return {**taken, "groups": groups, "is_weighted": self.is_weighted}
 
     def weighted(self) -> Lists:
         """View the batch with judgements that count as often as their weights say, in every sum over them.
+
+        A weight of 0 takes the judgement out: its item keeps its rank, unjudged.
 
         Examples
         --------
@@ -270,7 +280,11 @@ class Lists(_Remembers):
         >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
         (array([[3.]]), array([[4.]]))
         """
-        return self.once("weighted", lambda: replace(self, is_weighted=True))
+        return self.once("weighted", self._weighted)
+
+    def _weighted(self) -> Lists:
+        fields = self.some(*(weights > 0 for weights in self.weights))
+        return Lists(self.n_recommended, **{**fields, "is_weighted": True}, names=self.names, empty=self.empty)
 
     @cached_property
     def ideal_rank(self) -> IntVector:

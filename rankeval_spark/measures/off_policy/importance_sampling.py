@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NEEDS: Final = (HIT_SCORES, PROPENSITIES)
 NO_IMPRESSION: Final = "the user has no impression"
+_REWARD: Final = "a negative gain is a reward, as in obp"
 NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
 
 _ALONE: Final = Restrictions(group=False, judged_only=False)
@@ -42,7 +43,7 @@ Power: TypeAlias = Annotated[
     formula="(1 / |J|) sum over impressions of w g, w = score / propensity",
     bounds=(-math.inf, math.inf),
     undefined=NO_IMPRESSION,
-    source="Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting",
+    source=f"Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting; {_REWARD}",
     aliases={"InverseProbabilityWeighting": {}},
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
@@ -69,7 +70,7 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     formula="(1 / |J|) sum over impressions of min(w, limit) g",
     bounds=(-math.inf, math.inf),
     undefined=NO_IMPRESSION,
-    source="Ionides (2008), Truncated importance sampling",
+    source=f"Ionides (2008), Truncated importance sampling; {_REWARD}",
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
     aggregation=_OVER_IMPRESSIONS,
@@ -95,7 +96,8 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     bounds=(-math.inf, math.inf),
     undefined=NO_WEIGHT,
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
-    "SelfNormalizedInverseProbabilityWeighting",
+    "SelfNormalizedInverseProbabilityWeighting; "
+    f"{_REWARD}",
     aliases={"SelfNormalizedIPS": {}},
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
@@ -123,7 +125,7 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     formula="(1 / |J|) sum over impressions of v + w (g - q), v = sum over the list of score q",
     bounds=(-math.inf, math.inf),
     undefined=NO_IMPRESSION,
-    source="Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust",
+    source=f"Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust; {_REWARD}",
     aliases={"DoublyRobust": {}},
     cutoff=Cutoff("forbidden"),
     needs=(*NEEDS, PREDICTIONS),
@@ -155,7 +157,7 @@ def doubly_robust(cut: CutLists) -> Ratio:
     formula="(1 / |J|) sum over impressions of w",
     bounds=(0, math.inf),
     undefined=NO_IMPRESSION,
-    source="Owen (2013), Monte Carlo theory, methods and examples, chapter 9",
+    source=f"Owen (2013), Monte Carlo theory, methods and examples, chapter 9; {_REWARD}",
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
     aggregation=_OVER_IMPRESSIONS,

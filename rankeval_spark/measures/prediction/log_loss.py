@@ -10,10 +10,11 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, NEVER_FILLED, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import option_text
 from rankeval_spark.measures.prediction.rating_error import NO_PREDICTION, mean_over_hits
+from rankeval_spark.measures.prediction.roc_area import NEGATIVE_CLASS
 from rankeval_spark.measures.shared_options import Level
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ SMALLEST: Final = 1e-15
     formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
     bounds=(0, -math.log(SMALLEST)),
     undefined=NO_PREDICTION,
-    source="scikit-learn log_loss; RecBole",
+    source=f"scikit-learn log_loss; RecBole; {NEGATIVE_CLASS}",
     aliases={"CrossEntropy": {}},
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
     better="lower",
+    aggregation=NEVER_FILLED,
     ties=ANY_ORDER_OF_TIES,
 )
 def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:

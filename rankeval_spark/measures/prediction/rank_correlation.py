@@ -12,6 +12,7 @@ from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, C
 from rankeval_spark.measures.kernel_inputs.lists import CutLists
 from rankeval_spark.measures.options import Meaning, NotOffered
 from rankeval_spark.measures.prediction.concordant_pairs import EqualHits, pairs_of
+from rankeval_spark.measures.prediction.rating_error import NEGATIVE_RATING
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
 _SURPRISE: Final = (
@@ -24,7 +25,7 @@ _SURPRISE: Final = (
     name="FCP",
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
-    source="Koren & Sill (2011), OrdRec; ties='discordant' as Surprise",
+    source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
     aggregation=Aggregation(not_offered=(NotOffered("surprise", _SURPRISE),)),
@@ -61,7 +62,7 @@ def fraction_of_concordant_pairs(
     formula="(c - d) / sqrt((N - t_g) (N - t_s)), N all pairs, t_g and t_s those of one gain and of one score (tau-b)",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
-    source="Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau",
+    source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {NEGATIVE_RATING}",
     aliases={"Tau": {}},
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
@@ -87,7 +88,8 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     formula="correlation of the ranks of scores and gains, ties with the mean of their ranks",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
-    source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr",
+    source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
+    f"{NEGATIVE_RATING}",
     aliases={"SpearmanRho": {}},
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),

@@ -10,7 +10,14 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.definition import (
+    ANY_ORDER_OF_TIES,
+    NEVER_FILLED,
+    Aggregation,
+    Cutoff,
+    Definition,
+    Restrictions,
+)
 from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
 from rankeval_spark.measures.options import Meaning, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
@@ -26,6 +33,8 @@ Missing: TypeAlias = Annotated[
 ]
 
 NO_PREDICTION: Final = "no held-out pair of the user has a score"
+NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
+"""Where most measures take an item with a negative gain for one that was not judged."""
 
 _GREATEST_ERROR: Final = 1e150
 """Its square, and the sum of more of them than a list has items, is a double."""
@@ -41,11 +50,11 @@ def _needs(*, missing: Missing, **_: object) -> tuple[str, ...]:
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
     bounds=(0, math.inf),
     undefined=NO_PREDICTION,
-    source="LensKit, Surprise and RecTools RMSE",
+    source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     needs=_needs,
     better="lower",
-    aggregation=Aggregation(micro_link="square"),
+    aggregation=Aggregation(micro_link="square", without_relevant=math.nan),
     ties=ANY_ORDER_OF_TIES,
 )
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
@@ -67,10 +76,11 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
     formula="(1 / n) sum over predicted pairs of (score - gain)^2",
     bounds=(0, math.inf),
     undefined=NO_PREDICTION,
-    source="Surprise MSE",
+    source=f"Surprise MSE; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     needs=_needs,
     better="lower",
+    aggregation=NEVER_FILLED,
     ties=ANY_ORDER_OF_TIES,
 )
 def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
@@ -90,10 +100,11 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     formula="(1 / n) sum over predicted pairs of |score - gain|",
     bounds=(0, math.inf),
     undefined=NO_PREDICTION,
-    source="LensKit, Surprise and RecTools MAE",
+    source=f"LensKit, Surprise and RecTools MAE; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     needs=_needs,
     better="lower",
+    aggregation=NEVER_FILLED,
     ties=ANY_ORDER_OF_TIES,
 )
 def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
@@ -113,7 +124,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     name="PredictedShare",
     formula="n / |J|, n being the held-out pairs that have a score",
     undefined="no judgement",
-    source="LensKit and Surprise report it as the share of predictions that were possible",
+    source=f"LensKit and Surprise report it as the share of predictions that were possible; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
     restrictions=Restrictions(judged_only=False),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 AucTies: TypeAlias = Annotated[Literal["half", "zero"], Meaning("What a pair of one score counts: a half; nothing.")]
 
+NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is in scikit-learn"
+"""Where most measures take it for one that was not judged."""
+
 _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a gain below rel"
 
 
@@ -26,7 +29,8 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
     name="AUC",
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
     undefined=_ONE_CLASS,
-    source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac",
+    source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
+    f"{NEGATIVE_CLASS}",
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
     ties=ANY_ORDER_OF_TIES,
@@ -54,7 +58,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     name="GAUC",
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
-    source="Zhu et al. (2017), Optimized cost per click in Taobao display advertising",
+    source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",
     cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
     aggregation=Aggregation(default="micro"),

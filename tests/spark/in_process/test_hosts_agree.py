@@ -22,7 +22,13 @@ SIX: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)
 BEYOND: Final = (
     *("ARP@3", "MIUF@3", "EPC@3", "APLT@3", "PopLift@3", "MeanPopRank@3", "UnrepeatedReco@3", "NotInTrain@3"),
     *("Freshness(unknown='drop')@3", "ILD(unknown='drop')@3", "ILD(sim='jaccard',unknown='drop')@3", "alpha_nDCG@3"),
-    *("ILD(sim='cooccurrence',unknown='drop')@3", "Unexpectedness@3", "Calibration@3", "SRecall@3"),
+    *(
+        "ILD(sim='cooccurrence',unknown='drop')@3",
+        "ILD(discount='log2',unknown='drop')@3",
+        "Unexpectedness@3",
+        "Calibration@3",
+        "SRecall@3",
+    ),
     *("Serendipity(kind='content')@3", "R(group='rock')@3", "nDCG(group='tail')@3"),
 )
 TOGETHER: Final = (
@@ -105,6 +111,10 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
         pytest.param({"population": "run", "models": ["als", "absent"], "given": ("segments",)}, id="run"),
         pytest.param({"population": "intersection", "held_out_duplicates": "sum", "ties": "item_desc"}, id="sum"),
         pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"], "held_out_duplicates": "last"}, id="last"),
+        pytest.param(
+            {"measures": ["Judged@3", "unj@3", "RBPResidual@3", "CG(unjudged='mean')@3"], "population": "judged"},
+            id="negative gains",
+        ),
         pytest.param(
             {"judged_only": True, "seen_in_train": "drop", "score_precision": "single", "has_checks": True},
             id="seen dropped",

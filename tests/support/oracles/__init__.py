@@ -10,7 +10,7 @@ from __future__ import annotations
 from tests.support.oracles import agreement, beyond, off_policy, ratings, relevance
 from tests.support.oracles.denominators import DENOMINATORS
 from tests.support.oracles.expectation import expected, expected_denominator
-from tests.support.oracles.plain import NAIVE, PlainList, judged_only, ranking_of, trec_order, within
+from tests.support.oracles.plain import NAIVE, PlainList, forget, judged_only, ranking_of, trec_order, within
 from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "beyond",
     "expected",
     "expected_denominator",
+    "forget",
     "judged_only",
     "off_policy",
     "ranking_of",

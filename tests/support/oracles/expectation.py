@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.oracles import weighted
 from tests.support.oracles.denominators import DENOMINATORS
-from tests.support.oracles.plain import NAIVE, PlainList, judged_only, within
+from tests.support.oracles.plain import NAIVE, PlainList, forget, judged_only, within
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Ranking
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 def expected(measure: Measure, ranking: Ranking) -> float:
     """Value of one list by the naive reference; NaN where undefined."""
+    if measure.is_weighted and (ranking.weights or ranking.missed_weights):
+        ranking = forget(ranking, ranking.weights, ranking.missed_weights)
     if measure.is_judged_only:
         ranking = judged_only(ranking)
     if measure.group is not None:
         ranking = within(ranking, measure.group)
-        if not ranking.missed and all(gain is None for gain in ranking.gains):
+        judged = [gain for gain in (*ranking.missed, *ranking.gains) if gain is not None]
+        if not judged or (max(judged) < 0 and measure.entry.family != "prediction"):
             return math.nan
     if measure.is_weighted:
         value = weighted.value_of(measure, ranking)

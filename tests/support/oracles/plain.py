@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,10 +18,10 @@ NAIVE: dict[str, Naive] = {}
 
 @dataclass(frozen=True)
 class PlainList:
-    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged.
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks have one.
 
-    ``scores`` has the score at each rank, ``values`` the value (0 without a judgement); ``judged_gains`` and
-    ``judged_values`` are those of all judgements in one order.
+    ``scores`` has the score at each rank, ``values`` the value (0 without a judgement or with a negative gain);
+    ``judged_gains`` and ``judged_values`` are those of all judgements in one order.
     """
 
     gains: list[float]
@@ -39,10 +40,10 @@ class PlainList:
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
-        values = [
-            0 if gain is None else value
-            for gain, value in zip(ranking.gains, ranking.values or ranking.gains, strict=True)
-        ]
+        values, missed_values = (
+            [0 if gain is None or gain < 0 else value for gain, value in zip(gains, given or gains, strict=True)]
+            for gains, given in ((ranking.gains, ranking.values), (ranking.missed, ranking.missed_values))
+        )
         of_hits = [value for gain, value in zip(ranking.gains, values, strict=True) if gain is not None]
         return cls(
             [gain or 0 for gain in ranking.gains],
@@ -53,10 +54,15 @@ class PlainList:
             ranking.background,
             [value or 0 for value in values],
             [*recommended, *ranking.missed],
-            [value or 0 for value in of_hits] + list(ranking.missed_values or ranking.missed),
+            [value or 0 for value in of_hits] + [value or 0 for value in missed_values],
             list(ranking.propensities or [1.0] * len(ranking.gains)),
             list(ranking.predictions or [0.0] * len(ranking.gains)),
         )
+
+    @property
+    def is_known(self) -> list[bool]:
+        """Whether the item at each rank was judged; one with a negative gain was only pooled."""
+        return [is_judged and gain >= 0 for gain, is_judged in zip(self.gains, self.is_judged, strict=True)]
 
     @property
     def predictions(self) -> list[tuple[float, float]]:
@@ -115,11 +121,17 @@ def within(ranking: Ranking, group: str) -> Ranking:
     """Forget the judgements of all items that are not in a group."""
     of_hits = [group in groups.split() for groups in ranking.groups] + [False] * len(ranking.gains)
     of_missed = [group in groups.split() for groups in ranking.missed_groups] + [False] * len(ranking.missed)
+    return forget(ranking, of_hits[: len(ranking.gains)], of_missed)
+
+
+def forget(ranking: Ranking, of_hits: Sequence[object], of_missed: Sequence[object]) -> Ranking:
+    """Keep the judgements that are true in a list, and of the items that it misses; the other items are unjudged."""
     return ranking._replace(
-        gains=[gain if is_in else None for gain, is_in in zip(ranking.gains, of_hits, strict=False)],
-        missed=[gain for gain, is_in in zip(ranking.missed, of_missed, strict=False) if is_in],
-        missed_values=[value for value, is_in in zip(ranking.missed_values, of_missed, strict=False) if is_in],
-        missed_weights=[weight for weight, is_in in zip(ranking.missed_weights, of_missed, strict=False) if is_in],
+        gains=[gain if is_kept else None for gain, is_kept in zip(ranking.gains, of_hits, strict=True)],
+        missed=list(itertools.compress(ranking.missed, of_missed)),
+        missed_values=list(itertools.compress(ranking.missed_values, of_missed)),
+        missed_weights=list(itertools.compress(ranking.missed_weights, of_missed)),
+        missed_groups=list(itertools.compress(ranking.missed_groups, of_missed)),
     )
 
 

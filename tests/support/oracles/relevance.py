@@ -181,14 +181,13 @@ def _(one: PlainList, k: int, *, min_items: float) -> Number:
 
 @naive("Judged")
 def _(one: PlainList, k: int, *, denom: str) -> Number | None:
-    n_judged = sum(one.is_judged[: k or None])
+    n_judged = sum(one.is_known[: k or None])
     return share(Fraction(n_judged), k if denom == "k" else len(one.top(k)))
 
 
 @naive("unj")
 def _(one: PlainList, k: int) -> Number | None:
-    pairs = zip(one.gains[:k], one.is_judged, strict=False)
-    return Fraction(sum(gain < 0 or not is_judged for gain, is_judged in pairs), k)
+    return Fraction(sum(not is_known for is_known in one.is_known[:k]), k)
 
 
 @naive("Bpref")
@@ -242,7 +241,7 @@ def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) ->
 
 @naive("RBPResidual")
 def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
-    is_judged = one.is_judged[: k or None]
+    is_judged = one.is_known[: k or None]
     unknown = sum((1 - Fraction(p)) * Fraction(p) ** i for i, judged in enumerate(is_judged) if not judged)
     return Fraction(p) ** len(is_judged) + unknown if has_gain(one, rel) else None
 
@@ -316,12 +315,13 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the options of the family
     is_value = gains == "value"
     plain = worth_of("none", "grade" if is_value else gains, rel)
     raised: Callable[[float], float] = (lambda worth: 2**worth - 1) if dcg == "exp-log2" else float
-    of_judged = [plain(gain) for gain in (one.judged_values if is_value else one.judged_gains)]
+    pairs = zip(one.judged_gains, one.judged_values if is_value else one.judged_gains, strict=True)
+    of_judged = [plain(read) for gain, read in pairs if gain >= 0]
     if not any(worth > 0 for worth in of_judged):
         return None
     usual = {"zero": 0.0, "mean": statistics.fmean(of_judged), "median": statistics.median(of_judged)}[unjudged]
-    places = zip(one.values if is_value else one.gains, one.is_judged, strict=True)
-    worths = [raised(plain(gain) if is_judged else usual) for gain, is_judged in places][: k or None]
+    places = zip(one.values if is_value else one.gains, one.is_known, strict=True)
+    worths = [raised(plain(gain) if is_known else usual) for gain, is_known in places][: k or None]
     total = discounted(worths, float, dcg)
     depth = len(worths) if ideal == "len" else (k or len(of_judged))
     best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]

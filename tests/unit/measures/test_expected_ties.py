@@ -218,12 +218,12 @@ _IDEAL_DCG = 3 + 1 / np.log2(3)
         ("nDCG(ideal='retrieved')@2", (_BETTER_BELOW, [1, 2]), (_DCG / _IDEAL_DCG, 1)),
         ("FirstHit@2", (_JUDGED, [2]), (0, 1)),
         ("unj@1", (_JUDGED, [2]), (0, 1)),
-        ("Judged@1", (Ranking([None, -1]), [2]), (0, 1)),
+        ("Judged@1", (Ranking([None, 0]), [2]), (0, 0)),
         ("RBPResidual(p=0.5)@1", (_JUDGED, [2]), (1 / 2, 1)),
     ],
 )
 def test_orders_of_the_gains_can_be_the_wrong_way_round(text: str, one: Tied, expected: tuple[float, float]) -> None:
-    """What the falling order of the gains gives is less than what the rising one does; such measures say so."""
+    """What the falling order of the gains gives is less than what the rising one, or another, does."""
     measure = Measure.parse(text)
     assert bounds([measure], one)[measure] == pytest.approx(expected, rel=0, abs=1e-12)
     assert not measure.entry.is_bounded_by_gains(measure.options)

@@ -84,7 +84,7 @@ def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(rankin
     residual, known = curve("RBPResidual", ranking), curve(measure, ranking)
     assume(not np.isnan(residual + known).any())
     tail = 0.8 ** np.minimum(KS, len(ranking.gains))
-    best = Ranking([3 if gain is None else gain for gain in ranking.gains], ranking.missed)
+    best = Ranking([3 if gain is None or gain < 0 else gain for gain in ranking.gains], ranking.missed)
     assert_equal(known + residual, curve(measure, best) + tail)
     assert at_least(residual, tail)
     assert at_least(1 - residual, known)

@@ -36,7 +36,7 @@ def judged_alone(measure: Measure) -> Measure:
 def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists) -> None:
     """Compare the values and denominators of each measure to the bit."""
     alone = MeasureSet.of(list(map(judged_alone, whole)))
-    by_option, by_policy = alone.score(lists), MeasureSet.of(whole).score(closed_up)
+    by_option, by_policy = alone.score(lists), MeasureSet.of(whole).score(closed_up, judged_only=True)
     for name, of_policy in zip(alone.stored, MeasureSet.of(whole).stored, strict=True):
         np.testing.assert_array_equal(by_option[name], by_policy[of_policy], err_msg=name)
 

@@ -148,11 +148,17 @@ def test_option_judged_only_is_theirs(seed: int) -> None:
 
 
 def test_values_are_those_of_its_own_code() -> None:
-    """Two providers in Python, which take ties by ascending ids."""
+    """Two providers in Python, which take ties by ascending ids. Its Judged counts a negative gain, ours does not."""
     run, judgements = topics(54)
     lists = lists_of(run, judgements, ascending)
-    names = [*(f"Judged@{k}" for k in KS), *(f"RR(rel={rel})@{k}" for rel in (1, 2) for k in KS)]
-    assert_same(dict(zip(names, names, strict=True)), run, judgements, lists)
+    reciprocal, judged = [f"RR(rel={rel})@{k}" for rel in (1, 2) for k in KS], [f"Judged@{k}" for k in KS]
+    assert_same(dict(zip(reciprocal, reciprocal, strict=True)), run, judgements, lists)
+    not_negative = {
+        topic: {item: gain for item, gain in gains.items() if gain >= 0} for topic, gains in judgements.items()
+    }
+    assert all(not_negative.values())
+    assert not_negative != judgements
+    assert_same(dict(zip(judged, judged, strict=True)), run, not_negative, lists)
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl script")

@@ -64,19 +64,10 @@ def test_equal_weights_multiply_sums_and_leave_ratios(batch: list[Ranking], weig
 @settings(max_examples=30)
 @given(batch=batches())
 def test_judgement_of_weight_0_is_as_if_it_were_not_there(batch: list[Ranking]) -> None:
-    without = [
-        one._replace(
-            gains=[gain if weight else None for gain, weight in zip(one.gains, one.weights, strict=True)],
-            missed=[gain for gain, weight in zip(one.missed, one.missed_weights, strict=True) if weight],
-            missed_values=[value for value, w in zip(one.missed_values, one.missed_weights, strict=True) if w],
-            missed_weights=[weight for weight in one.missed_weights if weight],
-        )
-        for one in batch
-    ]
-    whole = [measure for measure in VARIANTS if measure.group is None and not measure.is_judged_only]
-    asked = MeasureSet.of(whole)
+    without = [oracles.forget(one, one.weights, one.missed_weights) for one in batch]
+    asked = MeasureSet.of(VARIANTS)
     found, expected = asked.score(Lists.of(batch)), asked.score(Lists.of(without))
-    for name in asked.columns:
+    for name in asked.stored:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-12, err_msg=name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -69,8 +69,8 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     given: InputFrames
     request: Request
-    _scored: DataFrame | None = None
-    _named: InputFrames | None = None
+    _kept: list[Frames] = field(default_factory=list, compare=False)
+    """Frames of scored rows that are kept, inside a block of :meth:`cached`."""
 
     @cached_property
     def inputs(self) -> InputFrames:
@@ -79,7 +79,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
         its value is one column more for all rows to carry.
         """
-        return self._named or with_model_names(self.given, self.request)
+        return with_model_names(self.given, self.request)
 
     @property
     @override
@@ -140,14 +140,16 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @contextmanager
     def cached(self) -> Iterator[SparkEvaluation]:
         """Compute the scored rows once for all results that are used inside the block."""
-        if self._scored is not None:  # inside of another block
+        if self._kept:  # inside of another block
             yield self
             return
         scored = plans.to_scored(self.inputs, request=self.request, is_cached=True)
         scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
+        self._kept.append(self._frames_of(scored))
         try:
-            yield replace(self, _scored=scored, _named=self.inputs)
+            yield self
         finally:
+            self._kept.clear()
             scored.unpersist()
 
     @property
@@ -189,11 +191,17 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     def _needs_no_rows(self) -> bool:
         """Whether aggregates are made where lists are scored; rows that are kept are read instead."""
-        return self._scored is None and plans.can_be_summarised(self.given, self.request)
+        return not self._kept and plans.can_be_summarised(self.given, self.request)
+
+    @property
+    def _frames(self) -> Frames:
+        return self._kept[0] if self._kept else self._planned
 
     @cached_property
-    def _frames(self) -> Frames:
-        scored = plans.to_scored(self.inputs, request=self.request) if self._scored is None else self._scored
+    def _planned(self) -> Frames:
+        return self._frames_of(plans.to_scored(self.inputs, request=self.request))
+
+    def _frames_of(self, scored: DataFrame) -> Frames:
         exposures = exposures_of(self.inputs, self.request)
         return plans.Frames(scored, self.request, self.inputs.has_one_list, exposures)
 

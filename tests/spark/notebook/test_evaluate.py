@@ -141,6 +141,24 @@ def test_results_used_inside_cached_are_computed_once_and_released(
     assert "InMemoryTableScan" not in {node.name for node in plan(result.metrics).walk()}
 
 
+def test_cached_needs_no_name_and_leaves_the_result_as_it_was(
+    spark: SparkSession, expected: tuple[Values, Values]
+) -> None:
+    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
+    alone = [node.name for node in plan(result.metrics).walk()]
+    for _ in range(2):  # a block can follow another
+        with result.cached():
+            assert per_user(result) == expected[0]
+            with result.cached():
+                assert_means_equal(means(result), expected[1])
+            for name in ("metrics", "user_values", "checks"):
+                assert "InMemoryTableScan" in {node.name for node in plan(getattr(result, name)).walk()}, name
+            assert len(cached_frames(spark) - before) == 1
+        assert not cached_frames(spark) - before
+        assert [node.name for node in plan(result.metrics).walk()] == alone
+    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_values).walk()}
+
+
 def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
     def use_and_fail(result: Evaluation) -> None:
         with result.cached() as kept:
@@ -148,10 +166,11 @@ def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
             assert cached_frames(spark) - before
             raise ZeroDivisionError
 
-    before = cached_frames(spark)
+    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
     with pytest.raises(ZeroDivisionError):
-        use_and_fail(evaluated(LOGS.frames(spark)))
+        use_and_fail(result)
     assert not cached_frames(spark) - before
+    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
 
 
 @pytest.mark.parametrize(

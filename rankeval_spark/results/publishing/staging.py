@@ -107,8 +107,14 @@ class Staging:
         return delta_log.exists(self._storage, self._table(table))
 
     def lacking(self, tables: Iterable[str]) -> list[str]:
-        """List those of some tables that were not staged, or are gone."""
-        return [table for table in tables if not self.has(table)]
+        """List those of some tables that were not staged, or are gone, or have files that a power loss took or cut."""
+        return [table for table in tables if not (self.has(table) and self._has_files(table))]
+
+    def _has_files(self, table: str) -> bool:
+        if not local_tables.are_at(self._storage):
+            return True
+        sizes = ((Path(file["location"], file["path"]), file["size"]) for file in self.files(table))
+        return all(path.exists() and path.stat().st_size == size for path, size in sizes)
 
     def n_rows(self, table: str) -> int:
         """Rows of a staged table, from its commit where it says so."""

@@ -11,6 +11,8 @@ import deltalake
 import pytest
 
 from rankeval_spark import schemas
+from rankeval_spark.results import Results
+from rankeval_spark.results.publishing.failpoints import FailpointError, armed
 from rankeval_spark.results.storage import delta_log
 from rankeval_spark.results.storage.file_store import LocalStorage
 from rankeval_spark.results.storage.local_tables import delta_table
@@ -116,3 +118,20 @@ def test_a_checkpoint_is_on_the_disk_too(tmp_path: Path, disk: Disk, monkeypatch
     assert len(checkpoints) > len(TABLES)
     assert [fault for file in checkpoints for fault in disk.lacking(file)] == []
     assert deltalake.DeltaTable(str(root / "runs")).to_pyarrow_table().num_rows == 3
+
+
+@pytest.mark.parametrize("becomes", ["cut", "gone"])
+def test_a_staged_file_that_a_power_loss_took_sets_its_night_back(root: str, becomes: str) -> None:
+    with armed("after_intent"), pytest.raises(FailpointError):
+        nights.publish(nights.HERE, root, nights.facts("torn"), CHANGED)
+    (staged,) = Path(root, "_staging").glob("*/user_metrics/*/*/*.parquet")
+    if becomes == "cut":
+        staged.write_bytes(staged.read_bytes()[:100])
+    else:
+        staged.unlink()
+
+    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+
+    of_torn = [event for event in Results(root).runs().to_pylist() if event["run_id"] == "torn"]
+    assert [event["status"] for event in of_torn if event["status"] == "MAINTAINED"] == ["MAINTAINED"]
+    assert set(Results(root).user_metrics(date=nights.FIRST)["run_id"].to_pylist()) == {"first"}

@@ -5,6 +5,7 @@ Types are Spark type strings; nothing here imports Spark. ``docs/tables.md`` is 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +38,10 @@ class Schema:
     def field(self, name: str) -> Field:
         """Return the column called ``name``."""
         return next(field for field in self.fields if field.name == name)
+
+    def key_in(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Name the columns of the key that a frame has."""
+        return tuple(name for name in self.key if name in columns)
 
 
 _SLICE_VALUE: Final = (
@@ -72,12 +77,16 @@ RECOMMENDATIONS: Final = Schema(
     ),
 )
 
+JUDGED_LIST: Final = _filled(
+    C.LIST_ID, "string", "List that the judgement belongs to, such as a session; without this column, all of the user"
+)
 HELD_OUT: Final = Schema(
     "held_out",
     "one held-out interaction of one user: a judgement",
-    (C.USER_ID, C.ITEM_ID),
+    (C.USER_ID, C.LIST_ID, C.ITEM_ID),
     (
         _filled(C.USER_ID, "string", "User"),
+        JUDGED_LIST,
         _filled(C.ITEM_ID, "string", "Item the user interacted with"),
         Field(C.GAIN, "double", "Gain of the interaction, such as a rating; 1 where the table has no such column"),
         Field(
@@ -181,7 +190,7 @@ LISTS: Final = Schema(
         _filled(C.N_DUPLICATES, "int", "Repeated items that were removed from the list"),
         _filled(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending"),
         _filled(C.HIT_GAINS, "array<double>", "Gains of the items at hit_ranks, in the same order"),
-        _filled(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending"),
+        _filled(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user or list, descending"),
         _filled(C.TIED_RANKS, "array<int>", "Ranks with the same score as the rank before, ascending"),
         Field(C.HIT_SCORES, "array<double>", "Scores of the items at hit_ranks; NULL where no measure needs them"),
         Field(

@@ -112,6 +112,11 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
         input_checks.to_held_out_facts(inputs.held_out),
         input_checks.to_judgement_facts(usable, duplicates=request.policies.held_out_duplicates),
         input_checks.to_join_facts(usable, usable_recommendations=listed),
+        *(
+            [input_checks.to_unmatched_list_facts(usable, usable_recommendations=listed)]
+            if inputs.has_judged_lists
+            else []
+        ),
     ]
 
 
@@ -125,7 +130,8 @@ def _tallied_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFram
     )
     if not has_bad_held_out:
         counted += _of_usable_judgements(row_flags.flag_held_out(held_out), tallied.tallies, n_judged)
-    counted += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
+    of_lists = [row_checks.UNMATCHED_LISTS] if inputs.has_judged_lists else []
+    counted += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))
     return [
         *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
         *([input_checks.to_held_out_facts(held_out)] if has_bad_held_out else []),

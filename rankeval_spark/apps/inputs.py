@@ -117,8 +117,9 @@ def exposures_of(inputs: InputFrames, request: Request) -> DataFrame | None:
 
 
 def _judged(source: Source, request: Request) -> DataFrame:
-    """Drop values, propensities and weights where no measure reads them."""
+    """Drop values, propensities and weights where no measure reads them, and lists that judgements do not name."""
     unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
+    unread |= set() if source.has_list_id and request.policies.lists == "separate" else {C.LIST_ID}
     return source.frame.drop(*unread)
 
 

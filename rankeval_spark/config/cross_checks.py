@@ -91,7 +91,15 @@ def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
     """Find policies that need an input that is missing, and settings of inputs that need a policy; at ``policies``."""
     if "inputs" not in keys:
         return []
-    return [*_dropping_faults(policies, keys["inputs"]), *_grace_faults(policies, keys["inputs"])]
+    inputs = keys["inputs"]
+    return [*_dropping_faults(policies, inputs), *_grace_faults(policies, inputs), *_list_faults(policies, inputs)]
+
+
+def _list_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
+    if C.LIST_ID not in inputs.held_out.columns or not policies.is_attributed:
+        return []
+    found, fix = "a list of each judgement, and policies.attribution, which finds lists by time", "remove one of them"
+    return [Fault("/inputs.held_out.columns.list_id", found, "one of the two", fix)]
 
 
 def _grace_faults(policies: Policies, inputs: Inputs) -> list[Fault]:

@@ -66,6 +66,8 @@ class Job:
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
         Whether users can have several lists of a model.
+    has_judged_lists : bool
+        Whether judgements name the list that they belong to.
     described : tuple of int
         Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
     constants : mapping of str to pa.Array
@@ -82,6 +84,7 @@ class Job:
     needs: frozenset[str] = frozenset()
     depth: int = 0
     has_lists: bool = False
+    has_judged_lists: bool = False
     described: tuple[int, ...] = ()
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
     refuses_invalid_scores: bool = False
@@ -207,10 +210,16 @@ class Job:
         rows = with_items(rest, has_ranks=self.rules.reads_ranks)
         usable = tallies.counts.usable(rows, refuses_invalid_scores=self.refuses_invalid_scores)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
-            batch = to_batch(table, models=self.models, constants=constants, described=self.described)
+            batch = to_batch(
+                table,
+                models=self.models,
+                constants=constants,
+                described=self.described,
+                has_judged_lists=self.has_judged_lists,
+            )
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))
             rules = self.rules
-            judgements = judge(batch.held_out, duplicates=rules.duplicates_of_users)
+            judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
             tallies.add(batch, judgements)
             of_lists = partial(judge, duplicates=rules.held_out_duplicates)
             yield batch, judgements, to_ranked(match_log(batch, judgements, rules=rules, judge=of_lists), rules=rules)

@@ -65,7 +65,7 @@ _READING_RANKS: Final = (
 )
 """Values of policies that need ranks, and what to do without them."""
 
-_EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
+_EXPECTED: Final = {**dict.fromkeys((*IDS, C.LIST_ID), "text or whole numbers"), C.RANK: "whole numbers"}
 
 
 def is_bigint(number: int) -> bool:
@@ -317,9 +317,27 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
         yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
     if policies.is_attributed:
         yield from _time_faults(given)
+    if C.LIST_ID in given[HELD_OUT]:
+        yield from _list_faults(given, request)
     if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without this column has one model"
         yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)
+
+
+def _list_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    """Find what contradicts judgements that name their list."""
+    policies = request.policies
+    if policies.is_attributed:
+        yield attributed_lists_fault(policies.attribution)
+    elif C.LIST_ID not in given[LOG] and policies.lists == "separate":
+        fix = f"{_EITHER.format(C.LIST_ID, LOG)}; or leave the column of held_out out"
+        yield Fault(LOG, "no column 'list_id'", "this column, because rows of held_out name their list", fix)
+
+
+def attributed_lists_fault(attribution: str) -> Fault:
+    """Build the fault of judgements that name their list and are to be attributed by time."""
+    found = f"a column 'list_id' and attribution {attribution!r}, which finds lists by time"
+    return Fault(HELD_OUT, found, "one of them", "leave the column out, or set attribution to none")
 
 
 def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:

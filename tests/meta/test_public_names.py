@@ -146,6 +146,7 @@ CHECKS: Final = {
     "invalid_weights",
     "low_gains",
     "unmatched_items",
+    "unmatched_lists",
     "short_lists",
     "ties",
     "extra_users",

@@ -261,6 +261,36 @@ def test_published_lists_are_scored_alike(
     assert_same(workspace)
 
 
+@pytest.mark.parametrize(
+    ("form", "changes"),
+    [
+        pytest.param("flat", {"policies__unit": "list", "results__lists": False}, id="flat, unit list"),
+        pytest.param(
+            "flat", {"measures": ["RR", "alpha_nDCG", "PopREO@3"], "policies__missing": "exclude"}, id="items"
+        ),
+        pytest.param("nested", {"comparisons": {"baseline": "popular"}, "results__quarantine": True}, id="nested"),
+    ],
+)
+def test_nights_whose_judgements_name_their_list(
+    spark: SparkSession, tmp_path: Path, form: str, changes: dict[str, Any]
+) -> None:
+    inputs = Awkward.make(7, has_lists=True).with_judged_lists()
+    held_out = inputs.held_out.rename_columns({"list_id": "session"})
+    columns: dict[str, Any] = {"inputs__held_out__columns": {"list_id": "session"}}
+    if form == "nested":
+        inputs = replace(inputs, recommendations=nested(inputs.recommendations))
+        columns["inputs__recommendations__nested"] = {"items": "item_id", "scores": "score"}
+    workspace = awkward(tmp_path, replace(inputs, held_out=held_out), **columns, **changes)
+    on_spark, here = roots(workspace)
+    run_night(spark, on_spark, FIRST)
+    run_night(on_demand(lambda: spark), here, FIRST)
+    assert_same(workspace)
+    checks = {(row["input"], row["check"]): row for row in rows_of(workspace, "here", "checks")}
+    assert all(checks["held_out", name]["count"] > 0 for name in ("null_keys", "unmatched_lists", "duplicates"))
+    lists = {row["list_id"] for row in rows_of(workspace, "here", "user_metrics")}
+    assert lists == {"a", "b", *(["c"] if "policies__missing" not in changes else [])}  # no model has a list c
+
+
 def test_rows_are_chosen_by_the_same_filters(spark: SparkSession, tmp_path: Path) -> None:
     filters = [
         {"column": "score", "op": "!=", "value": 0.5},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -92,6 +92,11 @@ class Awkward:
                 [id_type, pa.list_(pa.string()), pa.list_(pa.float64()), pa.date32()],
             ),
         )
+
+    def with_judged_lists(self, seed: int = 0) -> Awkward:
+        """Name a list in each judgement: one of the log, another one, or none."""
+        names = random.Random(seed).choices(["a", "a", "b", "b", "c", None], k=self.held_out.num_rows)
+        return replace(self, held_out=self.held_out.append_column("list_id", pa.array(names, pa.string())))
 
     def on_spark(self, spark: SparkSession) -> dict[str, DataFrame]:
         """Make DataFrames of the inputs, by their names; as those of a night, they are too large to be broadcast."""

@@ -117,11 +117,10 @@ def recommendations(spark: SparkSession, columns: str, *rows: tuple[Any, ...], i
 
 
 def held_out(spark: SparkSession, columns: str, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
-    """Make rows of ``schemas.HELD_OUT``; gain 1 by default, at no known time, of no known value."""
+    """Make rows of ``schemas.HELD_OUT``; gain 1 by default, at no known time, of no known value or list."""
     given = columns.split()
-    return table(spark, columns, *rows, ids=ids).select(
-        *(_column(name, given) for name in schemas.HELD_OUT.field_names())
-    )
+    names = [name for name in schemas.HELD_OUT.field_names() if name != C.LIST_ID or name in given]
+    return table(spark, columns, *rows, ids=ids).select(*(_column(name, given) for name in names))
 
 
 def compact_lists(spark: SparkSession, *rows: Mapping[str, Any], segments: bool = True) -> DataFrame:

@@ -22,6 +22,7 @@ from rankeval_spark.config.sections.inputs import (
     TrainInput,
 )
 from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
+from rankeval_spark.inputs.input_columns import plain_name
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.table_samples import TableSample
@@ -175,7 +176,8 @@ class Guesses:
     @property
     def is_attributed(self) -> bool:
         """Whether lists and interactions both have times, so that an interaction belongs to the lists before it."""
-        has_times = C.INTERACTED_AT in self.inputs["held_out"].columns
+        judged = self.inputs["held_out"].columns
+        has_times = C.INTERACTED_AT in judged and C.LIST_ID not in judged  # lists that are named need no times
         return has_times and C.RECOMMENDED_AT in self.inputs["recommendations"].columns
 
     @property
@@ -207,6 +209,7 @@ class Guesses:
 def guessed(tables: Mapping[str, TableSample]) -> Guesses:
     """Guess what tables hold; ``recommendations`` and ``held_out`` are among them."""
     by_name = {name: _guessed_input(name, tables) for name in INPUTS if name in tables}
+    by_name["held_out"] = _with_lists_of(by_name["recommendations"], by_name["held_out"])
     inputs = {name: replace(one, as_text=tuple(_ids_as_text(one, by_name))) for name, one in by_name.items()}
     log = inputs["recommendations"]
     plain, numbers = _segments(inputs["segments"]) if "segments" in inputs else ([], [])
@@ -237,6 +240,21 @@ def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput
     has_events = name == "held_out" and C.GAIN not in columns
     gains, unknown = (guessed_gains(table) if has_events else None) or (None, ())
     return GuessedInput(name, table, columns, day, missing, (), nested, gains, unknown)
+
+
+def _with_lists_of(log: GuessedInput, judged: GuessedInput) -> GuessedInput:
+    """Take the lists of judgements for those of the log only where both have a column of this name and a value of it.
+
+    A column ``list_id`` is read in any case.
+    """
+    own, listed = judged.columns.get(C.LIST_ID), log.columns.get(C.LIST_ID)
+    if own is None or own.column == C.LIST_ID:
+        return judged
+    if listed is not None and plain_name(own.column) == plain_name(listed.column):
+        values = (set(one.table.distinct(guess.column)) for one, guess in ((judged, own), (log, listed)))
+        if set.intersection(*values):
+            return judged
+    return replace(judged, columns={name: guess for name, guess in judged.columns.items() if name != C.LIST_ID})
 
 
 def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess | None) -> bool:

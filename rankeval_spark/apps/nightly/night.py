@@ -318,7 +318,8 @@ class _Night(RunLife):
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
-                self.facts = [fact for fact in self.facts if fact.check != check_rows.UNMATCHED_ITEMS]
+                of_both = (check_rows.UNMATCHED_ITEMS, row_checks.UNMATCHED_LISTS)
+                self.facts = [fact for fact in self.facts if fact.check not in of_both]
             self._quarantine()
             self._refuse(*self._unusable())
         return reason

@@ -14,6 +14,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
+from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.spark.checks import unusable_rows
 from rankeval_spark.spark.rows import usable_rows
@@ -74,7 +75,7 @@ def attributed_interactions(
             fix = "spark.createDataFrame makes one"
             raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
     log = _log(recommendations)
-    rows = _exposures(log).unionByName(_events(_judged(held_out), log), allowMissingColumns=True)
+    rows = _exposures(log).unionByName(_events(_judged(held_out, attribution), log), allowMissingColumns=True)
     claimed = _every(rows, policies) if policies.attribution == "all" else _one(rows, policies)
     return claimed.select(
         C.MODEL_ID,
@@ -110,8 +111,10 @@ def _log(recommendations: DataFrame) -> DataFrame:
     return log.transform(usable_rows.keep_usable_recommendations, invalid_scores="drop")
 
 
-def _judged(held_out: DataFrame) -> DataFrame:
+def _judged(held_out: DataFrame, attribution: str) -> DataFrame:
     """Keep the judgements that have a time."""
+    if C.LIST_ID in held_out.columns:
+        raise InputError(attributed_lists_fault(attribution))
     usable = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT).transform(usable_rows.keep_usable_held_out)
     return usable.where(F.col(_TIME).isNotNull())
 

@@ -90,9 +90,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs with ``item_id`` and
         ``score`` or ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the items is their rank.
     held_out : DataFrame or table
-        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``] [, ``weight``] [, ``propensity``];
-        without the column ``gain`` each row has gain 1; ``value`` is what it was worth, for measures with
-        ``gains='value'``; ``weight`` how often it counts, for those with ``weighted=True``.
+        ``user_id``, ``item_id`` [, ``list_id``] [, ``gain``] [, ``interacted_at``] [, ``value``] [, ``weight``]
+        [, ``propensity``]; with ``list_id`` a row is a judgement of that list of its user alone; without the column
+        ``gain`` each row has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``; ``weight``
+        how often it counts, for those with ``weighted=True``.
     measures : sequence of str
         Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
     segments : DataFrame or table, optional

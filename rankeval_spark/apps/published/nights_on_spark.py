@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.inputs import inputs_of
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
@@ -36,7 +36,7 @@ def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tu
         lists=None if inputs.lists is None else of_users(inputs.lists),
     )
     evaluation = SparkEvaluation(given, plan.request)
-    judged = given.held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN)
+    judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
     ranked, values = evaluation.ranked_items, evaluation.user_values
     return ranked.toArrow(), judged.toArrow(), values.toArrow()
 

@@ -9,12 +9,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.history.published_runs import means_of
 from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
 from rankeval_spark.engine.batch.arrays import to_texts
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.inputs.arrow.input_tables import Source
 
-_JUDGED: Final = (C.USER_ID, C.ITEM_ID, C.GAIN)
-
 
 @dataclass(frozen=True)
 class UserLists:
@@ -45,7 +43,7 @@ class UserLists:
         A row per model, user, list and item, by rank: ``model_id``, ``user_id``, ``list_id``, ``item_id``, ``rank``,
         ``gain`` (NULL where the item is not judged) and ``is_relevant``. The whole lists.
     judged : pa.Table
-        Judgements of the users: ``user_id``, ``item_id``, ``gain``.
+        Judgements of the users: ``user_id``, ``item_id``, ``gain``, and ``list_id`` where judgements name their list.
     values : pa.Table
         Values of the measures of the night: ``model_id``, ``user_id``, ``list_id``, ``measure``, ``k``, ``value``.
     """
@@ -103,7 +101,8 @@ def _of_users(source: Source, users: Sequence[str]) -> Source:
 
 def _found(usable: Usable) -> UserLists:
     evaluation = ArrowEvaluation(usable.request, usable)
-    return UserLists(evaluation.ranked_items, usable.held_out.select(_JUDGED), evaluation.user_values)
+    judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
+    return UserLists(evaluation.ranked_items, judged, evaluation.user_values)
 
 
 def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> None:

@@ -85,6 +85,9 @@ class Checks(Model):
     """Held-out rows with a gain above 0 and below 1, which is not relevant by default. Share of the held-out rows."""
     unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
     """Held-out rows whose item is in no list: a large share means that ids do not match. Share of the held-out rows."""
+    unmatched_lists: Threshold = Threshold(warn=0.5, error=0.99)
+    """Held-out rows of a list that the log does not have: a large share means that ids do not match. Counted where
+    held_out has the column `list_id`. Share of the held-out rows."""
     short_lists: Threshold = Threshold(warn=0.5)
     """Lists shorter than the largest cutoff. Share of the lists."""
     ties: Threshold = Threshold(warn=0.1)
@@ -94,7 +97,7 @@ class Checks(Model):
     judgement, and their share."""
     missing_users: Threshold = Threshold(warn=0.5, error=0.99)
     """Judged users without a list. Share of the judged users, per model; where users have several lists, of the judged
-    lists, and a user without one counts as one."""
+    lists, and a user without one counts as one; where judgements name lists, of these lists."""
     absent_baseline: Threshold = Threshold(warn=0)
     """1 if the baseline of `comparisons` has no list, else 0."""
     zero_relevant: Threshold = Threshold(warn=0.5)

@@ -294,9 +294,9 @@ class RecommendationsInput(InputConfig):
 
 
 class HeldOutInput(InputConfig):
-    """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
+    """The held-out interactions: one row per (user, item) or (user, list, item), with an optional gain (default 1)."""
 
-    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
+    canonical_columns = (C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
     trec_form = "qrels"
 
     gains: Gains | None = None

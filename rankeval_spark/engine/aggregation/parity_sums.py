@@ -166,10 +166,9 @@ class _Counts:
             return [slots_of, own_of[self.user], slots, own[self.user]]
         is_of_relevant = N.GROUP_RELEVANT in measure.needs
         rel = cast("float", measure.options["rel"]) if is_of_relevant else 0.0
-        possible = self._relevant(rel) if is_of_relevant else self._available
+        possible = self._relevant(rel) if is_of_relevant else self._available[self.user] * self.n_lists[:, None]
         counts = self._gain >= rel if is_of_relevant else self._is_in_catalogue[self._item]
-        recommended = self._recommended_by_group(counts, measure.k)
-        return [recommended, possible[self.user] * self.n_lists[:, None]]
+        return [self._recommended_by_group(counts, measure.k), possible]
 
     def _recommended_by_group(self, is_possible: BoolVector, k: int) -> np.ndarray:
         """Count the items of each group that lists hold and that count: shape (n_pairs, 3)."""
@@ -178,10 +177,12 @@ class _Counts:
         return self._by_popularity(self._pair[places], self._item[places], n=len(self.starts))
 
     def _relevant(self, rel: float) -> np.ndarray:
-        """Count the relevant judgements in each group, but for items that the user has already: (n_users, 3)."""
-        user, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
-        counts = (self.judgements.gain >= rel) & ~is_in_train(self.batch, user, item)
-        return self._by_popularity(user[counts], item[counts], n=self.batch.n_users)
+        """Count the relevant judgements of the lists in each group, but for items that users have: (n_pairs, 3)."""
+        owner, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
+        counts = (self.judgements.gain >= rel) & ~is_in_train(self.batch, self.batch.user_of(owner), item)
+        of_owners = self._by_popularity(owner[counts], item[counts], n=self.batch.n_owners)
+        total: np.ndarray = np.add.reduceat(of_owners[self.ranked.keys.owner[self.listed]], self.starts)
+        return total
 
     @cached_property
     def _available(self) -> np.ndarray:

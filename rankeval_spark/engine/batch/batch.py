@@ -18,6 +18,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import Codes, in_id_order, to_codes
 from rankeval_spark.engine.batch.constants import unpack_constants
+from rankeval_spark.engine.batch.owners import Owners
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -71,6 +72,8 @@ class Batch:
         The inputs, see :mod:`row_kinds`; those that are not given have no rows.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column.
+    owners : Owners or None
+        The lists of users that judgements belong to; None where they belong to users.
     """
 
     users: pa.Array
@@ -84,10 +87,36 @@ class Batch:
     familiarity: CodedRows
     pairs: CodedRows
     constants: Mapping[str, pa.Array]
+    owners: Owners | None = None
 
     def with_log(self, chosen: np.ndarray) -> Batch:
         """Keep only some rows of the log, by a mask."""
-        return replace(self, log=self.log.at(chosen), model=self.model[chosen])
+        owners = None if self.owners is None else self.owners.with_log(np.flatnonzero(chosen))
+        return replace(self, log=self.log.at(chosen), model=self.model[chosen], owners=owners)
+
+    @property
+    def log_owner(self) -> IntVector:
+        """Whose judgements each row of the log meets: its user, or its list where judgements name lists."""
+        return self.log.user if self.owners is None else self.owners.log
+
+    @property
+    def judged(self) -> CodedRows:
+        """The rows of the held-out table with their owners in place of users."""
+        return self.held_out if self.owners is None else replace(self.held_out, user=self.owners.held_out)
+
+    @property
+    def n_owners(self) -> int:
+        """Number of owners of judgements."""
+        return self.n_users if self.owners is None else len(self.owners.user)
+
+    def user_of(self, owner: IntVector) -> IntVector:
+        """Return the user of each owner of judgements."""
+        return owner if self.owners is None else self.owners.user[owner]
+
+    def ids_of(self, owner: IntVector) -> list[tuple[pa.Array, IntVector]]:
+        """Return what names some owners of judgements, users and perhaps lists: distinct ids, and places among them."""
+        of_users = (self.users, self.user_of(owner))
+        return [of_users] if self.owners is None else [of_users, (self.owners.names, self.owners.name[owner])]
 
     @cached_property
     def known_items(self) -> dict[str, pa.Array]:
@@ -152,6 +181,7 @@ def to_batch(
     models: Sequence[str],
     constants: Mapping[str, pa.Array] = NOTHING,
     described: Collection[int] = (row_kinds.LOG,),
+    has_judged_lists: bool = False,
 ) -> Batch:
     """Encode rows of :mod:`row_kinds`, all rows of their users.
 
@@ -167,6 +197,8 @@ def to_batch(
         What is the same for all users, see :func:`without_constants`.
     described : collection of int
         Inputs whose rows have the facts of their items, where there is a column of these.
+    has_judged_lists : bool
+        Whether ``list_id`` says of judgements which list of the user they belong to.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds = to_numpy(table[row_kinds.KIND])
@@ -188,7 +220,14 @@ def to_batch(
         familiarity,
         pairs,
         constants=constants,
+        owners=_owners(log, held_out, take_rows(table[C.LIST_ID], rows_of_kind[row_kinds.HELD_OUT]))
+        if has_judged_lists
+        else None,
     )
+
+
+def _owners(log: CodedRows, held_out: CodedRows, judged_list: pa.Array) -> Owners:
+    return Owners.of((log.user, log.columns[C.LIST_ID]), (held_out.user, judged_list))
 
 
 def _places_of(kinds: np.ndarray, kind: int) -> IntVector:

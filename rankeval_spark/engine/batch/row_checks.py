@@ -20,6 +20,9 @@ INVALID_WEIGHTS: Final = "invalid_weights"
 OF_USABLE_JUDGEMENTS: Final = (NEGATIVE_GAINS, LOW_GAINS, INVALID_VALUES, INVALID_WEIGHTS)
 """Checks of judgements that are used; the last two where the judgements have the column."""
 
+UNMATCHED_LISTS: Final = "unmatched_lists"
+"""Check of judgements of a list that the log does not have; made where judgements name lists."""
+
 TRAIN_AFTER_CUT: Final = "train_after_cut"
 INVALID_FACTS: Final = "invalid_facts"
 

@@ -89,14 +89,14 @@ class PartitionTallies:
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
 
     def add(self, batch: Batch, judgements: Judgements) -> None:
-        """Look at a batch, with one judgement per user and item."""
+        """Look at a batch, with one judgement per owner and item."""
         if not self.is_enabled:
             return
         is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0
         n_judged = np.bincount(batch.held_out.item, minlength=batch.n_items)
         used = to_arrow(is_listed | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(is_listed).filter(used)))
-        for tally in (*_of_users(batch, judgements), *_of_rows(batch)):
+        for tally in (*_of_users(batch, judgements), *_of_rows(batch), *_of_lists(batch)):
             self.tallies[tally.check] = self.tallies.get(tally.check, Tally(tally.check, 0, 0)).plus(tally)
 
     def to_row(self) -> pa.RecordBatch:
@@ -113,10 +113,21 @@ class PartitionTallies:
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
-    users = judged_users(batch.held_out.user, judgements.owner, judgements.gain, n_users=batch.n_users)
+    owner = batch.user_of(judgements.owner)
+    users = judged_users(batch.held_out.user, owner, judgements.gain, n_users=batch.n_users)
     n_rows, n_judged, has_none = len(batch.held_out.user), np.count_nonzero(users.is_judged), users.has_none_relevant
     yield _tally("duplicates", n_rows - len(judgements.owner), n_rows, batch.users, users.is_repeated)
     yield _tally("zero_relevant", np.count_nonzero(has_none), n_judged, batch.users, has_none)
+
+
+def _of_lists(batch: Batch) -> Iterator[Tally]:
+    """Count judgements of lists that the log does not have, where judgements name lists."""
+    if batch.owners is None:
+        return
+    is_listed = np.bincount(batch.owners.log, minlength=batch.n_owners) > 0
+    owner = batch.owners.held_out[~is_listed[batch.owners.held_out]]
+    keys = _joined(*(pc.take(ids, to_arrow(code)) for ids, code in batch.ids_of(owner)))
+    yield _tally(row_checks.UNMATCHED_LISTS, len(owner), len(batch.held_out), *_all(keys))
 
 
 def _of_rows(batch: Batch) -> Iterator[Tally]:
@@ -132,12 +143,18 @@ def _of_rows(batch: Batch) -> Iterator[Tally]:
         flags[row_checks.INVALID_WEIGHTS] = usable_weights(held_out.columns[C.WEIGHT]) == 0
     for check, flag in flags.items():
         concerned = np.flatnonzero(flag)
-        users, items = (
-            pc.take(ids, to_arrow(codes[concerned])).cast(pa.string())
-            for ids, codes in ((batch.users, held_out.user), (batch.items, held_out.item))
-        )
-        keys = pc.binary_join_element_wise(users, items, to_texts([" "])[0])
-        yield _tally(check, len(concerned), len(flag), keys, np.ones(len(concerned), dtype=np.bool_))
+        ids = [*batch.ids_of(batch.judged.user), (batch.items, held_out.item)]
+        keys = _joined(*(pc.take(values, to_arrow(code[concerned])) for values, code in ids))
+        yield _tally(check, len(concerned), len(flag), *_all(keys))
+
+
+def _joined(*parts: pa.Array) -> pa.Array:
+    """Join the texts of ids by a blank."""
+    return pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), to_texts([" "])[0])
+
+
+def _all(keys: pa.Array) -> tuple[pa.Array, BoolVector]:
+    return keys, np.ones(len(keys), dtype=np.bool_)
 
 
 def _tally(check: str, count: SupportsInt, total: SupportsInt, keys: pa.Array, is_concerned: BoolVector) -> Tally:

@@ -1,4 +1,4 @@
-"""One judgement per (user, item), or per (list, item) where interactions are attributed to lists."""
+"""One judgement per (user, item), or per (list, item) where judgements belong to lists."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 class Judgements:
     """The judgements of a batch, in the order of (owner, item code).
 
-    The owner is a user, or a list where interactions are attributed to lists.
+    The owner is a user; a list of a user where judgements name lists; a list of a model where interactions are
+    attributed to lists.
 
     Attributes
     ----------
     pair : int64, shape (n_judged,)
         ``owner * n_items + item``, ascending, each once.
     owner : int64, shape (n_judged,)
-        Code of the user or list.
+        Code of the owner.
     gain : float64, shape (n_judged,)
         Gain.
     value : float64, shape (n_judged,), optional

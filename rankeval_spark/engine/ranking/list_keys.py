@@ -1,4 +1,4 @@
-"""Which lists there are: those of the log, and an empty one for each judged user without a list of a model."""
+"""Which lists there are: those of the log, and an empty one for each judged user or list that a model has none for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch, CodedRows
+    from rankeval_spark.engine.batch.owners import Owners
     from rankeval_spark.engine.ranking.judgements import Judgements
     from rankeval_spark.measures.arrays import IntVector
 
@@ -28,12 +29,15 @@ class ListKeys:
     user, model : int64
         Codes of the user and of the model.
     list_id : pa.Array
-        ``list_id`` of each list; :data:`columns.ONE_LIST` for those that the log does not have.
+        ``list_id`` of each list; :data:`columns.ONE_LIST` for that of a user without one.
+    owner : int64
+        Whose judgements each is compared with, see :attr:`Batch.log_owner`.
     """
 
     user: IntVector
     model: IntVector
     list_id: pa.Array
+    owner: IntVector
 
     @property
     def n_lists(self) -> int:
@@ -71,6 +75,8 @@ class ListKeys:
         """Find the lists, and that of each row of the log."""
         n_models, n_slots = len(batch.models), batch.n_users * len(batch.models)
         slot = batch.log.user * n_models + batch.model
+        if batch.owners is not None:
+            return cls._of_owners(batch, slot, judgements, batch.owners)
         is_listed = np.zeros(n_slots, dtype=np.bool_)
         is_listed[slot] = True
         is_judged = np.zeros(batch.n_users, dtype=np.bool_)
@@ -81,20 +87,42 @@ class ListKeys:
         place = np.cumsum(is_listed | np.repeat(is_judged, n_models)) - 1
         one = to_texts([C.ONE_LIST])
         ids = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(slots), dtype=np.int32)), one)
-        return cls(slots // max(n_models, 1), slots % max(n_models, 1), ids), place[slot]
+        user, model = np.divmod(slots, max(n_models, 1))
+        return cls(user, model, ids, user), place[slot]
 
     @classmethod
     def _of_several(cls, batch: Batch, slot: IntVector, empty: IntVector) -> tuple[ListKeys, IntVector]:
         """Do the same where a user can have several lists of a model."""
-        n_models = max(len(batch.models), 1)
         own = to_codes(batch.log.columns[C.LIST_ID])
         names = pa.concat_arrays([own.values, to_texts([C.ONE_LIST]).cast(own.values.type)])
-        n_names = len(names)
-        pair = np.concatenate([slot * n_names + own.code, empty * n_names + n_names - 1])
-        in_order = np.sort(pair)
-        lists = in_order[starts_of_runs(in_order)]
-        found = to_codes(to_arrow(pair))
-        place = np.searchsorted(lists, to_numpy(found.values))[found.code]
-        slots, code = np.divmod(lists, n_names)
+        no_name = np.full(len(empty), len(names) - 1)
+        slots, code, place = _distinct(np.append(slot, empty), np.append(own.code, no_name), n_codes=len(names))
+        user, model = np.divmod(slots, max(len(batch.models), 1))
         ids = pa.DictionaryArray.from_arrays(to_arrow(code.astype(np.int32)), names)
-        return cls(slots // n_models, slots % n_models, ids), place[: len(slot)]
+        return cls(user, model, ids, user), place[: len(slot)]
+
+    @classmethod
+    def _of_owners(
+        cls, batch: Batch, slot: IntVector, judgements: Judgements, owners: Owners
+    ) -> tuple[ListKeys, IntVector]:
+        """Do the same where judgements name lists: a model has every judged list, be it empty."""
+        n_models = len(batch.models)
+        judged = judgements.owner[starts_of_runs(judgements.owner)]
+        of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
+        slots, owner, place = _distinct(
+            np.append(slot, of_models), np.append(owners.log, np.repeat(judged, n_models)), n_codes=len(owners.user)
+        )
+        user, model = np.divmod(slots, max(n_models, 1))
+        ids = pa.DictionaryArray.from_arrays(to_arrow(owners.name[owner].astype(np.int32)), owners.names)
+        return cls(user, model, ids, owner), place[: len(slot)]
+
+
+def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:
+    """Find the distinct pairs of a slot and a code, in their order, and the place of each pair among them."""
+    pair = slot * n_codes + code
+    in_order = np.sort(pair)
+    distinct = in_order[starts_of_runs(in_order)]
+    found = to_codes(to_arrow(pair))
+    place = np.searchsorted(distinct, to_numpy(found.values))[found.code]
+    slots, codes = np.divmod(distinct, max(n_codes, 1))
+    return slots, codes, place

@@ -1,4 +1,4 @@
-"""Which judgement each row of the log meets: by user and item, or by list and item where times attribute them."""
+"""Which judgement each row of the log meets: by user and item, or by list and item where judgements belong to lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MatchedLog:
     judgement : int64, shape (n_log_rows,)
         Position of its judgement; -1 without one.
     judgements : Judgements
-        The judgements of all users, or of all lists where `timing` is there.
+        The judgements of all owners: users, lists that judgements name, or all lists where `timing` is there.
     timing : pa.StructArray, length n_lists, optional
         What the times say of each list, see :data:`attribution.TIMING_FIELDS`; only with attribution.
     """
@@ -53,7 +53,7 @@ class MatchedLog:
     @property
     def owner(self) -> IntVector:
         """Owner of the judgements that each list is compared with: int64, shape (n_lists,)."""
-        return self.keys.user if self.timing is None else np.arange(self.keys.n_lists)
+        return self.keys.owner if self.timing is None else np.arange(self.keys.n_lists)
 
 
 def match_log(
@@ -71,7 +71,7 @@ def match_log(
     Parameters
     ----------
     judgements : Judgements
-        Of the users.
+        Of the users, or of the lists that they name.
     judge : callable, optional
         Makes judgements of interactions that were attributed to lists; needed where the rules attribute.
     """
@@ -80,7 +80,7 @@ def match_log(
         return _match_in_time(batch, judgements, rules.attribution, judge, is_seen)
     if is_seen is not None:
         batch = batch.with_log(~is_seen)
-    judgement = gains_of(batch.log.user * batch.n_items + batch.log.item, judgements)
+    judgement = gains_of(batch.log_owner * batch.n_items + batch.log.item, judgements)
     if rules.judged_only:
         is_judged = _is_judged(judgement, judgements)
         batch, judgement = batch.with_log(is_judged), judgement[is_judged]

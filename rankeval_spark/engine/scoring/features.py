@@ -52,7 +52,7 @@ def to_features(
     other_models : tuple of str
         Models whose lists measures compare with.
     profiles : pa.StructArray or None
-        What is known of each user, see :func:`user_profiles.to_profiles`.
+        What is known of each user or owner of judgements, see :func:`user_profiles.to_profiles`.
     """
     columns: dict[str, pa.Array] = {}
     constants = ranked.entries.batch.constants
@@ -69,7 +69,7 @@ def to_features(
     n_items = np.bincount(ranked.list_code[places], minlength=n_lists)
     columns[C.ITEM_FACTS] = list_column(n_items, structs, is_null=is_empty)
     if profiles is not None:
-        columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.user, is_null=is_empty))
+        columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.owner, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
         columns[C.PAIRS] = _pairs(ranked)
     if other_models:

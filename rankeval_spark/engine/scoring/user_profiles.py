@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
     """Make one struct per user of what is needed, by its name in :mod:`measures.required_facts`; None where nothing is.
 
+    Where judgements name lists, the structs are those of the owners of judgements: lists of users.
+
     A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
     that the catalogue describes. A fact is NULL where there is no such item.
     """
@@ -34,9 +36,12 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
         N.PROFILE_CATEGORIES: users.categories,
         N.PROFILE_VECTORS: users.vectors,
         N.PROFILE_INTERACTIONS: users.interactions,
-        N.JUDGED_CATEGORIES: users.judged_categories,
     }
     found = {name: make[name]() for name in make if name in needs}
+    if batch.owners is not None:
+        found = {name: pc.take(fact, to_arrow(batch.owners.user)) for name, fact in found.items()}
+    if N.JUDGED_CATEGORIES in needs:
+        found[N.JUDGED_CATEGORIES] = users.judged_categories()
     return pa.StructArray.from_arrays(list(found.values()), names=list(found)) if found else None
 
 
@@ -114,16 +119,16 @@ class _Users:
         return _lists_of(has_vector * units.shape[1], to_arrow(mean.ravel()))
 
     def judged_categories(self) -> pa.Array:
-        """Collect the judged items of each user that have a category, the highest ids first."""
+        """Collect the judged items of each owner that have a category, the highest ids first."""
         lists = self.batch.known_items[N.ITEM_CATEGORIES]
-        user, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
+        owner, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
         judged = np.flatnonzero((lengths_of(lists) > 0)[item])
-        judged = judged[np.lexsort((-self.place[item[judged]], user[judged]))]
+        judged = judged[np.lexsort((-self.place[item[judged]], owner[judged]))]
         structs = pa.StructArray.from_arrays(
             [to_arrow(self.judgements.gain[judged]), pc.take(lists, to_arrow(item[judged]))],
             names=["gain", "categories"],
         )
-        return _lists_of(np.bincount(user[judged], minlength=self.batch.n_users), structs)
+        return _lists_of(np.bincount(owner[judged], minlength=self.batch.n_owners), structs)
 
 
 def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:

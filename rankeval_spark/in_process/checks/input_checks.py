@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import CodedRows
 from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.batch.owners import Owners
 from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.engine.ranking.judgements import to_judgements
@@ -74,10 +76,13 @@ class RowFacts:
         tables, request = self.tables, self.request
         log = row_flags.requested_log(tables.recommendations, request)
         yield from _row_facts(log, row_flags.flag_recommendations(log), schemas.RECOMMENDATIONS.key)
-        of_held_out = row_flags.flag_held_out(tables.held_out, reads=judgement_facts(request))
-        yield from _row_facts(tables.held_out, of_held_out, schemas.HELD_OUT.key)
+        held_out = row_flags.requested_held_out(tables.held_out, request)
+        of_held_out = row_flags.flag_held_out(held_out, reads=judgement_facts(request))
+        yield from _row_facts(held_out, of_held_out, schemas.HELD_OUT.key_in(held_out.table.column_names))
         yield from self._of_judgements()
         yield self._unmatched_items()
+        if self._owners is not None:
+            yield self._unmatched_lists(self._owners)
         if tables.train is not None:
             of_train = row_flags.flag_train(tables.train, since=request.evaluation_date)
             yield from _row_facts(tables.train, of_train, schemas.TRAIN.key)
@@ -101,7 +106,22 @@ class RowFacts:
 
     @cached_property
     def _held_out(self) -> pa.Table:
-        return row_flags.usable_held_out(self.tables.held_out)
+        return row_flags.usable_held_out(row_flags.requested_held_out(self.tables.held_out, self.request))
+
+    @cached_property
+    def _judged_users(self) -> Codes:
+        return to_codes(self._held_out[C.USER_ID])
+
+    @cached_property
+    def _owners(self) -> Owners | None:
+        """The lists of judged users, where judgements name lists."""
+        if C.LIST_ID not in self._held_out.column_names:
+            return None
+        users, log = self._judged_users, self._log
+        place = to_numpy(pc.index_in(in_one_piece(log[C.USER_ID]), value_set=users.values), null=-1)
+        rows = np.flatnonzero(place >= 0)
+        of_log = pc.take(in_one_piece(log[C.LIST_ID]), to_arrow(rows))
+        return Owners.of((place[rows], of_log), (users.code, in_one_piece(self._held_out[C.LIST_ID])))
 
     @cached_property
     def _judged_items(self) -> Codes:
@@ -115,10 +135,12 @@ class RowFacts:
 
     def _of_judgements(self) -> tuple[CheckCount, CheckCount]:
         """Count judgements that repeat another, and users without a relevant one."""
-        users = to_codes(self._held_out[C.USER_ID])
-        judged = CodedRows(users.code, self._judged_items.code, _gains(self._held_out))
+        users, owners = self._judged_users, self._owners
+        of_rows = users.code if owners is None else owners.held_out
+        judged = CodedRows(of_rows, self._judged_items.code, _gains(self._held_out))
         policy = self.request.policies.held_out_duplicates
         owner, gain = _judgements(judged, self._judged_items.n_values, policy)
+        owner = owner if owners is None else owners.user[owner]
         _, is_repeated, has_none = judged_users(users.code, owner, gain, n_users=users.n_values)
         n_copies = len(users.code) - len(owner)
         repeated, without = (sample_value_keys(users.values, of) for of in (is_repeated, has_none))
@@ -134,6 +156,14 @@ class RowFacts:
         n_rows = np.bincount(items.code, minlength=items.n_values)
         count, unmatched = n_rows[is_unmatched].sum(), sample_value_keys(items.values, is_unmatched)
         return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), unmatched)
+
+    def _unmatched_lists(self, owners: Owners) -> CheckCount:
+        """Count judgements of lists that the log does not have."""
+        is_listed = np.bincount(owners.log, minlength=len(owners.user)) > 0
+        is_unmatched: BoolVector = ~is_listed[owners.held_out]
+        samples = sample_keys.sample_row_keys(self._held_out, (C.USER_ID, C.LIST_ID), is_unmatched)
+        count, total = np.count_nonzero(is_unmatched), len(is_unmatched)
+        return _fact(HELD_OUT, row_checks.UNMATCHED_LISTS, count, total, samples)
 
     def _of_catalogue(self) -> Iterator[CheckCount]:
         """Count the recommended items that the catalogue lacks and, where they are dropped, their rows.
@@ -180,7 +210,7 @@ def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
 
 
 def _judgements(judged: CodedRows, n_items: int, policy: str) -> tuple[IntVector, FloatVector]:
-    """Return user and gain of each judgement: one per (user, item).
+    """Return owner and gain of each judgement: one per (owner, item).
 
     Copies are only counted here, and refused where the lists are made.
     """

@@ -73,8 +73,8 @@ def _why_no_value(
     has_users, is_all_zero = pc.max(rows["n_users"]).as_py() > 0, not pc.max(pc.abs(rows["value"])).as_py()
     if not is_all_zero and population == "run":
         return  # of users that need no judgement
-    if not _share(C.USER_ID, log, judged):
-        yield "no user of held_out has a list; ids of both tables have to match"
+    if unmatched := _unmatched(log, judged):
+        yield unmatched
     if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
         dropping = [name for name in _DROPPING if getattr(request.policies, name) in (True, "drop")]
         yield f"no user of held_out has a list{' left by ' if dropping else ''}{', '.join(dropping)}"
@@ -187,6 +187,20 @@ def _share(name: str, log: pa.Table, judged: pa.Table) -> bool:
     """Return True if an id of the judgements is in the log."""
     ids = pc.unique(judged[name]).drop_null()
     return bool(pc.any(pc.is_in(log[name], value_set=ids.cast(log[name].type))).as_py())
+
+
+def _unmatched(log: pa.Table, judged: pa.Table) -> str:
+    """Write that no user of the judgements, or no list that they name, is in the log; nothing where one is."""
+    if not _share(C.USER_ID, log, judged):
+        return "no user of held_out has a list; ids of both tables have to match"
+    if C.LIST_ID not in judged.column_names:
+        return ""
+    parts = ((table[C.USER_ID].cast(pa.string()), table[C.LIST_ID]) for table in (log, judged))
+    listed, named = (pc.unique(pc.binary_join_element_wise(*part, "\0")) for part in parts)
+    if pc.any(pc.is_in(named, value_set=listed)).as_py():
+        return ""
+    one, other = (pc.min(table[C.LIST_ID]).as_py() for table in (judged, log))
+    return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
 
 
 def _span(times: pa.ChunkedArray) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.facts.item_facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
@@ -27,6 +27,7 @@ from rankeval_spark.engine.planning import (
 from rankeval_spark.in_process.checks.row_flags import (
     of_known_items,
     refuse_unusable_inputs,
+    requested_held_out,
     usable_held_out,
     usable_keys,
     usable_recommendations,
@@ -95,7 +96,12 @@ class Usable:
     @cached_property
     def held_out(self) -> pa.Table:
         """Usable judgements."""
-        return usable_held_out(self.tables.held_out)
+        return usable_held_out(requested_held_out(self.tables.held_out, self.request))
+
+    @property
+    def has_judged_lists(self) -> bool:
+        """Whether judgements belong to the lists that they name."""
+        return C.LIST_ID in self.held_out.column_names
 
     @cached_property
     def train(self) -> pa.Table | None:
@@ -165,7 +171,7 @@ class Usable:
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
         job = job_of(request, self.log.column_names, needs=needs, models=self.models, has_lists=has_lists)
-        job = replace(job, constants=self._constants(needs))
+        job = replace(job, has_judged_lists=self.has_judged_lists, constants=self._constants(needs))
         log, others = self.log.select(names), self._others(needs)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
             held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
@@ -175,7 +181,7 @@ class Usable:
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it."""
         request = self.request
-        judged = [C.USER_ID, C.ITEM_ID, C.GAIN, *judgement_facts(request)]
+        judged = [*schemas.HELD_OUT.key_in(self.held_out.column_names), C.GAIN, *judgement_facts(request)]
         judged += [C.INTERACTED_AT] if reads_event_times(request) else []
         found = {row_kinds.HELD_OUT: self.held_out.select(judged)}
         if self.segments is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow import texts, times
@@ -68,7 +68,7 @@ def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str
     given = plain(column)
     values = _read(given, field)
     if values is None:
-        fix = {C.RANK: RANK_FIX, **dict.fromkeys(IDS, id_fix)}.get(field.name, "")
+        fix = {C.RANK: RANK_FIX, **dict.fromkeys((*IDS, C.LIST_ID), id_fix)}.get(field.name, "")
         fix = "" if is_nested(given.type) else fix
         raise InputError(type_fault(where, field, field.name, spark_name(given.type), fix))
     if field.name == C.RANK and ranks_from == 0:
@@ -125,6 +125,8 @@ def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # n
         return None
     if field.name in IDS:
         return _ids(column)
+    if field == schemas.JUDGED_LIST and pa.types.is_floating(column.type):
+        return None  # its text is 1.0, which is no id of a list 1
     if field.type == "string":
         return texts.to_text(column)
     if field.name == C.RANK:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, functions as F, types as T
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.input_columns import (
     DEFAULTS,
@@ -186,6 +186,8 @@ def _cast(found: _Found) -> _Cast:
 def _cast_plain(found: _Found) -> _Cast:
     """Cast to text, or to a number other than a rank."""
     field, raw = found.field, found.raw
+    if field == schemas.JUDGED_LIST and found.is_a(T.FloatType, T.DoubleType):
+        raise found.error(fix="cast it to text or to whole numbers")  # its text is 1.0, which is no id of a list 1
     if field.type == "string":
         return _Cast((_in_utc(raw) if found.is_a(T.TimestampType) else raw).cast("string"), "string")
     if field.name == C.SCORE and found.is_a(T.IntegralType, T.DecimalType):

@@ -103,7 +103,7 @@ class Source:
 
     @property
     def has_list_id(self) -> bool:
-        """Whether a user can have several lists."""
+        """Whether a user can have several lists; of judgements, whether they name theirs."""
         return C.LIST_ID in self.given
 
     @property

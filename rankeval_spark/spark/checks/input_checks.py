@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows import check_rows
@@ -69,7 +70,8 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
     Rows with a column ``value`` or ``weight`` are also looked at for values that are no number, and weights that are
     not above 0.
     """
-    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=_key_text(schemas.HELD_OUT.key))
+    key = _key_text(schemas.HELD_OUT.key_in(held_out.columns))
+    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=key)
 
 
 def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
@@ -151,6 +153,14 @@ def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFra
     item = F.col(C.ITEM_ID).cast("string")
     facts = joined.agg(_flagged(HELD_OUT, UNMATCHED_ITEMS, is_unmatched, item))
     return _stacked(facts)
+
+
+def to_unmatched_list_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count judgements of a list that the log does not have; both frames name lists."""
+    key = (C.USER_ID, C.LIST_ID)
+    listed = usable_recommendations.select(*key).distinct().withColumn("_is_listed", F.lit(True))
+    joined = usable_held_out.join(listed, on=[*key], how="left")
+    return _stacked(joined.agg(_flagged(HELD_OUT, UNMATCHED_LISTS, F.col("_is_listed").isNull(), _key_text(key))))
 
 
 def to_unmatched_facts(used: DataFrame) -> DataFrame:

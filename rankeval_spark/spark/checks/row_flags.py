@@ -31,7 +31,8 @@ def flag_recommendations(recommendations: DataFrame) -> dict[str, Column]:
 
 def flag_held_out(held_out: DataFrame) -> dict[str, Column]:
     """Return, by check, which judgements do not pass it."""
-    has_key, is_number, gain = has_keys(schemas.HELD_OUT.key), is_finite(C.GAIN), F.col(C.GAIN)
+    has_key, is_number = has_keys(schemas.HELD_OUT.key_in(held_out.columns)), is_finite(C.GAIN)
+    gain = F.col(C.GAIN)
     is_weight = is_finite(C.WEIGHT) & (F.col(C.WEIGHT).cast("double") > 0)
     return {
         row_checks.NULL_KEYS: ~has_key,

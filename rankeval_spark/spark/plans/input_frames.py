@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rankeval_spark import columns as C
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -50,6 +52,11 @@ class InputFrames:
     cached_partitions: int | None = None
     model_names: tuple[str, ...] = ()
     lists: DataFrame | None = None
+
+    @property
+    def has_judged_lists(self) -> bool:
+        """Whether judgements belong to the lists that they name."""
+        return C.LIST_ID in self.held_out.columns
 
     @property
     def catalogue(self) -> DataFrame | None:

@@ -79,6 +79,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     by_kind |= _segment_and_train_rows(inputs, request, needs)
     by_kind = _with_facts(by_kind, sources, needs) | _cooccurrence_rows(inputs, request, sources, needs)
     counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
+    job = job_of(request, _columns_of_items(log), needs=needs, models=names, has_lists=not inputs.has_one_list)
     constants = shared_facts.to_constants(
         sources,
         needs=item_needs(needs),
@@ -91,7 +92,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
             columns=_columns(by_kind),
             n_partitions=inputs.cached_partitions if is_cached else None,
         ),
-        job_of(request, _columns_of_items(log), needs=needs, models=names, has_lists=not inputs.has_one_list),
+        replace(job, has_judged_lists=inputs.has_judged_lists),
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
 
@@ -226,7 +227,8 @@ def _held_out_rows(inputs: InputFrames, request: Request, *, marks_unusable: boo
         judged = judged.transform(usable_rows.keep_usable_held_out)
     when = [C.INTERACTED_AT] if reads_event_times(request) else []
     kind = [row_kinds.KIND] if marks_unusable else []
-    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *judgement_facts(request), *when, *kind)
+    key = schemas.HELD_OUT.key_in(judged.columns)
+    return judged.select(*key, C.GAIN, *judgement_facts(request), *when, *kind)
 
 
 def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:

@@ -1,4 +1,4 @@
-"""One judgement per (user, item), as the checks count them."""
+"""One judgement per (user, item), or (user, list, item) where judgements name lists, as the checks count them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.spark.rows.moved_rows import map_in_arrow
 from rankeval_spark.statistics.exact_sums import exact_sums
@@ -22,7 +22,7 @@ N_COPIES: Final = "_n_copies"
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
-    """Make one row per (user, item) with its gain and :data:`N_COPIES`.
+    """Make one row per judgement with its gain and :data:`N_COPIES`.
 
     Parameters
     ----------
@@ -32,11 +32,12 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
         Gain of a pair that occurs twice: the largest, the sum, or that of the newest ``interacted_at`` (the largest of
         several; a NULL is the oldest).
     """
+    key = schemas.HELD_OUT.key_in(held_out.columns)
     when = [C.INTERACTED_AT] if duplicates == "last" else []
     judged = (
-        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when)
+        held_out.select(*key, C.GAIN, *when)
         .repartition(C.USER_ID)
-        .groupBy(C.USER_ID, C.ITEM_ID)
+        .groupBy(*key)
         .agg(
             _gain(duplicates).alias(C.GAIN),
             F.count("*").cast("int").alias(N_COPIES),

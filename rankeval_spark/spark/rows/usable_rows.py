@@ -116,7 +116,7 @@ def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
 
 def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     """Drop judgements with a NULL key or a gain that is NULL, NaN or infinite."""
-    return held_out.where(has_keys(schemas.HELD_OUT.key)).where(is_finite(C.GAIN))
+    return held_out.where(has_keys(schemas.HELD_OUT.key_in(held_out.columns))).where(is_finite(C.GAIN))
 
 
 def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:

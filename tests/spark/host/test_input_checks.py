@@ -227,6 +227,7 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_held_out_facts(judged),
         input_checks.to_judgement_facts(judged, duplicates="max"),
         input_checks.to_join_facts(judged, usable_recommendations=log),
+        input_checks.to_unmatched_list_facts(held_out(spark, "user_id list_id item_id"), usable_recommendations=log),
         input_checks.to_list_facts(scored_rows(spark), k=10),
         input_checks.to_train_facts(table(spark, "user_id item_id interacted_at"), evaluation_date=date(2026, 1, 1)),
         input_checks.to_item_row_facts(frame_of(spark, [], "item_id string, vector array<double>")),

@@ -154,6 +154,23 @@ def test_several_lists_a_user(spark: SparkSession, unit: str, ids: str) -> None:
     assert_agree(spark, inputs, *OF_USERS, *OF_GROUPS, "comparisons", unit=unit, baseline="popular")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"unit": "user", "has_checks": True, "measures": [*SIX, "alpha_nDCG@3"]}, id="user"),
+        pytest.param({"unit": "list", "population": "run", "held_out_duplicates": "last", "ids": "bigint"}, id="list"),
+        pytest.param({"judged_only": True, "seen_in_train": "drop", "unknown_items": "drop"}, id="dropped"),
+        pytest.param({"lists": "pooled", "has_checks": True}, id="pooled"),
+    ],
+)
+def test_judgements_that_name_their_list(spark: SparkSession, asked: dict[str, Any]) -> None:
+    rest = dict(asked)
+    ids, has_checks = rest.pop("ids", "string"), rest.pop("has_checks", False)
+    inputs = Awkward.make(3, ids=ids, has_lists=True).with_judged_lists()
+    names = [*OF_USERS, "metrics", "comparisons", *(["checks"] if has_checks else [])]
+    assert_agree(spark, inputs, *names, baseline="popular", **rest)
+
+
 @pytest.mark.parametrize("asked", [{"lists": "pooled"}, {"order": "rank"}, {"order": "rank", "lists": "pooled"}])
 def test_lists_that_are_pooled_and_ranks_that_order_them(spark: SparkSession, asked: dict[str, Any]) -> None:
     inputs = Awkward.make(8, has_lists=True, has_ranks=True)

@@ -273,7 +273,7 @@ def test_only_the_needed_columns_are_read(spark: SparkSession, tmp_path: Path) -
     row = frame_of(spark, [("u", "a", "x")], "user_id string, item_id string, unused string")
     row.write.parquet(str(tmp_path / "h"))
     source = held_out(spark, format="parquet", path=str(tmp_path / "h"))
-    assert source.frame.columns == ["user_id", "item_id", "gain", "interacted_at", "value", "propensity", "weight"]
+    assert source.frame.columns == schemas.HELD_OUT.field_names()
     assert 100 < estimated_bytes(source) < 10_000  # one small file
 
 

@@ -295,6 +295,22 @@ def test_two_tables_with_times_are_attributed(folder: Path) -> None:
     assert "attribution: last_touch, because both tables have times" in init("other.yaml").out
 
 
+@pytest.mark.parametrize(("visits", "is_named"), [(["1", "2"], True), (["x", "y"], False)])
+def test_lists_of_judgements_are_those_of_the_log_where_they_match(
+    folder: Path, visits: list[str], *, is_named: bool
+) -> None:
+    log: dict[str, list[Any]] = {"user_id": ["u", "u"], "session_id": [1, 2], "item_id": ["a", "b"], "rank": [1, 1]}
+    write_parquet(folder / "lists.parquet", **log, recommended_at=[dt.datetime(2026, 1, 1)] * 2)
+    judged = {"user_id": ["u", "u"], "session_id": visits, "item_id": ["a", "b"]}
+    write_parquet(folder / "truth.parquet", **judged, interacted_at=[dt.datetime(2026, 1, 2)] * 2)
+
+    config = written()
+
+    assert config.inputs.recommendations.columns["list_id"] == "session_id"
+    assert config.inputs.held_out.columns.get("list_id") == ("session_id" if is_named else None)
+    assert config.policies.attribution == ("none" if is_named else "last_touch")
+
+
 def test_days_of_events_are_those_of_the_window(folder: Path) -> None:
     write_impressions(folder, n_lists=1, day=["2026-01-04"] * N_USERS)
 

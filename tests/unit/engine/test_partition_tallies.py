@@ -93,3 +93,28 @@ def test_batches_get_all_columns_and_the_types_of_the_first() -> None:
     table = pa.Table.from_batches(completed([first, last], schema=SCHEMA))
     assert table.to_pydict() == {"a": [1, 2, None], "b": [[1], None, None], "c": [None, None, b"x"]}
     assert table.schema.field("b").type == pa.list_(pa.int32())
+
+
+def test_judgements_that_name_lists_are_counted_by_list() -> None:
+    """One of two copies, one of two lists that the log lacks; the gain of u is relevant in one of its lists alone."""
+    rows = [
+        (row_kinds.LOG, "u", "1", "a", 0.5),
+        (row_kinds.LOG, "v", "2", "a", 0.5),
+        (row_kinds.HELD_OUT, "u", "1", "a", 0.0),
+        (row_kinds.HELD_OUT, "u", "2", "a", 1.0),
+        (row_kinds.HELD_OUT, "v", "2", "a", -1.0),
+        (row_kinds.HELD_OUT, "v", "2", "a", -1.0),
+        (row_kinds.HELD_OUT, "w", "2", "a", 1.0),
+    ]
+    names = (row_kinds.KIND, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE)
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = pa.table({**columns, row_kinds.KIND: pa.array(columns[row_kinds.KIND], pa.int8())})
+    batch, facts = to_batch(table, models=["m"], has_judged_lists=True), PartitionTallies(is_enabled=True)
+    facts.add(batch, to_judgements(batch.judged, n_items=batch.n_items, duplicates="max"))
+    assert facts.tallies == {
+        "duplicates": Tally("duplicates", 1, 5, "v", "v"),
+        "zero_relevant": Tally("zero_relevant", 1, 3, "v", "v"),
+        "negative_gains": Tally("negative_gains", 2, 5, "v 2 a", "v 2 a"),
+        "low_gains": Tally("low_gains", 0, 5),
+        "unmatched_lists": Tally("unmatched_lists", 2, 5, "u 2", "w 2"),
+    }

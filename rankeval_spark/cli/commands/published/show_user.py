@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.markup import escape
@@ -49,8 +50,11 @@ def _show(found: UserLists, title: str, k: int) -> None:
     n_relevant = sum(map(_is_relevant, judged))
     say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")
     out.print(_items(ranked, lists, k))
-    listed = {row[C.ITEM_ID] for row in ranked if row[C.RANK] <= k}
-    if missed := [_cell(row) for row in judged if row[C.ITEM_ID] not in listed]:
+    of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
+    place = itemgetter(C.ITEM_ID, *of_list)
+    listed = {place(row) for row in ranked if row[C.RANK] <= k}
+    missed = [" of ".join([_cell(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed]
+    if missed:
         out.print(f"judged, and in no list down to rank {k}: {', '.join(missed)}", markup=False, soft_wrap=True)
     out.print()
     out.print(_values(values, lists, k))
@@ -83,7 +87,7 @@ def _for_programs(found: UserLists, night: PastNight, user: str) -> dict[str, An
         C.EVALUATION: night.evaluation,
         C.EVALUATION_DATE: night.evaluation_date,
         C.USER_ID: user,
-        "judged": [_without_keys(row) for row in found.judged.to_pylist()],
+        "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
         "lists": [
             {C.MODEL_ID: one[0], C.LIST_ID: one[1], "items": _of_list(items, one), "values": _of_list(values, one)}
             for one in _lists(items, values)

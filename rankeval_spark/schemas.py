@@ -289,8 +289,20 @@ METRICS: Final = Schema(
         _filled(
             "ci_method",
             "string",
-            "Method of the interval: t, wilson (also where all users have the same value), delta (for ratios of sums "
-            "and means over lists), bootstrap, jackknife or none",
+            "Method of the interval: hall, wilson (also where all users have the same value), delta (for ratios of "
+            "sums and means over lists), bootstrap, jackknife or none; t in rows of earlier versions",
+        ),
+        Field(
+            "n_nonzero",
+            "bigint",
+            "Users in the mean with a value other than 0 (of GMAP and LogAP, other than the floor; of RBPResidual, "
+            "other than 1); NULL for a measure of all lists and in rows of older versions",
+        ),
+        Field(
+            "is_uncertain",
+            "boolean",
+            "True if so few users decide about the mean that its interval may miss more often than ci_level says: "
+            "n_nonzero below 10, or values so skewed; False with Wilson's interval of a share; NULL as n_nonzero",
         ),
         Field(
             C.QUANTILES,

@@ -132,7 +132,13 @@ class ListOutputs:
         by = tuple(segment_columns(self.slices))
         weights = dict(measures.weights)
         return PartialAggregator(
-            measures.columns, weights, by, measures.ks, self.draws, counts_values=self.counts_values
+            measures.columns,
+            weights,
+            by,
+            measures.ks,
+            self.draws,
+            counts_values=self.counts_values,
+            zeros=measures.without_hits,
         )
 
     def _scored(self, lists: Mapping[str, pa.Array]) -> tuple[Scored, Members]:

@@ -157,14 +157,27 @@ class MeasureSet:
         return (*self.columns, *self.weights.values())
 
     @cached_property
+    def without_hits(self) -> tuple[float, ...]:
+        """Value of a user without a hit, in the order of the columns; 0 where such a user has none."""
+        return tuple(
+            0.0 if math.isnan(self.without_relevant[name]) else self.without_relevant[name] for name in self.columns
+        )
+
+    @cached_property
     def links(self) -> Mapping[str, Link]:
         """What is averaged, by column."""
         return {m.column: m.link for m in self.per_list}
 
     @cached_property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
-        """Least and greatest published value, by column."""
-        return {m.column: m.entry.bounds for m in self.per_list}
+        """Least and greatest published value, by column; the least of GMAP and LogAP is that of their floor."""
+        found = {}
+        for m in self.per_list:
+            floor = self.without_relevant[m.column]
+            has_floor = m.entry.definition.bounds == (-math.inf, 0)
+            least = math.exp(floor) if m.link == "log" else floor
+            found[m.column] = (least if has_floor else m.entry.bounds[0], m.entry.bounds[1])
+        return found
 
     @cached_property
     def at_best(self) -> Mapping[str, float]:

@@ -67,6 +67,22 @@ def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{text}"
 
 
+UNCERTAIN: Final = "uncertain"
+"""Mark of an interval that cannot be trusted: the column ``is_uncertain``."""
+
+
+def mean_interval(row: Mapping[str, Any], places: int) -> str:
+    """Write the interval of a row of ``metrics``, marked where it is uncertain; "none" where there is none.
+
+    Examples
+    --------
+    >>> mean_interval({"ci_low": 0.26, "ci_high": 0.31, "is_uncertain": True}, 2)
+    '0.26 to 0.31, uncertain'
+    """
+    found = interval(row["ci_low"], row["ci_high"], places)
+    return f"{found}, {UNCERTAIN}" if found and row.get("is_uncertain") else found or "none"
+
+
 def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS, *, has_sign: bool = False) -> str:
     """Write the ends of an interval; empty where there is none.
 

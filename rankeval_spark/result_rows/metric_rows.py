@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.aggregate_state import (
     DRAWN,
+    N_NONZERO,
     QUANTILE_GRID,
     QUANTILES,
     WEIGHTED,
@@ -36,6 +37,9 @@ SCHEMA: Final = arrow_schema(schemas.METRICS)
 """Columns of the rows that are made here."""
 
 ROW_TYPE: Final = spark_columns(SCHEMA)
+
+LEAN: Final = "lean"
+"""Column on the way: how the error of a ratio of sums goes along with it, see :func:`ratios.skewed`."""
 
 
 def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
@@ -131,10 +135,12 @@ class MetricRows:
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
         measure = rows["measure_index"].to_numpy()
+        of_users = [intervals.linked(link, own) for link, own in zip(self.links, self.bounds, strict=True)]
         spread = metric_spread(
             rows,
             is_proportion=self.is_proportion[measure],
             is_ratio=self.is_ratio[measure],
+            bounds=np.array(of_users)[measure],
             confidence=self.reported.confidence,
         )
         is_drawn = set(DRAWN) <= set(rows.schema.names)
@@ -144,6 +150,7 @@ class MetricRows:
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         if not is_drawn:
             linked |= self._of_equal_users(rows, measure, linked)
+        linked |= in_range(linked, self.bounds[measure])
         return {
             **slice_columns(rows, self.reported.names),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
@@ -156,6 +163,8 @@ class MetricRows:
             "is_small": pa.array(n < self.reported.min_size),
             **linked,
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
+            N_NONZERO: rows[N_NONZERO],
+            "is_uncertain": _uncertain(rows, is_exempt=self.is_proportion[measure] & (not is_drawn)),
             **self._quantiles(rows, measure),
         }
 
@@ -212,32 +221,40 @@ class MetricRows:
 
 
 def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
-    """Replace the moments of numerators by those of their ratios: linearised, as if these were means."""
+    """Replace the moments of numerators by those of their ratios: linearised, as if these were means. Adds LEAN."""
     if not is_ratio.any():
-        return rows
-    ratio, m2 = ratios.linearised(*(doubles(rows, name) for name in ("mean", "m2", *WEIGHTED)))
-    for name, found in (("mean", ratio), ("m2", m2)):
+        return rows.append_column(LEAN, pa.array(np.zeros(rows.num_rows)))
+    mean, m2, m3, *weighted = (doubles(rows, name) for name in ("mean", "m2", "m3", *WEIGHTED))
+    below, below_m2, cross, *cubes = weighted
+    ratio, ratio_m2 = ratios.linearised(mean, m2, below, below_m2, cross)
+    ratio_m3, lean = ratios.skewed(mean, below, below_m2, cross, (m3, *cubes))
+    for name, found in (("mean", ratio), ("m2", ratio_m2), ("m3", ratio_m3)):
         values = np.where(is_ratio, found, doubles(rows, name))
         rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, from_pandas=True))
-    return rows
+    return rows.append_column(LEAN, pa.array(np.where(is_ratio, lean, 0.0)))
 
 
 def metric_spread(
-    rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_ratio: np.ndarray, confidence: float
+    rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_ratio: np.ndarray, bounds: np.ndarray, confidence: float
 ) -> dict[str, pa.Array]:
-    """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.
+    """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Hall's.
 
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
-    Where squares exceed the range of a double, as those of weights of 1e300 do, there is none.
+    ``bounds``, of shape (n_rows, 2), are those of the values that are averaged. A ratio of which the denominators vary
+    has none: users with large ones can vary more than users of one size. Where squares exceed the range of a double, as
+    those of weights of 1e300 do, there is no interval.
     """
     n, mean, m2 = doubles(rows, "n"), np.nan_to_num(doubles(rows, "mean")), doubles(rows, "m2")
     m2 = np.where(np.isfinite(m2), m2, np.nan)
     std_dev = np.sqrt(_divide(m2, n - 1))
-    ends = np.empty((2, len(n)))
-    for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
-        ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
+    is_open = is_ratio & ~_has_one_denominator(rows)
+    bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
+    means = intervals.SkewedMeans(n, mean, m2, doubles(rows, "m3"), doubles(rows, LEAN))
+    ends = np.array(intervals.skewed_interval(means, (bounds[:, 0], bounds[:, 1]), confidence))
+    own = is_proportion
+    ends[:, own] = intervals.wilson_interval(n[own], mean[own], m2[own], confidence)
     ends[:, np.isnan(doubles(rows, "mean")) | np.isnan(m2)] = np.nan
-    method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "t"))
+    method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "hall"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {
         "std_dev": nullable(std_dev),
@@ -246,6 +263,13 @@ def metric_spread(
         "ci_high": nullable(ends[1]),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
+
+
+def _has_one_denominator(rows: pa.RecordBatch) -> np.ndarray:
+    """Whether all users have the same denominator, so that a ratio of sums is a mean; False without denominators."""
+    if WEIGHTED[0] not in rows.schema.names:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+    return intervals.are_equal(*(doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
 
 
 def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -258,6 +282,20 @@ def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
         "ci_high": high,
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
+
+
+def in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Array]:
+    """Cut intervals off at the least and greatest value of their measures, or at the value where that is outside."""
+    value, low, high = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
+    least, greatest = np.minimum(bounds[:, 0], value), np.maximum(bounds[:, 1], value)
+    return {"ci_low": nullable(np.maximum(low, least)), "ci_high": nullable(np.minimum(high, greatest))}
+
+
+def _uncertain(rows: pa.RecordBatch, *, is_exempt: np.ndarray) -> pa.Array:
+    """Mark the means whose interval cannot be trusted; NULL without a value. Wilson's is exempt: it needs no spread."""
+    n, m2, m3, n_nonzero = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
+    is_uncertain = intervals.are_uncertain(n, m2, m3, n_nonzero) & ~is_exempt
+    return pa.array(is_uncertain, mask=n == 0)
 
 
 def readable(slice_values: pa.ListArray) -> pa.StringArray:

@@ -13,6 +13,9 @@ from rankeval_spark.statistics import distributions
 
 Values: TypeAlias = NDArray[np.float64]
 
+MIN_NONZERO: Final = 10
+"""Users with a value other than 0, or users by squared skewness, below which an interval is uncertain."""
+
 _ROUNDING: Final = 1e-12
 """Standard deviation up to which values count as all equal: rounding of values of the order 1."""
 
@@ -22,6 +25,9 @@ PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
     "square": lambda means: np.sqrt(np.maximum(means, 0.0)),
 }
 """By link, the published value of a mean of linked values: GMAP averages logarithms, RMSE squares."""
+
+
+_LINKS: Final[Mapping[str, Callable[[Values], Values]]] = {"log": np.log, "square": np.square}
 
 
 class Spread(NamedTuple):
@@ -52,6 +58,84 @@ def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tu
     return mean - half, mean + half
 
 
+class SkewedMeans(NamedTuple):
+    """Means over n users; ``m2`` and ``m3`` are the sums of squared and of cubed deviations from them.
+
+    ``lean`` is that of :func:`ratios.skewed` where they are ratios of sums, and 0 where they are means.
+    """
+
+    n: ArrayLike
+    mean: ArrayLike
+    m2: ArrayLike
+    m3: ArrayLike
+    lean: ArrayLike = 0.0
+
+
+def skewed_interval(means: SkewedMeans, bounds: tuple[ArrayLike, ArrayLike], level: float) -> tuple[Values, Values]:
+    """Hall's interval of a mean, which allows for skewness, within the range of the values; NaN below two users.
+
+    Parameters
+    ----------
+    bounds : pair of array-like
+        Least and greatest value that a user can have; may be infinite.
+
+    Notes
+    -----
+    Hall (1992), On the removal of skewness by transformation. Student's T of a mean of skewed values is skewed, and
+    ``g(T) = T + a T^2 + a^2 T^3 / 3 + s / (6 sqrt n)`` is not, with s the skewness of the values and ``a = s / (3 sqrt
+    n)``. The interval is that of all means with ``|g(T)| <= t_{n-1}``; without skewness it is Student's. T of a ratio
+    of sums also grows with its square, by ``h = lean / sqrt(n (n - 1) m2)``; there ``a - h`` takes the place of a.
+
+    Of values in a finite range none vary more than least and greatest values of the same mean do. So the interval ends
+    where that of a share of n users ends, which is Wilson's with the quantile of t.
+
+    Examples
+    --------
+    One of four users has 1, the others 0. Student's interval is -0.55 to 1.05.
+
+    >>> low, high = skewed_interval(SkewedMeans(4, 0.25, 0.75, 0.375), (0.0, 1.0), 0.95)
+    >>> float(low.round(4)), float(high.round(4))
+    (0.0211, 0.8373)
+    """
+    n, mean, m2, m3, lean, least, greatest = _as_arrays(*means, *bounds)
+    many = np.where(n > 1, n, np.nan)
+    std_error = np.sqrt(m2 / (many - 1) / many)
+    relative = skewness(n, m2, m3) / np.sqrt(many)
+    bend = relative - 3 * np.divide(lean, many * (many - 1) * std_error, out=np.zeros_like(mean), where=std_error > 0)
+    quantile = _t_quantile(many - 1, (1 + level) / 2)
+    low, high = (mean - std_error * _untransformed(end - relative / 6, bend) for end in (quantile, -quantile))
+    width = np.where(np.isfinite(greatest - least), greatest - least, np.nan)
+    shares = _wilson(np.clip((mean - least) / width, 0.0, 1.0), many, quantile**2)
+    of_share = (
+        np.where(np.isnan(width), end, least + width * share) for end, share in zip(bounds, shares, strict=True)
+    )
+    low, high = (
+        choose(end, own) for choose, end, own in zip((np.maximum, np.minimum), (low, high), of_share, strict=True)
+    )
+    return np.minimum(low, mean), np.maximum(high, mean)
+
+
+def skewness(n: ArrayLike, m2: ArrayLike, m3: ArrayLike) -> Values:
+    """Skewness ``sqrt(n) m3 / m2^1.5`` of values, at most ``(n - 2) / sqrt(n - 1)``; 0 without spread.
+
+    >>> float(skewness(4, 0.75, 0.375).round(4))
+    1.1547
+    """
+    n, m2, m3 = _as_arrays(n, m2, m3)
+    m2 = np.where(m2 > 0, m2, np.nan)
+    most = np.maximum(n - 2, 0.0) / np.sqrt(np.maximum(n - 1, 1.0))
+    return np.nan_to_num(np.clip(np.sqrt(n / m2) * (m3 / m2), -most, most), posinf=0.0, neginf=0.0)
+
+
+def are_uncertain(n: Values, m2: Values, m3: Values, n_nonzero: Values) -> NDArray[np.bool_]:
+    """Whether an interval may miss its mean more often than its level says: so few users decide about it.
+
+    Fewer than 10 users have a value other than 0; or the values are so skewed that ``n / skewness^2`` is below 10, as
+    it is where fewer than about 10 users have a 1 and the others a 0 (Cochran 1977, Sampling techniques, 2.15).
+    """
+    return (n_nonzero < MIN_NONZERO) | (n < MIN_NONZERO * skewness(n, m2, m3) ** 2)
+
+
 def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
     """Wilson's interval of a share, or of the mean of users' shares; NaN below two users or outside [0, 1].
 
@@ -77,11 +161,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
     trials = n * _trials_per_user(mean, m2 / n)
-    z_squared = special.ndtri((1 + np.asarray(level)) / 2) ** 2
-    centre = (mean + z_squared / (2 * trials)) / (1 + z_squared / trials)
-    spread = np.sqrt(z_squared * (mean * (1 - mean) / trials + z_squared / (4 * trials**2)))
-    half = spread / (1 + z_squared / trials)
-    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+    return _wilson(mean, trials, special.ndtri((1 + np.asarray(level)) / 2) ** 2)
 
 
 def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
@@ -175,6 +255,11 @@ def published(link: str, means: Values) -> Values:
         return PUBLISHED[link](means)
 
 
+def linked(link: str, values: Values) -> Values:
+    """Compute the linked values that are averaged, of published ones, or of the bounds of these."""
+    return _LINKS[link](values) if link in _LINKS else values
+
+
 def published_error(link: str, values: Values, std_errors: Values) -> Values:
     """Error of a published value from the standard error of the mean of linked values: the delta method."""
     if link == "log":
@@ -183,6 +268,24 @@ def published_error(link: str, values: Values, std_errors: Values) -> Values:
         slope: Values = 1 / (2 * np.where(values > 0, values, np.nan))
         return std_errors * slope
     return std_errors
+
+
+def _wilson(share: Values, trials: Values, quantile_squared: Values) -> tuple[Values, Values]:
+    """Wilson's interval of a share of so many trials."""
+    centre = (share + quantile_squared / (2 * trials)) / (1 + quantile_squared / trials)
+    spread = np.sqrt(quantile_squared * (share * (1 - share) / trials + quantile_squared / (4 * trials**2)))
+    half = spread / (1 + quantile_squared / trials)
+    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+
+
+def _untransformed(end: Values, bend: Values) -> Values:
+    """T with ``T + a T^2 + a^2 T^3 / 3 = end``, where ``bend`` is 3 a.
+
+    The closed form ``(cbrt(1 + 3 a end) - 1) / a``, without its difference, which would lose all digits of a small a.
+    """
+    root = np.cbrt(1 + bend * end)
+    t: Values = 3 * end / (1 + root + root**2)
+    return t
 
 
 def _trials_per_user(mean: Values, variance: Values) -> Values:

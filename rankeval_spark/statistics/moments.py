@@ -1,10 +1,10 @@
-"""Count, mean and sum of squared deviations of many columns by group: one pass, no loss of precision."""
+"""Count, mean and central moments of many columns by group: one pass, no loss of precision."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ class Moments:
         Their mean; NaN where there are none.
     m2 : float64, shape (n_groups, n_columns)
         Sum of squared deviations from the mean; 0 where there are none.
+    m3 : float64, shape (n_groups, n_columns), or None
+        Sum of cubed deviations, which only intervals that allow for skewness need; infinite or NaN where cubes exceed
+        the range of a double.
 
     Examples
     --------
@@ -48,12 +51,14 @@ class Moments:
     n: NDArray[np.int64]
     mean: Matrix
     m2: Matrix
+    m3: Matrix | None = None
 
     @classmethod
-    def empty(cls, n_groups: int, n_columns: int) -> Moments:
+    def empty(cls, n_groups: int, n_columns: int, *, has_cubes: bool = False) -> Moments:
         """Moments of no rows: the neutral element of :meth:`merge`."""
         shape = (n_groups, n_columns)
-        return cls(np.zeros(shape, dtype=np.int64), np.full(shape, np.nan), np.zeros(shape))
+        cubes = np.zeros(shape) if has_cubes else None
+        return cls(np.zeros(shape, dtype=np.int64), np.full(shape, np.nan), np.zeros(shape), cubes)
 
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together.
@@ -62,26 +67,35 @@ class Moments:
         -----
         Chan, Golub & LeVeque (1983), Algorithms for computing the sample variance: with d the difference of the
         means, ``m2 = m2_a + m2_b + d^2 n_a n_b / n`` and ``mean = mean_a + d n_b / n``. No term is a difference of
-        large sums, so a constant column has no negative variance.
+        large sums, so a constant column has no negative variance. Pébay (2008), Formulas for robust, one-pass parallel
+        computation of covariances and arbitrary-order statistical moments: ``m3 = m3_a + m3_b + d^3 n_a n_b (n_a -
+        n_b) / n^2 + 3 d (n_a m2_b - n_b m2_a) / n``.
         """
         n = self.n + other.n
         share = _divide(other.n, n)
         mean = np.where(self.n > 0, self.mean, other.mean)
         difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
-        return Moments(n, mean + difference * share, self.m2 + other.m2 + difference**2 * self.n * share)
+        m2 = self.m2 + other.m2 + difference**2 * self.n * share
+        m3 = None
+        if self.m3 is not None and other.m3 is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                apart = difference**2 * self.n * share * _divide(self.n - other.n, n)
+                m3 = self.m3 + other.m3 + difference * (apart + 3 * ((1 - share) * other.m2 - share * self.m2))
+        return Moments(n, mean + difference * share, m2, m3)
 
     @property
-    def numbers(self) -> tuple[NDArray[np.int64], Matrix, Matrix]:
-        """Values, their mean and their squared deviations."""
-        return self.n, self.mean, self.m2
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """Values, their mean, their squared deviations and, where they are known, their cubed ones."""
+        return (self.n, self.mean, self.m2) if self.m3 is None else (self.n, self.mean, self.m2, self.m3)
 
     def at(self, places: Places) -> Moments:
         """Moments at these places, in this order."""
-        return Moments(self.n[places], self.mean[places], self.m2[places])
+        cubes = None if self.m3 is None else self.m3[places]
+        return Moments(self.n[places], self.mean[places], self.m2[places], cubes)
 
     def placed(self, slots: NDArray[np.integer], size: int) -> Moments:
         """Put each group into its slot of so many; the other slots are empty."""
-        placed = Moments.empty(size, self.n.shape[1])
+        placed = Moments.empty(size, self.n.shape[1], has_cubes=self.m3 is not None)
         for all_slots, own in zip(placed.numbers, self.numbers, strict=True):
             all_slots[slots] = own
         return placed
@@ -92,7 +106,11 @@ class Moments:
         total = sums @ self.n.astype(np.float64)
         deviations, mean = _deviations_and_means(self, group, sums, total)
         m2 = sums @ (self.m2 + self.n * deviations**2)
-        return Moments(total.astype(np.int64), np.where(total > 0, mean, np.nan), m2)
+        m3 = None
+        if self.m3 is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                m3 = sums @ (self.m3 + deviations * (3 * self.m2 + self.n * deviations**2))
+        return Moments(total.astype(np.int64), np.where(total > 0, mean, np.nan), m2, m3)
 
     @property
     def variance(self) -> Matrix:
@@ -142,17 +160,20 @@ class Columns:
             return cls(values, None)
         return cls(np.where(is_defined, values, 0.0), is_defined)
 
-    def by_group(self, group: NDArray[np.integer], n_groups: int) -> Moments:
-        """Moments of each column in each group, see the function of this name."""
+    def by_group(self, group: NDArray[np.integer], n_groups: int, *, has_cubes: bool = False) -> Moments:
+        """Moments of each column in each group, with cubed deviations on request; see :func:`moments_by_group`."""
         if group.size and (group.min() < 0 or group.max() >= n_groups):
             message = f"found groups {group.min()} to {group.max()}, expected 0 to {n_groups - 1}"
             raise ValueError(message)
         rows = max(_MIN_BLOCK_ROWS, n_groups)  # with many groups, merging blocks would cost more than the blocks
         starts = range(0, len(self.values), rows)
-        blocks = (self._of_block(slice(start, start + rows), group[start : start + rows], n_groups) for start in starts)
-        return reduce(Moments.merge, blocks, Moments.empty(n_groups, self.values.shape[1]))
+        blocks = (
+            self._of_block(slice(start, start + rows), group[start : start + rows], n_groups, has_cubes)
+            for start in starts
+        )
+        return reduce(Moments.merge, blocks, Moments.empty(n_groups, self.values.shape[1], has_cubes=has_cubes))
 
-    def _of_block(self, rows: slice, group: NDArray[np.integer], n_groups: int) -> Moments:
+    def _of_block(self, rows: slice, group: NDArray[np.integer], n_groups: int, has_cubes: bool) -> Moments:
         """Moments of some rows by the corrected two-pass algorithm.
 
         The sum of many values rounds, so their deviations from the first mean correct it: 1,000 values of 0.1 had the
@@ -170,10 +191,16 @@ class Columns:
         if self.is_defined is not None:
             deviations[~self.is_defined[rows]] = 0.0
         correction = _divide(membership @ deviations, n)
-        m2 = membership @ np.square(deviations, out=deviations)
+        squares = np.square(deviations) if has_cubes else np.square(deviations, out=deviations)
+        m2 = membership @ squares
         correction[np.abs(correction) <= _ROUNDING * np.sqrt(n * m2)] = 0.0
+        m3 = None
+        if has_cubes:
+            with np.errstate(over="ignore", invalid="ignore"):
+                m3 = membership @ np.multiply(squares, deviations, out=deviations)
+                m3 = m3 - correction * (3 * m2 - 2 * n * correction**2)
         m2 = np.maximum(m2 - n * correction**2, 0.0)
-        return Moments(n.astype(np.int64), np.where(n > 0, mean + correction, np.nan), m2)
+        return Moments(n.astype(np.int64), np.where(n > 0, mean + correction, np.nan), m2, m3)
 
 
 def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval_spark.statistics import moments
-from rankeval_spark.statistics.moments import Moments
+from rankeval_spark.statistics.moments import Columns, Moments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.statistics.moments import Matrix, Places
 
 Values: TypeAlias = NDArray[np.float64]
@@ -22,66 +24,124 @@ _ROUNDING: Final = 8 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Central moments of numerators and denominators, and the sum of products of their deviations.
+    """Central moments of numerators and denominators, and the sums of products of their deviations a and b.
 
-    All of shape (n_groups, n_columns).
+    Parameters
+    ----------
+    numerator, denominator : Moments
+        With cubed deviations or without.
+    cross : float64, shape (n_groups, n_columns)
+        Sum of ``a b``.
+    cubes : pair of float64, same shape, or None
+        Sums of ``a a b`` and of ``a b b``, where the moments have cubed deviations.
     """
 
     numerator: Moments
     denominator: Moments
     cross: Matrix
+    cubes: tuple[Matrix, Matrix] | None = None
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
         """Combine what :attr:`numbers` gave."""
-        mean, m2, below_mean, below_m2, cross = numbers
+        mean, m2, below_mean, below_m2, cross, *more = numbers
         users = n.astype(np.int64)
-        return cls(Moments(users, mean, m2), Moments(users, below_mean, below_m2), cross)
+        if not more:
+            return cls(Moments(users, mean, m2), Moments(users, below_mean, below_m2), cross)
+        m3, below_m3, squared_above, squared_below = more
+        above, below = Moments(users, mean, m2, m3), Moments(users, below_mean, below_m2, below_m3)
+        return cls(above, below, cross, (squared_above, squared_below))
 
     @property
-    def numbers(self) -> tuple[NDArray[np.int64], Matrix, Matrix, Matrix, Matrix, Matrix]:
-        """Users, mean and squared deviations of the numerators, those of the denominators, and the products."""
-        return (*self.numerator.numbers, self.denominator.mean, self.denominator.m2, self.cross)
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """Users, mean and squared deviations of the numerators, those of the denominators, and their products.
+
+        Then, where there are any, cubed deviations of both and their products.
+        """
+        above, below = self.numerator, self.denominator
+        numbers = above.n, above.mean, above.m2, below.mean, below.m2, self.cross
+        if above.m3 is None or below.m3 is None or self.cubes is None:
+            return numbers
+        return (*numbers, above.m3, below.m3, *self.cubes)
 
     def merge(self, other: Ratios) -> Ratios:
-        """Moments of both sets of users together; the products merge as the squares do."""
+        """Moments of both sets of users together; the products merge as squares and cubes do."""
         n = self.numerator.n + other.numerator.n
-        weight = np.where(n > 0, self.numerator.n * other.numerator.n / np.maximum(n, 1), 0.0)
-        distances = np.nan_to_num(other.numerator.mean - self.numerator.mean) * np.nan_to_num(
-            other.denominator.mean - self.denominator.mean
-        )
+        own, its = (each.numerator.n / np.maximum(n, 1) for each in (self, other))
+        above = np.nan_to_num(other.numerator.mean - self.numerator.mean)
+        below = np.nan_to_num(other.denominator.mean - self.denominator.mean)
+        weight = own * other.numerator.n
+        cubes = None
+        if self.cubes is not None and other.cubes is not None:
+            apart = weight * (own - its)
+            mixed, of_above, of_below = (
+                own * after - its * before
+                for before, after in (
+                    (self.cross, other.cross),
+                    (self.numerator.m2, other.numerator.m2),
+                    (self.denominator.m2, other.denominator.m2),
+                )
+            )
+            cubes = (
+                self.cubes[0] + other.cubes[0] + above * (above * below * apart + 2 * mixed) + below * of_above,
+                self.cubes[1] + other.cubes[1] + below * (above * below * apart + 2 * mixed) + above * of_below,
+            )
         return Ratios(
             self.numerator.merge(other.numerator),
             self.denominator.merge(other.denominator),
-            self.cross + other.cross + distances * weight,
+            self.cross + other.cross + above * below * weight,
+            cubes,
         )
 
     def at(self, places: Places) -> Ratios:
         """Moments at these places, in this order."""
-        return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places])
+        cubes = None if self.cubes is None else (self.cubes[0][places], self.cubes[1][places])
+        return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places], cubes)
 
     def placed(self, slots: NDArray[np.integer], size: int) -> Ratios:
         """Put each group into its slot of so many; see :meth:`Moments.placed`."""
-        cross = np.zeros((size, self.cross.shape[1]))
-        cross[slots] = self.cross
-        return Ratios(self.numerator.placed(slots, size), self.denominator.placed(slots, size), cross)
+
+        def in_slots(values: Matrix) -> Matrix:
+            placed = np.zeros((size, values.shape[1]))
+            placed[slots] = values
+            return placed
+
+        cubes = None if self.cubes is None else (in_slots(self.cubes[0]), in_slots(self.cubes[1]))
+        above, below = self.numerator.placed(slots, size), self.denominator.placed(slots, size)
+        return Ratios(above, below, in_slots(self.cross), cubes)
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
         """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
         above, below = (moments.deviations_of(each, group, n_groups) for each in (self.numerator, self.denominator))
         products = self.cross + self.numerator.n * above * below
+        sums, cubes = moments.membership_of(group, n_groups), None
+        if self.cubes is not None:
+            mixed = self.cross + products
+            cubes = (
+                sums @ (self.cubes[0] + above * mixed + below * self.numerator.m2),
+                sums @ (self.cubes[1] + below * mixed + above * self.denominator.m2),
+            )
         return Ratios(
-            self.numerator.united(group, n_groups),
-            self.denominator.united(group, n_groups),
-            moments.membership_of(group, n_groups) @ products,
+            self.numerator.united(group, n_groups), self.denominator.united(group, n_groups), sums @ products, cubes
         )
 
 
-def ratio_moments_by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
-    """Moments of each pair of columns in each group; both are NaN where undefined."""
-    above, below = (moments.moments_by_group(values, group, n_groups) for values in (numerator, denominator))
-    products = np.nan_to_num((numerator - above.mean[group]) * (denominator - below.mean[group]))
-    return Ratios(above, below, moments.membership_of(group, n_groups) @ products)
+def ratio_moments_by_group(
+    numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int, *, has_cubes: bool = False
+) -> Ratios:
+    """Moments of each pair of columns in each group, on request with cubes; both are NaN where undefined."""
+    above, below = (
+        Columns.of(values).by_group(group, n_groups, has_cubes=has_cubes) for values in (numerator, denominator)
+    )
+    sums = moments.membership_of(group, n_groups)
+    from_means = numerator - above.mean[group], denominator - below.mean[group]
+    products = np.nan_to_num(from_means[0] * from_means[1])
+    cubes = None
+    if has_cubes:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared_above, squared_below = (sums @ (products * np.nan_to_num(each)) for each in from_means)
+        cubes = squared_above, squared_below
+    return Ratios(above, below, sums @ products, cubes)
 
 
 def linearised(
@@ -117,3 +177,43 @@ def linearised(
     # Where all numerators are equal, even the first term is only the rounding of their mean.
     is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
     return ratio, np.where(is_rounding, 0.0, left) / below**2
+
+
+def skewed(
+    mean: Values, denominator_mean: Values, denominator_m2: Values, cross: Values, cubes: Sequence[Values]
+) -> tuple[Values, Values]:
+    """Compute what the skewness of a ratio's T depends on; NaN where the sum of the denominators is 0.
+
+    Parameters
+    ----------
+    cubes
+        Sums of ``a a a``, ``b b b``, ``a a b`` and ``a b b``, with a and b the deviations as in :class:`Ratios`.
+
+    Returns
+    -------
+    m3, lean : float64
+        Sums over users of ``e^3`` and of ``e b / mean b``, with ``e = (numerator - ratio denominator) / mean b`` the
+        terms that :func:`linearised` squares.
+
+    Notes
+    -----
+    With the second sum the error of a ratio goes along with its estimate: a sample with a large ratio has other
+    denominators too. It is 0 where all denominators are equal.
+
+    Examples
+    --------
+    1 of 2, 3 of 4 and 0 of 1 are 4 of 7, off by -1/7, 5/7 and -4/7 at a mean of 7/3:
+
+    >>> above, below = np.array([[1.0], [3.0], [0.0]]), np.array([[2.0], [4.0], [1.0]])
+    >>> found = ratio_moments_by_group(above, below, np.zeros(3, dtype=np.int64), 1, has_cubes=True)
+    >>> _, mean, _, below_mean, below_m2, cross, *cubes = found.numbers
+    >>> m3, lean = skewed(mean, below_mean, below_m2, cross, cubes)
+    >>> [round(each.item(), 9) for each in (m3 * (7 / 3) ** 3 * 7**3, lean * (7 / 3) ** 2 * 7)]
+    [60.0, 14.0]
+    """
+    below = np.where(denominator_mean > 0, denominator_mean, np.nan)
+    ratio = mean / below
+    of_above, of_below, squared_above, squared_below = cubes
+    with np.errstate(over="ignore", invalid="ignore"):
+        m3 = of_above - 3 * ratio * squared_above + 3 * ratio**2 * squared_below - ratio**3 * of_below
+        return m3 / below**3, (cross - ratio * denominator_m2) / below**2

@@ -179,12 +179,12 @@ def test_means_are_those_of_the_per_user_values() -> None:
         assert mean == pytest.approx(math.fsum(defined) / len(defined), rel=0, abs=1e-12)
 
 
-def test_success_has_wilsons_interval_and_the_others_students() -> None:
+def test_success_has_wilsons_interval_and_the_others_halls() -> None:
     users = {f"{n}": {"a": 1} for n in range(10)}
     log = ranking({user: "a b" if int(user) < 7 else "b c" for user in users})
     result = evaluate(log, judgements(users), measures=["HR@2", "P@2"])
     rows = by(result.metrics, "measure", value="ci_method")
-    assert rows == {"Success": "wilson", "P": "t"}
+    assert rows == {"Success": "wilson", "P": "hall"}
     low, high = map(float, intervals.wilson_interval(10, 7 / 10, 10 * 7 / 10 * 3 / 10, 0.95))
     ((value, *ends),) = tuples(where(result.metrics, measure="Success"), "value", "ci_low", "ci_high")
     assert value == 7 / 10

@@ -18,6 +18,7 @@ from rankeval_spark import columns as C, evaluate
 from rankeval_spark.measures import Lists, Measure, MeasureSet
 from tests.support.arrow_frames import by, table, tuples
 from tests.support.ratings import list_of, random_ratings, tables
+from tests.support.skewed import hall
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,13 +51,12 @@ def pooled(measure: Measure, parts: list[tuple[float, float]]) -> tuple[Any, ...
     n, ratio = len(parts), numerators.sum() / denominators.sum()
     residuals = numerators - ratio * denominators
     error = math.sqrt(n / (n - 1) * (residuals**2).sum()) / denominators.sum()
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
+    ends = hall(numerators, denominators, level=LEVEL, bounds=measure.entry.bounds)
     return (
         pytest.approx(published(measure, ratio), rel=0, abs=1e-12),
         n,
         pytest.approx(error, rel=1e-9),
-        pytest.approx(published(measure, ratio - half), rel=1e-9),
-        pytest.approx(published(measure, ratio + half), rel=1e-9),
+        *(pytest.approx(published(measure, end), rel=0, abs=1e-12) for end in ends),
         "delta",
     )
 
@@ -93,7 +93,7 @@ def test_ratios_and_intervals_are_those_of_sums_over_users_in_every_slice(n_chun
         for country in ("", "AT", "DE"):
             of_slice = [part for user, part in parts.items() if country in ("", countries[user])]
             assert found[measure.label, country] == pooled(measure, of_slice), (text, country)
-    assert found["P", ""][-1] == "t"
+    assert found["P", ""][-1] == "hall"
 
 
 def hits(lists: dict[tuple[str, str], str]) -> pa.Table:
@@ -172,9 +172,11 @@ def test_geometric_mean_is_published_with_the_raised_interval_of_the_logarithms(
     rows = {row[0]: row[1:] for row in tuples(evaluate(log, held_out, measures=asked).metrics, "measure", *DELTA)}
     value, n, error, low, high, method = rows["GMAP(floor=0.01)"]
     of_log = rows["LogAP(floor=0.01)"]
-    assert (n, method, error) == (3, "t", of_log[2])
+    assert (n, method, error) == (3, "hall", of_log[2])
     assert value == pytest.approx((1 * 1 / 2 * 1 / 100) ** (1 / 3), rel=1e-12)
-    assert (low, high) == (pytest.approx(math.exp(of_log[3])), pytest.approx(math.exp(of_log[4])))
+    ends = hall([math.log(1), math.log(1 / 2), math.log(1 / 100)], level=LEVEL, bounds=(math.log(1 / 100), 0))
+    assert of_log[3:5] == tuple(pytest.approx(end, rel=0, abs=1e-12) for end in ends)
+    assert (low, high) == tuple(pytest.approx(math.exp(end), rel=0, abs=1e-12) for end in ends)
 
 
 TESTED: Final = ("delta", "ci_low", "ci_high", "p_value", "effect_size", "n_wins", "n_losses", "method", "reason")

@@ -17,6 +17,7 @@ from rankeval_spark.in_process.result_tables.scored_rows import to_users
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
 from tests.support.arrow_frames import scored_rows, tuples
+from tests.support.skewed import hall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +50,10 @@ def test_a_mean_comes_with_its_spread_and_its_interval() -> None:
     users = both(*({"user_id": f"{p}", "p": p, "success": float(p > 0)} for p in (0.0, 1 / 2, 1.0)))
     found = metrics(users)
     m2 = 1 / 4 + 1 / 4
-    low, high = map(float, intervals.t_interval(3, 1 / 2, m2, 0.95))
+    ends = (pytest.approx(end, rel=0, abs=1e-12) for end in hall((0.0, 1 / 2, 1.0), bounds=(0.0, 1.0)))
     names = ("measure", "k", "value", "n_users", "std_dev", "std_error", "ci_low", "ci_high", "ci_level", "ci_method")
     (by_p, by_success) = tuples(found, *names)
-    assert by_p == ("P", 1, 1 / 2, 3, sqrt(m2 / 2), pytest.approx(sqrt(m2 / 2 / 3), abs=1e-15), low, high, 0.95, "t")
+    assert by_p == ("P", 1, 1 / 2, 3, sqrt(m2 / 2), pytest.approx(sqrt(m2 / 2 / 3), abs=1e-15), *ends, 0.95, "hall")
     low, high = map(float, intervals.wilson_interval(3, 2 / 3, 3 * 2 / 3 * 1 / 3, 0.95))
     assert by_success[:4] == ("Success", 1, 2 / 3, 3)
     assert by_success[6:] == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12), 0.95, "wilson")

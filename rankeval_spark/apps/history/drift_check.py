@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from statistics import NormalDist
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.drift import LEAST_NIGHTS, DriftBand, band_of, has_drifted
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ def to_fact(
         if defined_then.get(row[C.EVALUATION_DATE], {}).get((row[C.MEASURE], row[C.K]))
         == definitions.get((row[C.MEASURE], row[C.K]))
     ]
-    return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
+    return fact_of(tonight, rows, links={one.measure: one.link for one in facts.measures})
 
 
 def fact_of(
-    tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()
+    tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, links: Mapping[str, str] = MappingProxyType({})
 ) -> CheckCount | None:
     """Count the means that left their band; None where no mean has a value and a band, so that nothing is checked.
 
@@ -64,8 +65,8 @@ def fact_of(
     ----------
     tonight, earlier : sequence of mapping
         Rows of ``metrics`` of everyone, those of the earlier nights of any number of dates.
-    linked : collection of str
-        Measures, such as GMAP, whose ``std_error`` is not in units of the value: the interval tells it instead.
+    links : mapping, optional
+        What is averaged, by measure: the ``std_error`` of GMAP is that of logarithms. The identity where left out.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def fact_of(
     for row in earlier:
         if _key(row) in places[0]:
             place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
-            past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, linked)
+            past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, links)
     values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
     total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
     if total == 0:
@@ -97,11 +98,9 @@ def _key(row: Numbers) -> tuple[str, str, int]:
     return row[C.MODEL_ID], row[C.MEASURE], row[C.K]
 
 
-def _std_error(row: Numbers, linked: Collection[str]) -> float:
-    if row[C.MEASURE] not in linked:
-        return _number(row["std_error"])
-    half = (_number(row["ci_high"]) - _number(row["ci_low"])) / 2
-    return half / NormalDist().inv_cdf((1 + row["ci_level"]) / 2)
+def _std_error(row: Numbers, links: Mapping[str, str]) -> float:
+    values, errors = (np.array([_number(row[name])]) for name in (C.VALUE, "std_error"))
+    return float(intervals.published_error(links.get(row[C.MEASURE], "identity"), values, errors)[0])
 
 
 def _farthest(values: np.ndarray, band: DriftBand) -> list[int]:

@@ -51,7 +51,7 @@ def leaderboard(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     """
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = headed("measure", title=title)
+    table = _with_caption(headed("measure", title=title), _uncertain(rows))
     for model in models:
         table.add_column(escape(model), justify="right", overflow="fold")
     columns = [max(map(len, measures)), *(max(len(model), _MEAN_AND_INTERVAL) for model in models)]
@@ -63,7 +63,8 @@ def leaderboard(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     return table
 
 
-_MEAN_AND_INTERVAL: Final = len("0.1234 [0.1234, 0.1234]")
+_UNCERTAIN: Final = "~"
+_MEAN_AND_INTERVAL: Final = len(f"0.1234 [0.1234, 0.1234] {_UNCERTAIN}")
 _BETWEEN: Final = len(" │ ")
 
 
@@ -273,7 +274,8 @@ _OUTCOMES: Final = {
 
 def means(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
     """Lay out means of slices: a line a row, with its interval; a single slice is in the heading."""
-    table = _of_a_night(rows, title, caption=_OF_SMALL if any(row["is_small"] for row in rows) else None)
+    small = [_OF_SMALL] if any(row["is_small"] for row in rows) else []
+    table = _of_a_night(rows, title, captions=[*small, *_uncertain(rows)])
     names = {row[C.SLICE] for row in rows}
     only = names.pop() if len(names) == 1 else None
     for heading in ("model", only or "slice", "measure"):
@@ -292,7 +294,7 @@ def gaps(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) ->
 
     As in :func:`comparisons`, what a row is about stands below one another where there are few columns.
     """
-    table = _of_a_night(rows, title, caption=_OF_GAPS)
+    table = _of_a_night(rows, title, captions=[_OF_GAPS])
     is_narrow = width < _LINE_OF_GAPS
     about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
     for heading in (", ".join(about),) if is_narrow else about:
@@ -314,16 +316,26 @@ def gaps(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) ->
 
 _MARK: Final = "*"
 _OF_SMALL: Final = f"{_MARK} fewer users than min_slice_size"
+_OF_UNCERTAIN: Final = f"{_UNCERTAIN} uncertain: few users decide about it"
 _OF_GAPS: Final = f"{_MARK} the interval of the gap lies above 0: the groups can be told apart"
 
 _LINE_OF_GAPS: Final = 118
 
 
-def _of_a_night(rows: Sequence[Mapping[str, Any]], title: str, *, caption: str | None) -> Table:
+def _of_a_night(rows: Sequence[Mapping[str, Any]], title: str, *, captions: Sequence[str]) -> Table:
     """Begin a table of one night, the level of its intervals in the title."""
-    table = headed(title=f"{title}: {_level(rows)} % intervals")
-    table.caption, table.caption_justify = caption, "left"
+    return _with_caption(headed(title=f"{title}: {_level(rows)} % intervals"), captions)
+
+
+def _with_caption(table: Table, captions: Sequence[str]) -> Table:
+    """Explain the marks of a table below it, a line each."""
+    table.caption, table.caption_justify = "\n".join(captions) or None, "left"
     return table
+
+
+def _uncertain(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Explain the mark of uncertain intervals, where there is one."""
+    return [_OF_UNCERTAIN] if any(row.get("is_uncertain") for row in rows) else []
 
 
 def _gap(row: Mapping[str, Any]) -> str:
@@ -374,7 +386,8 @@ def _cell(row: Mapping[str, Any] | None, best: float | None, before_interval: st
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]")
+    mark = f" {_UNCERTAIN}" if row.get("is_uncertain") else ""
+    return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
 
 
 def _plain_value(value: Any) -> Any:  # noqa: ANN401 - a value of any column

@@ -39,9 +39,9 @@ class Intervals(Model):
     """Intervals of means and micro averages; `confidence` is their level."""
 
     method: Literal["analytic", "bootstrap"] = "analytic"
-    """`analytic` computes them by formula: Student's t, Wilson for shares of users, the delta method for micro
-    averages. `bootstrap` takes percentiles of a Poisson bootstrap over users. Measures of all lists together always use
-    the jackknife."""
+    """`analytic` computes them by formula: Hall's t, which allows for skewness, Wilson for shares of users, the delta
+    method for micro averages. `bootstrap` takes percentiles of a Poisson bootstrap over users. Measures of all lists
+    together always use the jackknife."""
     replicates: Replicates = 1000
     """Replicates of the bootstrap."""
     seed: Seed = 0

@@ -49,10 +49,13 @@ N_TIED: Final = "n_tied"
 COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", N_TIED)
 """Facts of a group of users that do not depend on the measure."""
 
-MOMENTS: Final = ("n", "mean", "m2")
-WEIGHTED: Final = ("weight_mean", "weight_m2", "cross")
+N_NONZERO: Final = "n_nonzero"
+"""Users whose value is not that of a user without a hit, of each measure."""
+
+MOMENTS: Final = ("n", "mean", "m2", "m3")
+WEIGHTED: Final = ("weight_mean", "weight_m2", "cross", "weight_m3", "cross_21", "cross_12")
 """More rows of a state where some measures are ratios of sums: moments of their denominators, and with the numerators,
-whose moments then are ``mean`` and ``m2``."""
+whose moments then are ``mean``, ``m2`` and ``m3``; the last two are the sums of ``a a b`` and ``a b b``."""
 
 DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")
 """Standard error and interval of a mean, from its replicates: the parts of SPREAD."""
@@ -76,7 +79,7 @@ class GroupSums(NamedTuple):
     moments : Moments
         Of each group and measure.
     counts : float64, shape (n_groups, n_counts)
-        As COUNTS, then the lists of each measure where users have several.
+        As COUNTS, then N_NONZERO of each measure, then the lists of each measure where users have several.
     ratios : Ratios or None
         Of the measures that are ratios of sums, where there are any.
     counted : ValueCounts or None
@@ -100,7 +103,7 @@ class AggregateLayout:
     weighted : tuple of int
         Positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too.
     has_lists : bool
-        Whether the lists of each measure come after COUNTS; where they do not, each user has one.
+        Whether the lists of each measure come after the other counts; where they do not, each user has one.
     """
 
     n_measures: int
@@ -139,7 +142,8 @@ class AggregateLayout:
         if ratios is None:
             return []
         matrices = []
-        for found in (ratios.denominator.mean, ratios.denominator.m2, ratios.cross):
+        _, _, _, below_mean, below_m2, cross, _, *cubes = ratios.numbers
+        for found in (below_mean, below_m2, cross, *cubes):
             matrix = np.zeros(shape)
             matrix[:, list(self.weighted)] = found
             matrices.append(matrix)
@@ -158,8 +162,8 @@ class AggregateLayout:
         Returns
         -------
         pa.RecordBatch
-            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, ``n_lists``, DRAWN where there is a column
-            SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
+            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, N_NONZERO, ``n_lists``, DRAWN where there
+            is a column SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
@@ -169,7 +173,9 @@ class AggregateLayout:
         numbers, counts = np.split(cells_to_doubles(rows[STATE]), [len(self.parts) * self.n_measures], axis=1)
         parts = numbers[order].reshape(-1, len(self.parts), self.n_measures).transpose(1, 0, 2)
         columns = self._united(parts, group[order], len(first))
-        summed, lists = np.split(membership_of(group[order], len(first)) @ counts[order], [len(COUNTS)], axis=1)
+        ends = np.cumsum([len(COUNTS), self.n_measures])
+        summed, nonzero, lists = np.split(membership_of(group[order], len(first)) @ counts[order], ends, axis=1)
+        columns[N_NONZERO] = np.rint(nonzero).astype(np.int64)
         columns[C.N_LISTS] = np.rint(lists).astype(np.int64) if self.has_lists else columns["n"]
         keys = pc.take(rows.select(GROUP), to_arrow(first))
         if spread is not None:
@@ -179,9 +185,13 @@ class AggregateLayout:
 
     def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
-        n, *numbers = parts
-        given = Ratios.of(n, *numbers) if self.weighted else Moments(n.astype(np.int64), *numbers)
-        return dict(zip(self.parts, given.united(group, n_groups).numbers, strict=True))
+        n, mean, m2, m3, *of_weights = parts
+        if not self.weighted:
+            found = Moments(n.astype(np.int64), mean, m2, m3).united(group, n_groups)
+            return dict(zip(MOMENTS, found.numbers, strict=True))
+        weighted = Ratios.of(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).united(group, n_groups)
+        names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
+        return dict(zip(names, weighted.numbers, strict=True))
 
     def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
         """Give what the bootstrap made of each group, NaN where it made nothing."""

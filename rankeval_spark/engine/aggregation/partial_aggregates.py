@@ -20,6 +20,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateL
 from rankeval_spark.engine.aggregation.slices import Key, encoded, groups_of, in_chunks, matrix, unpacked
 from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.limits import ROUNDING
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group
@@ -57,7 +58,10 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class PartialAggregator:
-    """What the workers need, and what they do with their partition."""
+    """What the workers need, and what they do with their partition.
+
+    ``zeros`` is, of each measure, the value of a user without a hit: N_NONZERO counts the users with another one.
+    """
 
     measures: tuple[str, ...]
     weights: dict[str, str]
@@ -66,6 +70,7 @@ class PartialAggregator:
     draws: Draws | None
     lists: tuple[str, ...] = ()
     counts_values: bool = False
+    zeros: tuple[float, ...] = ()
 
     @property
     def state(self) -> AggregateLayout:
@@ -84,19 +89,27 @@ class PartialAggregator:
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise a partition, a chunk of rows at a time."""
         weighted = list(self.state.weighted)
-        n_counts = len(COUNTS) + len(self.lists)
+        zeros = np.array(self.zeros or (0.0,) * len(self.measures))
+        n_counts = len(COUNTS) + len(self.measures) + len(self.lists)
         totals = [_Totals(np.zeros((0, n_counts))) for _ in self.slices]
         resampler = None if self.draws is None else bootstrap_sums.Resampler(self.draws, self.slices, self.ks)
         for table, values, denominators, counts in chunks:
             levels = Levels.of(values) if self.counts_values else None  # of users, before they are numerators
+            is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
+            every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
             values[:, weighted] *= denominators
             columns = Columns.of(values)
             for index in sorted(set(self.crossings)):  # the others are made of these groups
                 total = totals[index]
                 keys, group = groups_of(table, self.slices[index], self.ks)
                 n = len(keys)
-                of_sums = ratio_moments_by_group(values[:, weighted], denominators, group, n) if weighted else None
-                total.add(keys, columns.by_group(group, n), membership_of(group, n) @ counts, of_sums)
+                of_sums = (
+                    ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
+                    if weighted
+                    else None
+                )
+                found = columns.by_group(group, n, has_cubes=True)
+                total.add(keys, found, membership_of(group, n) @ every_count, of_sums)
                 if levels is not None:
                     total.add_values(keys, levels.by_group(group, n))
             if resampler is not None:

@@ -67,7 +67,9 @@ def _summariser(request: Request) -> PartialAggregator:
     weights = denominators(request, has_one_list=False)
     by = tuple(segment_columns(request.every_slice))
     counts_values = bool(request.quantiles)
-    return PartialAggregator(measures.columns, dict(weights), by, measures.ks, request.draws, lists, counts_values)
+    return PartialAggregator(
+        measures.columns, dict(weights), by, measures.ks, request.draws, lists, counts_values, measures.without_hits
+    )
 
 
 def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa.RecordBatch]:

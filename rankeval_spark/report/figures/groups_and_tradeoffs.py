@@ -77,8 +77,8 @@ def slicings(metrics: pa.Table) -> list[str]:
 
 def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dict[str, Any]]:
     """Give a row a model and group that has a value; ``is_end`` marks the least and the greatest of the model."""
-    columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", C.SLICE_VALUES)
-    found = rows_of(metrics, columns, slice=slicing, measure=measure[0], k=measure[1])
+    columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", "is_uncertain")
+    found = rows_of(metrics, (*columns, C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
     places = decimals_of(found)
     rows = [
         {
@@ -86,7 +86,7 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
             "group": wording.crossed(row[C.SLICE_VALUE]),
             "value": row[C.VALUE],
             "text": wording.number(row[C.VALUE], places),
-            "interval": wording.interval(row["ci_low"], row["ci_high"], places) or "none",
+            "interval": wording.mean_interval(row, places),
             "users": row["n_users"],
             "is_small": bool(row["is_small"]) or None in row[C.SLICE_VALUES],
             "is_end": False,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rankeval_spark.report.defaults import MeasureKey
 
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
-READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level")
+READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain")
 ROW_HEIGHT: Final = 36
 PANEL_HEIGHT: Final = 220
 MOST_TICKS: Final = 5
@@ -335,6 +335,6 @@ def _estimate(row: Row, places: int) -> dict[str, Any]:
         "low": value if low is None else low,
         "high": value if high is None else high,
         "text": wording.number(value, places),
-        "interval": wording.interval(low, high, places) or "none",
+        "interval": wording.mean_interval(row, places),
         "users": row["n_users"],
     }

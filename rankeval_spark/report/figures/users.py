@@ -104,7 +104,7 @@ def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
             "low": row[C.VALUE] if row["ci_low"] is None else row["ci_low"],
             "high": row[C.VALUE] if row["ci_high"] is None else row["ci_high"],
             "text": wording.number(row[C.VALUE], 3),
-            "interval": wording.interval(row["ci_low"], row["ci_high"], 3) or "none",
+            "interval": wording.mean_interval(row, 3),
         }
         for row in rows_of(everyone, measure=wanted)
         if row[C.VALUE] is not None

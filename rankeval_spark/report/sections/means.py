@@ -48,7 +48,8 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
     lead = (
         f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
-        f"two models are alike: the comparisons below pair the same users.{left}"
+        "two models are alike: the comparisons below pair the same users. So few users decide about an uncertain mean "
+        f"that its interval may miss more often.{left}"
     )
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])
 

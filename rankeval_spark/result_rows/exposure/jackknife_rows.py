@@ -84,5 +84,7 @@ class JackknifeRows:
             "ci_high": nullable(spread.high),
             "ci_level": pa.array(np.full(n, confidence)),
             "ci_method": pa.array(method.tolist(), pa.string()),
+            "n_nonzero": no_count,
+            "is_uncertain": pa.nulls(n, pa.bool_()),
             **metric_rows.no_quantiles(n),
         }

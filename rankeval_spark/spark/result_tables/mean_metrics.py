@@ -85,7 +85,9 @@ def to_metrics(
     lists = tuple(name for name in map(lists_column, measures.columns) if name in users.columns)
     by = tuple(segment_columns(reported.segments))
     counts_values = bool(reported.quantiles)
-    aggregator = PartialAggregator(measures.columns, weights, by, measures.ks, draws, lists, counts_values)
+    aggregator = PartialAggregator(
+        measures.columns, weights, by, measures.ks, draws, lists, counts_values, measures.without_hits
+    )
     partials = partial_aggregates.to_partials(users, aggregator, slices=reported.segments)
     return to_metrics_of_partials(partials, measures=measures, reported=reported, state=aggregator.state, draws=draws)
 

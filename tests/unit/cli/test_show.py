@@ -197,7 +197,8 @@ def test_table_has_a_line_a_measure_and_a_column_a_model(published: Workspace) -
     lines = done.out.splitlines()
     assert lines[0].strip() == "nightly, 2026-01-01: up to 4 users, 95 % intervals"
     assert [cell.strip() for cell in lines[1].split("┃")] == ["measure", "als", "pop"]
-    cells = {line.split("│")[0].strip(): line.split("│")[1:] for line in lines[3:]}
+    cells = {line.split("│")[0].strip(): line.split("│")[1:] for line in lines[3:] if "│" in line}
+    assert lines[-1].strip() == "~ uncertain: few users decide about it"
     assert list(cells) == ["RR@1", "RR@2", "Success@1", "Success@2", "nDCG@1", "nDCG@2"]
     assert [cell.split()[0] for cell in cells["RR@2"]] == ["0.2500", "0.8750"]
 

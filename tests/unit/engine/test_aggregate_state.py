@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregate
 from rankeval_spark.engine.aggregation.slices import ROWS_AT_ONCE, Key, groups_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.statistics import value_counts
-from rankeval_spark.statistics.moments import Moments, moments_by_group
+from rankeval_spark.statistics.moments import Columns, Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +98,14 @@ def numbers(data: list[Row], name: str) -> np.ndarray:
 
 def _moments(above: np.ndarray, below: np.ndarray) -> Row:
     if not len(above):
-        return {"n": 0, "mean": None, "m2": 0.0}
+        return {"n": 0, "n_nonzero": 0, "mean": None, "m2": 0.0, "m3": 0.0}
     apart, below_apart = above - above.mean(), below - below.mean()
     return {
-        **{"n": len(above), "mean": above.mean(), "m2": float(apart @ apart)},
+        **{"n": len(above), "n_nonzero": np.count_nonzero(above), "mean": above.mean()},
+        **{"m2": float(apart @ apart), "m3": float(apart**3 @ np.ones_like(apart))},
         **{"weight_mean": below.mean(), "weight_m2": float(below_apart @ below_apart)},
-        **{"cross": float(apart @ below_apart)},
+        **{"cross": float(apart @ below_apart), "weight_m3": float(below_apart**2 @ below_apart)},
+        **{"cross_21": float(apart**2 @ below_apart), "cross_12": float(apart @ below_apart**2)},
     }
 
 
@@ -152,7 +154,8 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
     )
     keys, group = groups_of(table, ("_one", "_two"), (1,))
     state = aggregate_state.AggregateLayout(1)
-    moments, counts = moments_by_group(np.ones((4, 1)), group, 4), np.ones((4, len(aggregate_state.COUNTS)))
+    moments = Columns.of(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
+    counts = np.ones((4, len(aggregate_state.COUNTS) + 1))
     (batch,) = state.to_batches(0, keys, aggregate_state.GroupSums(moments, counts))
     assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
 
@@ -162,9 +165,8 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     group = np.repeat(np.arange(9), 10)
     values = np.random.default_rng(1).random((90, 2))
     counted = value_counts.value_counts(values, group, 9)
-    sums = aggregate_state.GroupSums(
-        moments_by_group(values, group, 9), np.ones((9, len(aggregate_state.COUNTS))), None, counted
-    )
+    found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregate_state.COUNTS) + 2))
+    sums = aggregate_state.GroupSums(found, counts, None, counted)
     state = aggregate_state.AggregateLayout(2)
     (whole,) = state.to_batches(0, keys, sums)
     monkeypatch.setattr(aggregate_state, "BATCH_BYTES", 1000)

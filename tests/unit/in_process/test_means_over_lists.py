@@ -22,6 +22,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
+from tests.support.skewed import hall
 
 ASKED: Final = MeasureSet.parse(["P@1", "Success@1"])
 LEVEL: Final = 0.9
@@ -110,10 +111,11 @@ def test_spread_of_a_mean_over_lists_is_that_of_its_clusters(users: Lists, n_par
     if n == 1:
         assert (row["std_error"], row["ci_low"], row["ci_method"]) == (None, None, "none")
         return
-    half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * error
     are_equal = error < 1e-9
-    most = wilson(n, 0.0)[1]
-    ends = ((1 - most) * mean, (1 - most) * mean + most) if are_equal else (mean - half, mean + half)
+    most, there = wilson(n, 0.0)[1], [own for own in users if own]
+    sums, sizes = [sum(own) for own in there], [float(len(own)) for own in there]
+    of_equal = (1 - most) * mean, (1 - most) * mean + most
+    ends = of_equal if are_equal else hall(sums, sizes, level=LEVEL, bounds=(0.0, 1.0))
     found = (row["std_error"], row["std_dev"], row["ci_low"], row["ci_high"])
     np.testing.assert_allclose(found, (error, error * math.sqrt(n), *ends), rtol=0, atol=1e-12)
     assert row["ci_method"] == ("wilson" if are_equal else "delta")

@@ -1,4 +1,4 @@
-"""Nominal 95 % intervals hold the truth in about 95 % of draws, and tests at 5 % reject about 5 % of nothing."""
+"""How often nominal 95 % intervals hold the truth, and tests at 5 % reject nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy import special, stats
 from rankeval_spark.statistics import intervals, moments, ratios
 from rankeval_spark.statistics.comparisons import night_differences, paired_differences, paired_tests
 from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
+from rankeval_spark.statistics.moments import Columns
 from rankeval_spark.statistics.resampling import bootstrap, hashed_random
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -43,6 +44,35 @@ def test_t_of_30_normal_values() -> None:
     values = np.random.default_rng(SEED).normal(0.3, 0.2, (30, DRAWS))
     found = of(values)
     assert 0.94 <= covered(*intervals.t_interval(found.n, found.mean, found.m2, 0.95), 0.3) <= 0.96
+
+
+@pytest.mark.parametrize("n", [30, 100])
+@pytest.mark.parametrize(("share", "of_t"), [(0.4, 0.96), (0.1, 0.93)])
+def test_halls_interval_of_means_of_many_zeros(n: int, share: float, of_t: float) -> None:
+    """With a truth of the share times 2/5; Student's interval lies below it too often."""
+    draw = np.random.default_rng(SEED)
+    values = draw.beta(2, 3, (n, DRAWS)) * (draw.random((n, DRAWS)) < share)
+    found = Columns.of(values).by_group(np.zeros(n, dtype=np.int64), 1, has_cubes=True)
+    low, high = intervals.skewed_interval(intervals.SkewedMeans(*found.numbers), (0.0, 1.0), 0.95)
+    of_zeros = intervals.equal_values_interval(n, 0.0, (0.0, 1.0), 0.95)
+    low, high = (np.where(found.mean == 0, end, each) for end, each in zip(of_zeros, (low, high), strict=True))
+    assert 0.94 <= covered(low, high, share * 0.4) <= 0.99
+    assert covered(*intervals.t_interval(found.n, found.mean, found.m2, 0.95), share * 0.4) < of_t
+
+
+def test_halls_interval_of_ratios_of_rare_hits() -> None:
+    """Three clicks in a hundred impressions, of 30 users with one to ten."""
+    draw = np.random.default_rng(SEED)
+    shown = draw.integers(1, 11, (30, DRAWS))
+    clicks = draw.binomial(shown, 0.03).astype(np.float64)
+    everyone = np.zeros(30, dtype=np.int64)
+    found = ratios.ratio_moments_by_group(clicks, shown.astype(np.float64), everyone, 1, has_cubes=True)
+    n, mean, m2, below, below_m2, cross, *cubes = found.numbers
+    ratio, ratio_m2 = ratios.linearised(mean, m2, below, below_m2, cross)
+    m3, lean = ratios.skewed(mean, below, below_m2, cross, cubes)
+    means = intervals.SkewedMeans(n, ratio, ratio_m2, m3, lean)
+    assert covered(*intervals.skewed_interval(means, (-np.inf, np.inf), 0.95), 0.03) > 0.965
+    assert covered(*intervals.t_interval(n, ratio, ratio_m2, 0.95), 0.03) < 0.92
 
 
 def test_wilson_of_3000_rare_hits() -> None:

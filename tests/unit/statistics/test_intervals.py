@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -114,3 +116,75 @@ def test_users_who_are_equal_by_chance_do_not_exclude_the_mean() -> None:
     low, high = intervals.equal_values_interval(30, values.mean(axis=0)[is_equal], (0, 1), 0.95)
     assert is_equal.mean() > 0.5
     assert ((low <= 0.01) & (high >= 0.01)).all()
+
+
+def skewed(values: list[float], bounds: tuple[float, float], level: float = 0.95) -> tuple[float, float]:
+    """Interval of the mean of some values."""
+    apart = np.array(values) - np.mean(values)
+    means = intervals.SkewedMeans(len(values), np.mean(values), (apart**2).sum(), (apart**3).sum())
+    low, high = intervals.skewed_interval(means, bounds, level)
+    return float(low), float(high)
+
+
+NOWHERE: Final = (-np.inf, np.inf)
+
+
+@given(eighths=st.lists(st.integers(-80, 80), min_size=2, max_size=20, unique=True), level=levels)
+def test_halls_interval_has_as_ends_where_the_transformed_t_is_that_of_student(
+    eighths: list[int], level: float
+) -> None:
+    values = np.array(eighths) / 8
+    n, quantile = len(values), stats.t.ppf((1 + level) / 2, len(values) - 1)
+    skewness = stats.skew(values)
+    ends = [(values.mean() - end) / stats.sem(values) for end in skewed(values.tolist(), NOWHERE, level)]
+    a = skewness / 3 / np.sqrt(n)
+    found = [t + a * t**2 + a**2 * t**3 / 3 + skewness / 6 / np.sqrt(n) for t in ends]
+    np.testing.assert_allclose(found, (quantile, -quantile), rtol=1e-9, atol=1e-9)
+
+
+def test_values_that_are_not_skewed_have_students_interval() -> None:
+    expected = stats.t.interval(0.95, 4, 3.0, stats.sem([1, 2, 3, 4, 5]))
+    np.testing.assert_allclose(skewed([1, 2, 3, 4, 5], NOWHERE), expected, rtol=0, atol=1e-12)
+
+
+@given(
+    values=st.lists(st.integers(-8, 8).map(lambda number: number / 8), min_size=2, max_size=12),
+    least=st.sampled_from([-1.0, -3.0, -np.inf]),
+    greatest=st.sampled_from([1.0, 2.0, np.inf]),
+    level=st.sampled_from([0.05, 0.5, 0.95, 0.999]),
+)
+def test_halls_interval_holds_the_mean_and_stays_in_the_range(
+    values: list[float], least: float, greatest: float, level: float
+) -> None:
+    low, high = skewed(values, (least, greatest), level)
+    assert least - 1e-12 <= low <= np.mean(values) <= high <= greatest + 1e-12
+
+
+@pytest.mark.parametrize("n_hits", [1, 3, 10])
+def test_values_of_0_and_1_have_no_wider_interval_than_a_share(n_hits: int) -> None:
+    """Wilson's, with the quantile of t: of 20 users some have 1 and the others 0."""
+    share, square = n_hits / 20, stats.t.ppf(0.975, 19) ** 2
+    half = np.sqrt(square * (share * (1 - share) / 20 + square / 4 / 20**2))
+    low, high = skewed([1.0] * n_hits + [0.0] * (20 - n_hits), (0.0, 1.0))
+    assert low >= (share + square / 40 - half) / (1 + square / 20) - 1e-12
+    assert high == pytest.approx((share + square / 40 + half) / (1 + square / 20), rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("values", "expected"), [([0, 0, 0, 1], 2 / np.sqrt(3)), ([1, 1, 1], 0.0), ([0, 1], 0.0)])
+def test_skewness_is_that_of_the_users(values: list[float], expected: float) -> None:
+    apart = np.array(values) - np.mean(values)
+    assert intervals.skewness(len(values), (apart**2).sum(), (apart**3).sum()) == pytest.approx(expected, abs=1e-12)
+
+
+def test_intervals_of_few_or_very_skewed_values_are_uncertain() -> None:
+    """Of 100 users 9 or 13 have 1/2: too few, and enough; one of 200 has a value 100 times that of the others."""
+    few, enough = [0.5] * 9 + [0.0] * 91, [0.5] * 13 + [0.0] * 87
+    for values, is_uncertain in (
+        (few, True),
+        (enough, False),
+        ([1.0] * 199 + [100.0], True),
+        ([1.0, 2.0] * 100, False),
+    ):
+        apart = np.array(values) - np.mean(values)
+        sums = len(values), (apart**2).sum(), (apart**3).sum(), np.count_nonzero(values)
+        assert intervals.are_uncertain(*map(np.float64, sums)) == is_uncertain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,35 @@ def test_groups_of_a_partition_add_up_to_the_whole(rows: tuple[np.ndarray, np.nd
     np.testing.assert_array_equal(by_group.n.sum(axis=0), whole.n[0])
     total = np.nansum(by_group.n * by_group.mean, axis=0)
     np.testing.assert_allclose(total, np.nan_to_num(whole.n[0] * whole.mean[0]), rtol=0, atol=1e-6)
+
+
+eighths = st.integers(-80, 80).map(lambda number: number / 8)
+
+
+@given(rows=st.lists(eighths, max_size=40), cut=st.integers(0, 40), n_parts=st.integers(1, 5))
+def test_cubed_deviations_of_any_split_are_those_of_fractions(rows: list[float], cut: int, n_parts: int) -> None:
+    values, group = np.array(rows).reshape(-1, 1), np.zeros(len(rows), dtype=np.int64)
+    exact = [Fraction(value) for value in rows]
+    mean = sum(exact, Fraction(0)) / max(len(exact), 1)
+    expected = float(sum((value - mean) ** 3 for value in exact))
+
+    def cubed(part: slice) -> Moments:
+        return moments.Columns.of(values[part]).by_group(group[part], 1, has_cubes=True)
+
+    one, other = cubed(slice(cut)), cubed(slice(cut, None))
+    place = np.arange(len(rows)) % n_parts
+    parts = moments.Columns.of(values).by_group(place, n_parts, has_cubes=True)
+    whole = (cubed(slice(None)), one.merge(other), other.merge(one), parts.united(np.zeros(n_parts, dtype=np.int64), 1))
+    for found in whole:
+        assert found.m3 is not None
+        np.testing.assert_allclose(found.m3, [[expected]], rtol=1e-12, atol=1e-9)
+
+
+def test_moments_without_cubes_stay_without_them_whatever_they_are_merged_with() -> None:
+    values, group = np.array([[1.0], [2.0]]), np.zeros(2, dtype=np.int64)
+    with_cubes, without = (moments.Columns.of(values).by_group(group, 1, has_cubes=each) for each in (True, False))
+    assert with_cubes.merge(without).m3 is None
+    assert (len(without.numbers), len(with_cubes.numbers)) == (3, 4)
 
 
 def test_blocks_of_a_long_column_merge_to_the_same_moments() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,31 @@ def test_merged_moments_are_those_of_a_naive_loop(rows: tuple[np.ndarray, np.nda
         pairs = zip(numerator[:, 0], denominator[:, 0], strict=True)
         cross = sum((above - means[0]) * (below - means[1]) for above, below in pairs)
         np.testing.assert_allclose(found.cross, [[cross]], rtol=1e-9, atol=1e-7)
+
+
+whole = st.integers(-20, 20).map(float)
+
+
+@given(rows=st.lists(st.tuples(whole, whole), max_size=30), cut=st.integers(0, 30), n_parts=st.integers(1, 4))
+def test_cubed_products_of_any_split_are_those_of_fractions(
+    rows: list[tuple[float, float]], cut: int, n_parts: int
+) -> None:
+    above, below = (np.array([row[side] for row in rows], dtype=np.float64).reshape(-1, 1) for side in (0, 1))
+    of_a, of_b = ([Fraction(row[side]) for row in rows] for side in (0, 1))
+    a, b = ([x - sum(own) / len(own) for x in own] if own else [] for own in (of_a, of_b))
+    powers = ((3, 0), (0, 3), (2, 1), (1, 2))
+    expected = [float(sum(x**p * y**q for x, y in zip(a, b, strict=True))) for p, q in powers]
+
+    def cubed(part: slice, group: np.ndarray, n_groups: int = 1) -> Ratios:
+        return ratios.ratio_moments_by_group(above[part], below[part], group[part], n_groups, has_cubes=True)
+
+    everyone = np.zeros(len(rows), dtype=np.int64)
+    one, other = cubed(slice(cut), everyone), cubed(slice(cut, None), everyone)
+    parts = cubed(slice(None), np.arange(len(rows)) % n_parts, n_parts)
+    united = parts.united(np.zeros(n_parts, dtype=np.int64), 1)
+    read = ratios.Ratios.of(*united.placed(np.array([1]), 2).at(np.array([1])).numbers)
+    for found in (cubed(slice(None), everyone), one.merge(other), other.merge(one), united, read):
+        np.testing.assert_allclose(np.ravel(found.numbers[-4:]), expected, rtol=1e-12, atol=1e-7)
 
 
 @given(rows=sides.filter(lambda rows: len(rows[0]) > 1))

@@ -11,4 +11,4 @@ LEAST_USERS: Final = 30
 """Users below which a comparison has no p-value: the default of ``min_slice_size``."""
 
 ROUNDING: Final = 1e-12
-"""Error of the mean of many values, relative to the mean (at least 1), that decides no verdict and is no difference."""
+"""Error of the mean of many values, relative to their size, that decides no verdict and is no difference."""

@@ -94,6 +94,7 @@ def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None =
         requested=requested,
         labels=tuple(labels[column] for column in compared),
         direction=np.array([_DIRECTIONS[measures.better[column]] for column in compared]),
+        bounds=np.array([measures.bounds[column] for column in compared]).reshape(-1, 2),
         reported=request.reported,
         correction=comparisons.correction,
     )
@@ -111,6 +112,8 @@ class ComparisonRows:
         Name of each measure that is.
     direction : int, shape (n_measures,)
         1 where higher is better, -1 where lower is, 0 where neither is.
+    bounds : float64, shape (n_measures, 2)
+        Least and greatest value of each measure.
     reported : ReportedSlices
         The slices.
     """
@@ -118,6 +121,7 @@ class ComparisonRows:
     requested: ComparisonRequest
     labels: tuple[str, ...]
     direction: np.ndarray
+    bounds: np.ndarray
     reported: ReportedSlices
     correction: Correction
 
@@ -217,7 +221,7 @@ class ComparisonRows:
             "replicates": pa.array(np.full(n_rows, self.requested.replicates, dtype=np.int32), mask=~is_drawn),
             "seed": pa.array(np.full(n_rows, self.requested.seed, dtype=np.int64), mask=~is_drawn),
             "is_small": pa.array(found["n_users"] < self.reported.min_size),
-            **{name: _nullable(values) for name, values in found.items()},
+            **{name: _nullable(values) for name, values in in_range(found, self.bounds[list(measures)]).items()},
         }
         return _table(columns, n_rows)
 
@@ -252,6 +256,24 @@ class ComparisonRows:
         shown = np.where(towards == 0, "different", with_side)
         verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
         return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
+
+
+def in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
+    """Cut intervals of differences off where no two values of a measure can differ as much.
+
+    Parameters
+    ----------
+    found : mapping
+        With ``ci_low`` and ``ci_high``, and ``relative_ci_low`` where there is one. No measure without values below 0
+        can lose more than all.
+    bounds : float64, shape (n_measures, 2)
+        Least and greatest value of each measure.
+    """
+    width = np.maximum(bounds[:, 1] - bounds[:, 0], np.abs(np.nan_to_num(found["delta"])))
+    cut = {"ci_low": np.maximum(found["ci_low"], -width), "ci_high": np.minimum(found["ci_high"], width)}
+    least = np.where(bounds[:, 0] >= 0, -1.0, -np.inf)
+    cut |= {name: np.maximum(found[name], least) for name in ("relative_ci_low",) if name in found}
+    return {**found, **cut}
 
 
 def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:

@@ -19,6 +19,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.result_rows.arrow_schema import spark_columns
+from rankeval_spark.result_rows.comparison_rows import in_range
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics.comparisons import night_differences
 from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
@@ -141,9 +142,11 @@ class NightChanges:
             *(change.value, change.low, change.high),
             *(found.std_error, found.freedom, *tests),
         )
+        own = {name: each[0, wanted] for name, each in zip(NUMBERS, numbers, strict=True)}
+        bounds = np.array([self.measures.bounds[self.measures.columns[place]] for place in wanted]).reshape(-1, 2)
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
-            **{name: nullable(each[0, wanted]) for name, each in zip(NUMBERS, numbers, strict=True)},
+            **{name: nullable(each) for name, each in in_range(own, bounds).items()},
             "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
             "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }

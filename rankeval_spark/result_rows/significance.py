@@ -243,7 +243,10 @@ class ModelTests:
     @cached_property
     def _found(self) -> tukey.Tukey:
         found = self._moments
-        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=self.reported.confidence)
+        squares = np.nan_to_num(found.mean) ** 2 + found.m2 / np.maximum(found.n, 1)  # of models, and of users' means
+        scale = np.sqrt(squares[:-1].max(axis=0) + squares[-1])
+        means, m2 = found.mean[:-1].T, found.m2[:-1].T
+        return tukey.compare_all(found.n[0], means, m2, level=self.reported.confidence, scale=scale)
 
     def _randomized(self) -> np.ndarray:
         n_models, found = self.n_models, self._moments

@@ -129,7 +129,7 @@ def value_bounds(
         return too_few_users(evidence.what, evidence.n_users, least_users)
     value = evidence.value
     is_known = not math.isnan(value.value)
-    slack = ROUNDING * max(1.0, abs(value.value)) if is_known else 0.0
+    slack = ROUNDING * max(abs(each) for each in (*value, low, high) if math.isfinite(each)) if is_known else 0.0
     is_above = is_known and value.value > high + slack
     passes = is_known and value.value >= low - slack and not is_above
     required = " and ".join(

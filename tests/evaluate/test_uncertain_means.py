@@ -14,7 +14,17 @@ from tests.support.skewed import hall
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BOUNDED: Final = ("RR@10", "nDCG@10", "P@3", "R(agg='micro')@10", "AP@10", "RBP(p=0.8)@10", "Success@10", "GMAP@10", "DCG@10")
+BOUNDED: Final = (
+    "RR@10",
+    "nDCG@10",
+    "P@3",
+    "R(agg='micro')@10",
+    "AP@10",
+    "RBP(p=0.8)@10",
+    "Success@10",
+    "GMAP@10",
+    "DCG@10",
+)
 
 
 def judged(n_users: int, n_hits: int) -> tuple[pa.Table, pa.Table]:
@@ -67,3 +77,28 @@ def test_one_value_that_decides_alone_marks_a_mean_of_many() -> None:
 def test_measures_of_all_lists_are_not_marked() -> None:
     (row,) = dicts(evaluate(*judged(40, 13), measures=["ItemCoverage@1"]).metrics)
     assert (row["n_nonzero"], row["is_uncertain"]) == (None, None)
+
+
+@pytest.mark.parametrize("n_users", [2, 3, 5])
+@pytest.mark.parametrize("asked", [{}, {"unit": "list"}])
+def test_no_interval_of_a_difference_leaves_the_range_of_differences(n_users: int, asked: Any) -> None:  # noqa: ANN401 - arguments of any type
+    """One user has a hit under one model, all others under the other."""
+    rows = [
+        (model, f"u{user}", "a" if (user > 0) == (model == "new") else "x", 1.0)
+        for model in ("base", "mid", "new")
+        for user in range(n_users)
+    ]
+    held_out = table("user_id item_id gain", *((f"u{user}", "a", 1.0) for user in range(n_users)))
+    log = table("model_id user_id item_id score", *rows)
+    tests = ("t", "bootstrap", "tukey")
+    asked |= {"pairs": "all", "tests": tests, "replicates": 100}
+    catalogue = table("item_id", ("a",), ("x",))
+    measures = ["RR@10", "P@1", "R(agg='micro')@1", "MCC@1"]
+    found = evaluate(log, held_out, measures=measures, items=catalogue, **asked).comparisons
+    ends = [row for row in dicts(found) if row["ci_low"] is not None]
+    assert {row["test"] for row in ends} >= {"t", "tukey"}
+    for row in ends:
+        width = 2 if row["measure"] == "MCC" else 1
+        assert -width <= row["ci_low"] <= row["delta"] + 1e-12 <= row["ci_high"] + 2e-12 <= width + 2e-12, row
+        if row["relative_ci_low"] is not None and row["measure"] != "MCC":
+            assert row["relative_ci_low"] >= -1, row

@@ -45,9 +45,9 @@ SHAPES: Final = {
     "worse": "triangle-down",
     "different": "diamond",
     "undecided": "circle",
-    "not tested": "stroke",
+    "not tested": "M0,-1V1",  # an upright stroke: a level one cannot be seen on its interval
 }
-SIGNS: Final = {"better": "▲", "worse": "▼", "different": "◆", "undecided": "○", "not tested": "–"}
+SIGNS: Final = {"better": "▲", "worse": "▼", "different": "◆", "undecided": "○", "not tested": "|"}
 """How each verdict is written next to its row; the marks of the plot have the same shapes."""
 
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import ROUNDING
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
@@ -31,6 +30,7 @@ from rankeval_spark.report.figures.look import (
 )
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
+from rankeval_spark.statistics.comparisons.paired_differences import difference_of
 from rankeval_spark.statistics.comparisons.shared_users import are_too_few
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
@@ -183,7 +183,7 @@ def _pr_curve(curve: _ModelCurve, colour: str, look: Look) -> Chart:
     data, low = inline(curve.means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
-        layer("area", data, {"opacity": 0.2, "color": colour}, x=x, y=low, y2="high:Q"),
+        layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
         layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
         layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
@@ -304,8 +304,7 @@ def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> di
     paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
     values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
-    is_same = np.abs(values - others) <= ROUNDING * np.maximum(1.0, np.abs(values))
-    differences = np.where(is_same, 0.0, values - others)
+    differences = difference_of(values, others)
     others_served = _serve_others(users, baseline)
     compared = sorted(set(models.tolist()) - {baseline} - others_served)
     return {str(model): differences[models == model] for model in compared}

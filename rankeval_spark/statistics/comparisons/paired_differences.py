@@ -29,13 +29,13 @@ ROUNDING: Final = 1e-14
 """Share of the greater of a user's two values below which their difference is rounding and counts as 0."""
 
 EQUAL: Final = 1e-12
-"""Range of the differences, relative to the greatest one (at least 1), within which they are all equal."""
+"""Range of the differences, relative to the greatest value of any user, within which they are all equal."""
 
 _LOWEST: Final = -80
 _STEP: Final = 4
 _N_RUNGS: Final = 33
 """Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
-_N_SINGLE: Final = 11
+_N_SINGLE: Final = 12
 """Numbers of a group and column in addition to its ladder and its few differences."""
 
 
@@ -64,6 +64,8 @@ class PairedValues:
         Value of the model minus value of the baseline, and value of the baseline; NaN where either is undefined.
     absolute : float64, same shape
         Absolute value of the difference; 0 where it is NaN.
+    scale : float64, same shape
+        Greater of the absolute values of both; 0 where the difference is NaN.
     user, place : int64, shape (n_different,)
         Row of each non-zero difference, and its place in the ladders of all columns, see :class:`Differences`.
     beyond : pair of float64, shape (n_users, n_columns), or None
@@ -73,6 +75,7 @@ class PairedValues:
     difference: Matrix
     baseline: Matrix
     absolute: Matrix
+    scale: Matrix
     user: Counts
     place: Counts
     beyond: tuple[Matrix, Matrix] | None = None
@@ -93,14 +96,16 @@ class PairedValues:
         _, exponent = np.frexp(different)
         rung = np.clip((exponent - 1 - _LOWEST) // _STEP, 0, _N_RUNGS - 1)
         place = (2 * column + (different > 0)) * _N_RUNGS + rung
-        known_baseline = np.where(np.isnan(difference), np.nan, baseline)
-        beyond = None if margin is None else _beyond(known, np.fmax(np.abs(values), np.abs(baseline)), margin)
-        return cls(difference, known_baseline, np.abs(known), user, place, beyond)
+        is_unknown = np.isnan(difference)
+        known_baseline = np.where(is_unknown, np.nan, baseline)
+        scale = np.where(is_unknown, 0.0, np.fmax(np.abs(values), np.abs(baseline)))
+        beyond = None if margin is None else _beyond(known, scale, margin)
+        return cls(difference, known_baseline, np.abs(known), scale, user, place, beyond)
 
 
 def _beyond(difference: Matrix, scale: Matrix, margin: float) -> tuple[Matrix, Matrix]:
     """Mark with 1 the users whose value is greater, and those whose value is less, by more than a margin."""
-    exceeds = np.abs(difference) - margin > ROUNDING * np.nan_to_num(scale)
+    exceeds = np.abs(difference) - margin > ROUNDING * scale
     greater, less = ((exceeds & side).astype(np.float64) for side in (difference > 0, difference < 0))
     return greater, less
 
@@ -118,6 +123,8 @@ class Differences:
         Least and greatest d; inf and -inf without users.
     absolute : float64, same shape
         Sum of ``|d|``.
+    scale : float64, same shape
+        Greatest absolute value of a user under either model; 0 without users.
     ladder : int64, shape (n_groups, n_columns, 2, 33)
         Number of users by magnitude of d, for d < 0 and for d > 0: rung j has ``2^(4j - 80) <= |d| < 2^(4j - 76)``.
     few : float64, shape (n_groups, n_columns, 20)
@@ -137,6 +144,7 @@ class Differences:
     low: Matrix
     high: Matrix
     absolute: Matrix
+    scale: Matrix
     ladder: Counts
     few: Values
     above: Matrix
@@ -151,6 +159,7 @@ class Differences:
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
             self.absolute + other.absolute,
+            np.maximum(self.scale, other.scale),
             self.ladder + other.ladder,
             np.where((n_few <= FEW)[..., None], few, np.nan),
             self.above + other.above,
@@ -159,7 +168,7 @@ class Differences:
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
-        single = (*self.moments.numbers, self.low, self.high, self.absolute, self.above, self.below)
+        single = (*self.moments.numbers, self.low, self.high, self.absolute, self.scale, self.above, self.below)
         parts = [np.stack(single, axis=-1), self.ladder.reshape(*self.n.shape, -1), self.few]
         return [state.tobytes() for state in np.concatenate(parts, axis=-1, dtype=np.float64)]
 
@@ -168,16 +177,15 @@ class Differences:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
         numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + 2 * _N_RUNGS + FEW)
         single, ladder, few = np.split(numbers, (_N_SINGLE, _N_SINGLE + 2 * _N_RUNGS), axis=-1)
-        *moments, low, high, absolute, above, below = np.moveaxis(single, -1, 0)
+        *moments, low, high, absolute, scale, above, below = np.moveaxis(single, -1, 0)
         rungs = ladder.reshape(*low.shape, 2, _N_RUNGS).astype(np.int64)
-        return cls(Ratios.of(*moments), low, high, absolute, rungs, few, above, below)
+        return cls(Ratios.of(*moments), low, high, absolute, scale, rungs, few, above, below)
 
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
         own = slice(None), list(positions)
-        numbers = (self.low, self.high, self.absolute, self.few, self.above, self.below)
-        low, high, absolute, few, above, below = (each[own] for each in numbers)
-        return Differences(self.moments.at(own), low, high, absolute, self.ladder[own], few, above, below)
+        numbers = (self.low, self.high, self.absolute, self.scale, self.ladder, self.few, self.above, self.below)
+        return Differences(self.moments.at(own), *(each[own] for each in numbers))
 
     @property
     def n(self) -> Counts:
@@ -192,34 +200,31 @@ class Differences:
 
     @property
     def tie(self) -> Matrix:
-        """Least magnitude of a difference that is not a tie: eps rounded to the nearest rung."""
+        """Least magnitude of a difference that is not a tie: eps rounded to the nearest rung, 0 at the lowest one."""
+        return np.where(self._tie_rung > 0, 2.0 ** (_LOWEST + _STEP * self._tie_rung), 0.0)
+
+    @property
+    def _tie_rung(self) -> Matrix:
         with np.errstate(divide="ignore"):
             place = (np.log2(TIE * self.absolute / np.maximum(self.n, 1)) - _LOWEST) / _STEP
-        return 2.0 ** (_LOWEST + _STEP * self._nearest(place))
+        return np.clip(np.rint(place), 0, _N_RUNGS - 1)
 
     @property
     def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
         """Users with a greater value under the model, with the same, and with a lesser one."""
-        place = np.rint((np.log2(self.tie) - _LOWEST) / _STEP)
-        counts = np.where(np.arange(_N_RUNGS) >= place[..., None, None], self.ladder, 0).sum(axis=-1)
+        counts = np.where(np.arange(_N_RUNGS) >= self._tie_rung[..., None, None], self.ladder, 0).sum(axis=-1)
         losses, wins = counts[..., 0], counts[..., 1]
         return wins, self.n - wins - losses, losses
 
     @property
     def is_degenerate(self) -> NDArray[np.bool_]:
-        """Whether all differences are equal, ``max - min <= 1e-12 max(1, max |d|)``, so that there is no spread."""
-        greatest = np.maximum(np.abs(self.low), np.abs(self.high))
-        with np.errstate(invalid="ignore"):  # without users there are no ends
-            return self.high - self.low <= EQUAL * np.maximum(1.0, greatest)
+        """Whether all differences are equal, to within 1e-12 of the greatest value, so that there is no spread."""
+        return self.high - self.low <= EQUAL * self.scale
 
     @property
     def is_all_zero(self) -> NDArray[np.bool_]:
-        """Whether all differences are 0, to within 1e-12."""
-        return (self.n > 0) & (np.maximum(-self.low, self.high) <= EQUAL)
-
-    @staticmethod
-    def _nearest(place: Matrix) -> Matrix:
-        return np.clip(np.rint(place), 0, _N_RUNGS - 1)
+        """Whether all differences are 0, to within 1e-12 of the greatest value."""
+        return (self.n > 0) & (np.maximum(-self.low, self.high) <= EQUAL * self.scale)
 
 
 def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
@@ -233,6 +238,7 @@ def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_grou
         low,
         high,
         membership_of(group, n_groups) @ pairs.absolute,
+        np.maximum(_ends(pairs.scale, group, n_groups)[1], 0.0),
         ladder,
         _few(pairs, group, ladder.sum(axis=(-1, -2))),
         *beyond,

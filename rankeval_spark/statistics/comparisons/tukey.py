@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.comparisons.paired_differences import EQUAL, TIE
+from rankeval_spark.statistics.comparisons.paired_differences import EQUAL, ROUNDING, TIE
 from rankeval_spark.statistics.resampling import hashed_random, replicate_sums as replicated
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ class Tukey(NamedTuple):
 
 
 def row_centred(values: Values) -> Values:
-    """Each user's values minus their mean over the models, shape (n_users, n_models, n_columns).
+    """Values minus each user's mean over the models, shape (n_users, n_models, n_columns); 0 where only rounding.
 
     NaN for a user and column where any model has no value. The central moments of these columns are all that the
     analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the residual sum of squares.
     """
     centred: Values = values - values.mean(axis=1, keepdims=True)
-    return centred
+    return np.where(np.abs(centred) <= ROUNDING * np.abs(values).max(axis=1, keepdims=True), 0.0, centred)
 
 
-def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float) -> Tukey:
+def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float, scale: Values | float = 1.0) -> Tukey:
     """Compare all pairs of models on the same users; ``level`` is the coverage of all intervals of a row together.
 
     Parameters
@@ -62,6 +62,8 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
         Users with a value under all models.
     means, m2 : float64, shape (n_rows, n_models)
         Mean and squared deviations of :func:`row_centred` values under each model.
+    scale : float64, shape (n_rows,)
+        Size of the users' values: differences of at most 1e-12 of it are rounding.
 
     Returns
     -------
@@ -92,18 +94,18 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     freedom = (n_models - 1) * (many - 1)
     variance = m2.sum(axis=1) / freedom
     delta = means[:, one] - means[:, other]
-    rounding = EQUAL * np.maximum(1.0, np.abs(delta).max(axis=1))
-    scale = np.where(variance > rounding**2, np.sqrt(variance / many), np.nan)
-    half = _quantiles(level, n_models, freedom)[:, None] * scale[:, None]
+    rounding = EQUAL * np.broadcast_to(scale, n.shape)
+    std_error = np.where(variance > rounding**2, np.sqrt(variance / many), np.nan)
+    half = _quantiles(level, n_models, freedom)[:, None] * std_error[:, None]
     tails = distributions.studentized_range_above(
-        (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
+        (np.abs(delta) / std_error[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     ).reshape(delta.shape)
-    has_no_spread = (np.isnan(scale) & (n > 1))[:, None]
-    p = np.where(has_no_spread & (np.abs(delta) <= EQUAL), 1.0, tails)
+    has_no_spread = (np.isnan(std_error) & (n > 1))[:, None]
+    p = np.where(has_no_spread & (np.abs(delta) <= rounding[:, None]), 1.0, tails)
     between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
-    by_f = special.fdtrc(n_models - 1, freedom, between / scale**2)
+    by_f = special.fdtrc(n_models - 1, freedom, between / std_error**2)
     p_any = np.where(has_no_spread.ravel() & (p == 1).all(axis=1), 1.0, by_f)
-    effect_size = delta / (scale * np.sqrt(many))[:, None]
+    effect_size = delta / (std_error * np.sqrt(many))[:, None]
     return Tukey(delta, effect_size, delta - half, delta + half, p, variance, p_any)
 
 

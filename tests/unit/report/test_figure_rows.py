@@ -113,7 +113,7 @@ def test_only_the_test_that_verdicts_go_by_is_in_a_forest() -> None:
         ("worse", 0.031, None, "worse", "▼ p = .031"),
         ("different", 0.031, None, "different", "◆ p = .031"),
         ("undecided", 0.5, None, "undecided", "○ p = .50"),
-        (None, None, "few_users", "not tested", "– no p"),
+        (None, None, "few_users", "not tested", "| no p"),
     ],
 )
 def test_a_verdict_is_a_sign_and_a_number_in_addition_to_a_colour(

@@ -19,6 +19,8 @@ from tests.support.html import parsed
 from tests.support.logs import Logs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rankeval_spark import Evaluation
     from rankeval_spark.report.tables import ReportTables
 
@@ -88,6 +90,45 @@ def test_the_bars_of_all_models_have_the_same_axes(result: Evaluation, name: str
         assert _domains(alone, channel) == {shared}
     largest = max(row["share"] for row in _rows(panels) if "share" in row)
     assert shared == pytest.approx((0, largest), rel=0, abs=1e-6)  # what is drawn has six digits
+
+
+ENDS = ("low", "high", "value", "precision", "x_low", "x_high")
+
+
+@pytest.mark.parametrize("n_users", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["leaderboard", "curves", "pr_curve", "forest", "tradeoffs", "groups"])
+def test_figures_of_few_users_stay_in_the_range_of_the_measure(name: str, n_users: int) -> None:
+    """Differences of values in [0, 1] lie in [-1, 1]; an area of a frame from elsewhere is cut off at its panel."""
+    users = [f"u{number}" for number in range(n_users)]
+    items = "abcdef"
+    rows = [
+        (model, user, items[(place * (1 + turn) + number) % 6], -float(place))
+        for turn, model in enumerate(("popular", "als"))
+        for number, user in enumerate(users)
+        for place in range(5)
+    ]
+    log = pa.table(dict(zip(("model_id", "user_id", "item_id", "score"), zip(*rows, strict=True), strict=True)))
+    held_out = pa.table({"user_id": users * 2, "item_id": ["a"] * n_users + ["d"] * n_users})
+    segments = pa.table({"user_id": users, "tier": [("one", "two")[number % 2] for number in range(n_users)]})
+    given = {"segments": segments, "slices": ["tier"], "min_slice_size": 1, "baseline": "popular"}
+    catalogue = pa.table({"item_id": list(items)})
+    plot = evaluate(log, held_out, measures=MEASURES, items=catalogue, **given).plot
+    spec = getattr(plot, name)().to_dict(validate=True)
+    ends = [row[end] for row in _drawn(spec) for end in ENDS if row.get(end) is not None]
+    assert ends
+    assert all((-1 if name == "forest" else 0) <= end <= 1 for end in ends)
+    if name == "pr_curve":
+        areas = [
+            layer["mark"] for panel in spec["vconcat"] for layer in panel["layer"] if layer["mark"]["type"] == "area"
+        ]
+        assert [mark["clip"] for mark in areas] == [True, True]
+
+
+def _drawn(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the rows of a chart and of its parts."""
+    yield from spec.get("data", {}).get("values", [])
+    for part in (*spec.get("vconcat", []), *spec.get("layer", [])):
+        yield from _drawn(part)
 
 
 def test_the_groups_of_all_slicings_have_the_same_axis() -> None:

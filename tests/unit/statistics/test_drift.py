@@ -52,3 +52,9 @@ def test_rounding_of_a_mean_is_no_drift() -> None:
     assert not drift.has_drifted(np.array([0.09999999999999991]), band).any()
     assert not drift.has_drifted(np.array([0.10000000000000009]), band).any()
     assert drift.has_drifted(np.array([0.1 - 1e-9]), band).all()
+
+
+@pytest.mark.parametrize("size", [1e-13, 1.0, 1e9])
+def test_a_mean_that_doubles_has_drifted_in_any_unit(size: float) -> None:
+    band = drift.band_of(np.full((3, 7), (0.1 + 0.2) * size), np.zeros((3, 7)))
+    assert drift.has_drifted(np.array([0.3, 0.6, 0.15]) * size, band).tolist() == [False, True, True]

@@ -174,3 +174,14 @@ def test_every_verdict_is_one_sentence_that_ends_with_what_was_decided() -> None
         "country = XX has no users in these results: failed.",
         "nDCG@10 has no previous night to be compared with yet: not judged.",
     ]
+
+
+@pytest.mark.parametrize("size", [1e-13, 1.0, 1e9])
+def test_a_bound_on_a_mean_allows_for_its_rounding_in_any_unit(size: float) -> None:
+    """Half of the bound fails, whatever the unit; the bound itself passes where the sum of 0.1 and 0.2 is rounded."""
+    least = 0.1 * size + 0.2 * size
+    for value, passes in ((0.3 * size, True), (0.15 * size, False)):
+        evidence = gates.Evidence("CG@1", 100, gates.Estimate(value, value, value))
+        assert (gates.value_bounds(evidence, low=least).outcome == "passed") == passes
+        lower = gates.Evidence("CG@1", 100, gates.Estimate(-value, -value, -value))
+        assert (gates.value_bounds(lower, high=-least).outcome == "passed") == passes

@@ -184,8 +184,9 @@ class Differences:
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
         own = slice(None), list(positions)
-        numbers = (self.low, self.high, self.absolute, self.scale, self.ladder, self.few, self.above, self.below)
-        return Differences(self.moments.at(own), *(each[own] for each in numbers))
+        numbers = (self.low, self.high, self.absolute, self.scale, self.few, self.above, self.below)
+        low, high, absolute, scale, few, above, below = (each[own] for each in numbers)
+        return Differences(self.moments.at(own), low, high, absolute, scale, self.ladder[own], few, above, below)
 
     @property
     def n(self) -> Counts:

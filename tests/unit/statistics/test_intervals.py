@@ -187,4 +187,4 @@ def test_intervals_of_few_or_very_skewed_values_are_uncertain() -> None:
     ):
         apart = np.array(values) - np.mean(values)
         sums = len(values), (apart**2).sum(), (apart**3).sum(), np.count_nonzero(values)
-        assert intervals.are_uncertain(*map(np.float64, sums)) == is_uncertain
+        assert intervals.are_uncertain(*map(np.array, sums)) == is_uncertain

@@ -31,6 +31,8 @@ MOST_SHOWN: Final = 5
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
+_DELTA_LOG: Final = "_delta_log"
+
 _own: set[str] = set()
 """Temporary folders that this process made, which no config names."""
 
@@ -95,6 +97,17 @@ def local_path(location: str) -> Path | None:
     if scheme_of(location) == "file":
         return Path("/", location.partition(":")[2].lstrip("/"))
     return Path(location) if location.startswith("/") else None
+
+
+def delta_log_paths(location: str) -> list[str]:
+    """List the log of a Delta table, and what is a link in it if it is on this machine: its readers follow them."""
+    log = f"{location.rstrip('/')}/{_DELTA_LOG}"
+    folder = local_path(log)
+    try:
+        entries = [] if folder is None else list(os.scandir(folder))
+    except OSError:  # whoever opens the table says what is wrong
+        entries = []
+    return [log, *(entry.path for entry in entries if entry.is_symlink())]
 
 
 @contextmanager

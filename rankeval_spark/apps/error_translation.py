@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,11 +11,13 @@ from typing import Final
 
 from rankeval_spark.errors import (
     ChecksFailedError,
+    ConfigError,
     DriverLostError,
     EnvironmentFaultError,
     Fault,
     FaultsError,
     RankevalError,
+    first_line,
     note,
     notes_of,
 )
@@ -22,6 +25,10 @@ from rankeval_spark.refusals import refusal_in
 
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 """What the system says of a disk that takes no more, in the words of Python and of Java alike."""
+
+
+_READ_ONLY: Final = "Read-only file system"
+"""What it says of a disk that is mounted read-only, also through Java."""
 
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
@@ -72,7 +79,16 @@ def _explained(error: Exception, locations: Mapping[str, str]) -> FaultsError | 
 
 
 def _of_machine(error: Exception) -> FaultsError | None:
-    return _full_disk(str(error)) or _lost_driver(error)
+    return _full_disk(str(error)) or _not_permitted(error) or _lost_driver(error)
+
+
+def _not_permitted(error: Exception) -> ConfigError | None:
+    """Say that a file can no longer be read or written: the root was mounted read-only, or has other permissions."""
+    is_denied = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    if not is_denied and _READ_ONLY not in str(error):
+        return None
+    expected, fix = "files that can be read and written", "check the permissions and the mounts, and run again"
+    return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
 
 
 def _full_disk(text: str) -> FaultsError | None:

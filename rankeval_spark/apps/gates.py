@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.errors import Fault
     from rankeval_spark.results import Results, StagedRun
 
 Row: TypeAlias = Mapping[str, Any]
@@ -49,11 +50,14 @@ class Previous:
         then, or of a slice that was not made.
     has_users : bool
         Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
+    damage : sequence of Fault
+        Files of these rows that are missing or damaged.
     """
 
     day: date
     rows: Sequence[Row]
     has_users: bool = True
+    damage: Sequence[Fault] = ()
 
     def change_of(self, row: Row) -> Row | None:
         """Find the change of a row of ``metrics``, if users had a value on that night."""
@@ -289,6 +293,8 @@ class _Judge:
         night = f"the night of {self._previous.day}"
         if not self._previous.has_users:
             return Evidence(what, row["n_users"], value, lacking=f"users of {night} (deleted by rankeval maintain)")
+        if self._previous.damage:
+            return Evidence(what, row["n_users"], value, lacking=f"whole files of {night} (run it again)")
         change = self._previous.change_of(row)
         if change is None:
             return Evidence(what, row["n_users"], value, lacking=f"value of the same definition on {night}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Final
@@ -67,6 +67,8 @@ class Maintained:
     ----------
     staging : Staged or None
         Folders that were removed, and those of live runs.
+    given_up : sequence of str
+        Damaged files that are no part of ``runs`` any more.
     deleted : DeletedNights or None
         Nights whose rows of single users are gone.
     erased : mapping
@@ -78,6 +80,7 @@ class Maintained:
     """
 
     staging: Staged | None = None
+    given_up: Sequence[str] = ()
     deleted: DeletedNights | None = None
     erased: Mapping[str, int] = field(default_factory=dict)
     compacted: dict[str, Compacted] = field(default_factory=dict)
@@ -107,6 +110,7 @@ def maintain_root(
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     work = store.maintenance(code_version=__version__)
     with steps.step("staging"):
+        done.given_up = work.give_up_events()
         done.staging = work.remove_staging()
     if options.keep_days is not None:
         with steps.step("keep days"):

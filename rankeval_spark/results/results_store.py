@@ -15,7 +15,7 @@ from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import roots, tables
+from rankeval_spark.results.storage import delta_log, local_tables, roots, tables
 from rankeval_spark.results.storage.commits import Root, fence, turn_for_runs
 from rankeval_spark.results.storage.file_store import (
     LocalStorage,
@@ -216,6 +216,9 @@ class ResultsStore:
                 tables.add_columns(Root(self._spark, self._storage, turn), schemas.RUNS.name, lacking)
 
     def _create_tables(self) -> None:
+        if local_tables.are_at(self._storage):
+            for schema in tables.TABLES:
+                delta_log.repair(self._storage, schema.name)
         if tables.missing_tables(self._storage):
             with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
                 for schema in tables.missing_tables(self._storage):

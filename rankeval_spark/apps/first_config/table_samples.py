@@ -22,7 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.json as pa_json
 from deltalake.exceptions import DeltaError
 
-from rankeval_spark.allowed_folders import require_allowed, scheme_of
+from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
 from rankeval_spark.config.sections.locations import DATE_PLACEHOLDER
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 
@@ -118,6 +118,8 @@ def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     found, newest = _newest(option, path)
     require_allowed((option, str(found)))
     format_ = _format_of(option, found)
+    if format_ == "delta":
+        require_allowed(*((option, log) for log in delta_log_paths(str(found))))
     try:
         require_allowed(*((option, str(file)) for file in _opened_files(found, format_)))  # links may lead elsewhere
         read = _READERS[format_](found)
@@ -176,7 +178,7 @@ def _opened_files(path: Path, format_: str) -> Sequence[Path]:
     if format_ != "delta":
         return _files_of(path)
     names = deltalake.DeltaTable(str(path)).to_pyarrow_dataset().files
-    return [*(path / name for name in names), path / "_delta_log"]
+    return [path / name for name in names]
 
 
 def _delta(path: Path) -> TableSample:

@@ -13,6 +13,7 @@ from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results.storage.local_tables import to_rows
+from rankeval_spark.results.storage.whole_files import DamagedResultsError
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import Definitions, PastNight
@@ -121,11 +122,16 @@ def since_previous(
     gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
     if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
         return Previous(night.evaluation_date, (), has_users=False)
-    rows = changes_between(
-        now,
-        NightSide.of(results, night),
-        config,
-        measures=[gate.measured(config.preset) for gate in rules],
-        slices=[gate.slice for gate in rules],
-    )
+    try:
+        rows = changes_between(
+            now,
+            NightSide.of(results, night),
+            config,
+            measures=[gate.measured(config.preset) for gate in rules],
+            slices=[gate.slice for gate in rules],
+        )
+    except DamagedResultsError as error:
+        if (night.evaluation, night.evaluation_date) not in error.nights:
+            raise
+        return Previous(night.evaluation_date, (), damage=error.faults)
     return Previous(night.evaluation_date, rows)

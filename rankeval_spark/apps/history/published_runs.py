@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
-from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest, nearest_days
+from rankeval_spark.errors import (
+    ConfigError,
+    Fault,
+    FaultsError,
+    InputError,
+    nearest,
+    nearest_days,
+)
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.reading.table_readers import require_whole
 from rankeval_spark.results.storage.delta_log import LostCommitsError
 from rankeval_spark.results.storage.local_tables import to_rows
+from rankeval_spark.results.storage.whole_files import DamagedResultsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,10 +195,15 @@ def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list
     return [row[C.EVALUATION_DATE] for row in of_it if row[C.EVALUATION_DATE] > night.evaluation_date]
 
 
-def _newest_runs(spark: SparkSession | None, root: str, evaluation: str | None) -> list[Event]:
-    """Find the newest published run of each night, by date; their keys and what says whether they have means."""
+def _newest_runs(
+    spark: SparkSession | None, root: str, evaluation: str | None, *, also: Sequence[str] = ()
+) -> list[Event]:
+    """Find the newest published run of each night, by date.
+
+    Of the columns of ``runs`` they have their keys, what says whether they have means, and those named in ``also``.
+    """
     of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
-    columns = (*C.RUN_KEY, "n_rows", "table_versions")
+    columns = (*C.RUN_KEY, "n_rows", "table_versions", *also)
     events = event_frame(spark, root, columns=columns, where=[_PUBLISHED, *of_one])
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     if not newest:
@@ -241,19 +254,28 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
 
     Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
     """
+    columns = ("config", "config_hash", "defaults_version", "reason")
     try:
-        nights = published_nights(spark, config.results.location, evaluation=evaluation)
-    except LostCommitsError:
+        events = _newest_runs(spark, config.results.location, evaluation, also=columns)
+    except (DamagedResultsError, LostCommitsError):
         raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
         return {}
-    return {night.evaluation_date: _standing(night, config) for night in nights}
+    nights = {event[C.EVALUATION_DATE]: PastNight(event) for event in events}
+    # A config takes a millisecond to read, and thousands of nights have few of them.
+    hashes = {_config_of(night): night for night in nights.values()}
+    is_same = {recorded: night.config_hash == config.config_hash for recorded, night in hashes.items()}
+    return {day: _standing(night, has_config=is_same[_config_of(night)]) for day, night in nights.items()}
 
 
-def _standing(night: PastNight, config: EvaluationConfig) -> str:
+def _config_of(night: PastNight) -> tuple[str, int]:
+    """Return what the hash of the config of a night follows from."""
+    return night.row["config"], night.defaults_version
+
+
+def _standing(night: PastNight, *, has_config: bool) -> str:
     """Say which run published a night, and what about it a reader of ``--missing`` may not expect."""
-    unlike = night.config_hash != config.config_hash
-    parts = [f"published by run {night.row[C.RUN_ID]}", "with another config" if unlike else ""]
+    parts = [f"published by run {night.row[C.RUN_ID]}", "" if has_config else "with another config"]
     parts += [night.row["reason"] or "" if night.is_empty else ""]
     return ", ".join(filter(None, parts))
 
@@ -293,7 +315,13 @@ def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> st
 def means_of(
     spark: SparkSession | None, root: str, evaluation: str, nights: Sequence[PastNight]
 ) -> list[dict[str, Any]]:
-    """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night."""
+    """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night.
+
+    Raises
+    ------
+    DamagedResultsError
+        Rows of some of these nights are missing or damaged.
+    """
     if not nights:
         return []
     dates = [night.evaluation_date for night in nights]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
@@ -15,6 +15,7 @@ from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import Results
+from rankeval_spark.results.storage.whole_files import DamagedResultsError
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import NightKey
 
 
+LEFT_OUT: Final = "an earlier night is left out"
+"""What a warning about damaged results begins with."""
+
+
 @dataclass(frozen=True)
 class RunHistory:
     """The nights that were published before a run; looked up once, when the first question is asked.
@@ -40,6 +45,8 @@ class RunHistory:
         Take the run for the first of its evaluation, whatever was published.
     wait : callable, optional
         Called before they are looked up: one of them may be about to be published.
+    warnings : list of str
+        Which of them were left out, because their files are missing or damaged.
     """
 
     spark: SparkSession
@@ -47,6 +54,7 @@ class RunHistory:
     facts: RunRecord
     is_alone: bool = False
     wait: Callable[[], None] | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
@@ -63,7 +71,8 @@ class RunHistory:
         read = [*band, *([last] if last and last not in band else [])]
         if not read:
             return []
-        rows = means_of(self.spark, self._root, self.facts.evaluation, read)
+        rows, damaged = self._means_of(read)
+        band, last = [night for night in band if night not in damaged], None if last in damaged else last
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         drifted = drift_check.to_fact(self.facts, tonight, rows, band)
         if last is None:
@@ -71,6 +80,19 @@ class RunHistory:
         before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
         of_models = volume_check.to_model_facts(self.facts, tonight, before, last)
         return [*([drifted] if drifted else []), *of_models]
+
+    def _means_of(self, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
+        """Read the means of nights that can be read; return them, and the nights that cannot."""
+        try:
+            return means_of(self.spark, self._root, self.facts.evaluation, nights), []
+        except DamagedResultsError as error:
+            damaged = [night for night in nights if (night.evaluation, night.evaluation_date) in error.nights]
+            if not damaged:
+                raise
+            self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
+            return means_of(
+                self.spark, self._root, self.facts.evaluation, [one for one in nights if one not in damaged]
+            ), damaged
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -81,7 +103,9 @@ class RunHistory:
             self.facts.definitions, night_changes.segments_by_slice(self.config), users, self.config.policies.unit
         )
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
-        return night_changes.since_previous(results, self.config, tonight, self._nights)
+        found = night_changes.since_previous(results, self.config, tonight, self._nights)
+        self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
+        return found
 
     def require_no_means(self, reason: str) -> None:
         """Refuse to replace the published means of this night by none, as the function of this name does."""

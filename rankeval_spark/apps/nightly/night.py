@@ -440,7 +440,8 @@ class _Night(RunLife):
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
     def _warnings(self) -> Sequence[str]:
-        return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
+        of_checks = (f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn"))
+        return [*of_checks, *self.history.warnings]
 
 
 def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:

@@ -17,18 +17,22 @@ import pyarrow.compute as pc
 
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MOST_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
+from rankeval_spark.results.storage.whole_files import DamagedResultsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results import Results
+    from rankeval_spark.schemas import Schema
 
 MOST_USERS: Final = 20_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
@@ -82,16 +86,16 @@ def report_tables(
         return ReportTables.of_runs(runs)
     days = [one for own, one in results.nights() if own == name and one <= day][-MOST_NIGHTS:]
     night: dict[str, Any] = {"evaluation": name, "date": day}
-    of_nights = {"evaluation": name, "date": days}
-    before = {**of_nights, "date": [one for one in days if one != day]}
-    metrics = [_read(results, schemas.METRICS, **night), _read(results, schemas.METRICS, **before, slice=C.ALL_USERS)]
+    before = [one for one in days if one != day]
+    metrics = [_read(results, schemas.METRICS, **night), _read_earlier(results, schemas.METRICS, name, before)]
+    gates = [_read(results, schemas.GATES, **night), _read_earlier(results, schemas.GATES, name, before)]
     since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
     tables = ReportTables(
         runs=keep(runs.filter(since), **{C.EVALUATION: name}),
         metrics=pa.concat_tables(metrics, promote_options="default"),
         group_metrics=_read(results, schemas.GROUP_METRICS, **night),
         comparisons=_read(results, schemas.COMPARISONS, **night),
-        gates=_read(results, schemas.GATES, **of_nights),
+        gates=pa.concat_tables(gates, promote_options="default"),
         checks=_read(results, schemas.CHECKS, **night),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
@@ -149,6 +153,18 @@ def _events(results: Results[Any]) -> pa.Table:
 
 def _has_commit(runs: pa.Table) -> bool:
     return bool(keep(runs, status=COMMITS).num_rows)
+
+
+def _read_earlier(results: Results[Any], schema: Schema, name: str, days: Sequence[date]) -> pa.Table:
+    """Read rows of earlier nights about all users; those whose files are missing or damaged are left out and named."""
+    slices = {C.SLICE: C.ALL_USERS} if schema is schemas.METRICS else {}
+    try:
+        return _read(results, schema, evaluation=name, date=days, **slices)
+    except DamagedResultsError as error:
+        damaged = {day for _, day in error.nights}
+        for fault in error.faults:
+            warn_user(f"an earlier night is left out: {fault}")
+        return _read(results, schema, evaluation=name, date=[day for day in days if day not in damaged], **slices)
 
 
 def _read(results: Results[Any], schema: schemas.Schema, **wanted: Any) -> pa.Table:  # noqa: ANN401 - those of `arrow`

@@ -23,6 +23,8 @@ def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root
 
 def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
     """Say in sentences what was done."""
+    for file in done.given_up:
+        yield f"runs: events of {file} given up; dates that are no longer published have to be run again"
     if done.staging:
         kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
         yield f"staging: {len(done.staging.removed)} folders removed{kept}"

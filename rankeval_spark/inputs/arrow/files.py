@@ -166,7 +166,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         raise ForSparkError(location, "several places, or one that is not on a disk of this machine")
     if not Path(location).exists():
         raise ForSparkError(location, "no such file or folder")
-    _refuse_outside(location, f"{location}/{_DELTA_LOG}")
+    _refuse_outside(location, *allowed_folders.delta_log_paths(location))
     match config.format:
         case "delta":
             found = _delta(config, location)

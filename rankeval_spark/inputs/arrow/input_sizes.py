@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import local_path, require_allowed
+from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed
 from rankeval_spark.errors import first_line
 from rankeval_spark.inputs.arrow import file_filters
 from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
@@ -124,7 +124,9 @@ def _unopened(name: str, config: InputConfig, path: Path, location: str, error: 
 
 def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:
     version, remark = None, None
-    if config.format != "delta":  # whose log names its files; they are not opened
+    if config.format == "delta":  # its log names its files; they are not opened
+        require_allowed(*((f"inputs.{name}.path", log) for log in delta_log_paths(str(path))))
+    else:
         require_allowed(*((f"inputs.{name}.path", str(file)) for file in _data_files(path)))
         if not _data_files(path):
             raise FileNotFoundError(NO_FILES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping
 from typing import Final
 
@@ -42,9 +43,11 @@ def refuse_rows(n_rows: int) -> None:
 
 
 def physical_bytes() -> float:
-    """Memory of the machine; infinite where the system does not say."""
+    """Memory of the machine, or the limit of this process (``ulimit -v``) if that is lower; infinite if unknown."""
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        there = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return there if limit == resource.RLIM_INFINITY else min(there, float(limit))
     except (AttributeError, OSError, ValueError):
         return float("inf")
 

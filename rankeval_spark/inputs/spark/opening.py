@@ -108,7 +108,9 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
     where, default = f"inputs.{name}.path", probes.default_file_system(spark)
     allowed_folders.require_allowed((where, location), default=default)
     if format_ == "delta":  # its log names the files, so they are checked after it is read
-        allowed_folders.require_allowed((where, f"{location}/{_DELTA_LOG}"), default=default)
+        allowed_folders.require_allowed(
+            *((where, path) for path in allowed_folders.delta_log_paths(location)), default=default
+        )
         return
     with as_input_error(name, location, "files"):
         files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).inputFiles()

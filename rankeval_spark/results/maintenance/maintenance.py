@@ -24,8 +24,8 @@ from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import delta_log
-from rankeval_spark.results.storage.commits import Root, turn_for_runs
+from rankeval_spark.results.storage import data_files, delta_log, local_tables
+from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 from rankeval_spark.results.table_changes.changes import changes_of
 from rankeval_spark.results.table_changes.named_users import NAMED_IN
 
@@ -100,6 +100,23 @@ class Maintenance:
         self._take_over = take_over
         self._code_version = code_version
         self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+    def give_up_events(self) -> list[str]:
+        """Remove damaged files from ``runs``, on a disk of this machine; return what is wrong with each.
+
+        Nothing can be published or read while there are any. A night whose publish is no longer recorded has to be run
+        again.
+        """
+        storage, table = self._storage, schemas.RUNS.name
+        if not local_tables.are_at(storage):
+            return []
+        with self._publish_lock(self._id) as lock, turn_for_runs(storage, self._id) as turn:
+            return retried(
+                storage,
+                table,
+                lambda seen: data_files.give_up_damaged(storage, table, after=seen),
+                held=[lock, turn],
+            )
 
     def remove_staging(self) -> Staged:
         """Remove the staging folders that are not needed: no live run has them, and no announced publish.

@@ -44,6 +44,7 @@ class SparkReader:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         try:
+            spark_tables.refuse_log(self._root, table)
             frame = reader.load(inside(self._root, table))
             spark_tables.refuse_outside(frame, table)
             frame = spark_tables.declared_first(table, frame)  # resolves now: a missing table is an error here

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage import delta_log, local_tables, whole_files
 from rankeval_spark.results.storage.file_store import inside, sync
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def read_batches(
     storage: LocalStorage, table: str, file: DataFile, *, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read a file a part at a time, without the columns of its night; all columns where none are named."""
-    with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
+    location = inside(storage.root, table)
+    whole_files.require(location, [file.path])
+    with pq.ParquetFile(Path(location, file.path)) as opened:
         yield from opened.iter_batches(ROWS_AT_ONCE, columns=columns)
 
 
@@ -131,6 +133,21 @@ def merge_events(storage: LocalStorage, table: str, *, after: int | None = None)
     described = [local_tables.described(opened, partitionColumns=[])] if partitions else []
     local_tables.commit(storage, table, opened.version(), [*described, *added, *removed])
     return len(paths), len(added)
+
+
+def give_up_damaged(storage: LocalStorage, table: str, *, after: int) -> list[str]:
+    """Remove the files of ``runs`` from it that are missing or damaged, in one commit; return what is wrong with each.
+
+    The files themselves stay where they are.
+    """
+    location = inside(storage.root, table)
+    damaged = {}
+    for file in data_files(storage, table, after):
+        if reason := whole_files.why_damaged(Path(location, file.path)):
+            damaged[file] = f"{file.path}, which is {reason}"
+    if damaged:
+        local_tables.commit(storage, table, after, [_removed(file, changes=True) for file in damaged])
+    return list(damaged.values())
 
 
 def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

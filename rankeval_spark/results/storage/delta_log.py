@@ -8,6 +8,7 @@ import os
 import re
 import time
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from rankeval_spark.results.storage.file_store import Storage
 
 LOG_FOLDER: Final = "_delta_log"
+HINT: Final = "_last_checkpoint"
+"""File of a log that names the newest checkpoint."""
+
+_PARQUET: Final = b"PAR1"
+"""First and last bytes of a Parquet file."""
+
 _STAGED_COMMITS: Final = "_staged_commits"
 """Folder that Delta creates with the first commit."""
 
@@ -238,6 +245,40 @@ def create_log(
     commit(storage, table, 0, [{"protocol": protocol}, {"metaData": described}, *adds])
 
 
+def is_hint_valid(storage: Storage, table: str) -> bool:
+    """Whether the checkpoint that a table's log names as its newest is there and whole, if it names one.
+
+    Readers of Delta trust that name, although they need no more than the files of the log.
+    """
+    folder = f"{table}/{LOG_FOLDER}"
+    try:
+        hint = json.loads(storage.read(f"{folder}/{HINT}"))
+        if hint.get("parts"):  # Spark's, of a log that is too long for one file
+            return True
+        content = storage.read(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")
+    except FileNotFoundError as error:
+        return str(error.filename).endswith(HINT)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return content.startswith(_PARQUET) and content.endswith(_PARQUET)
+
+
+def repair(storage: Storage, table: str) -> bool:
+    """Remove a checkpoint that is damaged, and the name of one that is gone; return True if there was one.
+
+    Only where the commits before it are all there, so that nothing is lost by it.
+    """
+    folder = f"{table}/{LOG_FOLDER}"
+    present = versions(storage, table)
+    if present != list(range(len(present))) or is_hint_valid(storage, table):
+        return False
+    with suppress(ValueError, TypeError, KeyError, FileNotFoundError):
+        hint = json.loads(storage.read(f"{folder}/{HINT}"))
+        storage.remove(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")
+    storage.remove(f"{folder}/{HINT}")
+    return True
+
+
 def columns(storage: Storage, table: str) -> dict[str, Any]:
     """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
     for version in reversed(versions(storage, table)):
@@ -258,4 +299,8 @@ def _file(table: str, version: int) -> str:
 
 def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
     lines = storage.read(_file(table, version)).splitlines()
-    return [action[kind] for action in map(json.loads, lines) if kind in action]
+    try:
+        return [action[kind] for action in map(json.loads, lines) if kind in action]
+    except (ValueError, TypeError) as error:
+        found, fix = f"a damaged commit, {_file(table, version)}", "restore that file from a backup"
+        raise ResultsError(Fault(f"table {table}", found, "a line of JSON for each action", fix)) from error

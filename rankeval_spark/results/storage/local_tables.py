@@ -32,7 +32,7 @@ from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.inputs.missing_inputs import nearest_location
 from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import delta_log
+from rankeval_spark.results.storage import delta_log, whole_files
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside, sync
 from rankeval_spark.results.storage.requested_rows import require_columns
 
@@ -83,13 +83,12 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         There is no such table or version, this process cannot read it, its log names a file outside the folders that
         the environment allows, or a condition compares a column with a value of another type.
     """
-    opened = _readable(storage, table, version)
+    opened = delta_table(storage, table, version)
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
     partitions = partitions_of(opened)
     is_of_nights = [name in partitions and bool(value) for name, _, value in where]
     partition_filters = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
-    _require_own_files(storage, table, opened.file_uris(file_pruning_predicate=partition_filters or None))
     row_filters = [
         _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
     ]
@@ -103,6 +102,8 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
+    _require_own_files(storage, table, dataset.files)
+    whole_files.require(inside(storage.root, table), dataset.files)
     for condition in row_filters:
         dataset = dataset.filter(condition)
     return dataset
@@ -124,12 +125,12 @@ def declared_first(table: str, found: pa.Schema) -> pa.Schema:
     return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
 
 
-def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -> None:
-    """Refuse a table whose log names files outside of it, which no run writes; deltalake puts the root before them."""
-    start, files = len(inside(storage.root, table)) + 1, list(uris)
-    elsewhere = [match["path"] for file in files if (match := _ABSOLUTE.match(file, start))]
+def _require_own_files(storage: LocalStorage, table: str, files: Iterable[str]) -> None:
+    """Refuse a table whose log names files outside of it, which no run writes."""
+    elsewhere = [match["path"] for file in files if (match := _ABSOLUTE.match(file))]
     if allowed_folders.is_limited():  # links are followed
-        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in (*elsewhere, *files)))
+        paths = (str(Path(inside(storage.root, table), file)) for file in files)
+        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in (*elsewhere, *paths)))
     if elsewhere:
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
 
@@ -167,7 +168,7 @@ def _to_values(column: pa.ChunkedArray) -> list[Any]:
 
 def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
     """Name the evaluations and dates that a table has rows of; its log says so."""
-    nights = _readable(storage, table, version).partitions()
+    nights = delta_table(storage, table, version).partitions()
     return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
 
 
@@ -271,8 +272,8 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey)
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
     """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
     location = inside(storage.root, table)
-    found = delta_table(storage, table, version).file_uris(file_pruning_predicate=_only(night))
-    paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
+    where = [(name, "=", value) for name, value in asdict(night).items()]
+    paths = sorted(scan(storage, table, version=version, where=where).files)
     return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
 
 
@@ -361,17 +362,32 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or se
     return str(value) if isinstance(value, str | date) else [str(one) for one in value]
 
 
-def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
+def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+    """Open a table of a root.
+
+    Raises
+    ------
+    ConfigError
+        There is no such table or version, or its log is damaged.
+    """
     try:
-        if Path(inside(storage.root, table)).is_dir():
+        location = inside(storage.root, table)
+        if allowed_folders.is_limited():
+            logs = allowed_folders.delta_log_paths(location)
+            allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))
+        present = delta_log.versions(storage, table)
+        if present and (version or 0) <= present[-1]:
             delta_log.require_whole(storage, table, version)
-        return delta_table(storage, table, version)
+        return deltalake.DeltaTable(location, version=version)
     except TableNotFoundError as error:
         raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
     except DeltaError as error:
         at = "" if version is None else f" at version {version}"
         found = f"table {table}{at}: {first_line(str(error))}"
         fix = "" if version is None else "older versions are kept for 30 days"
+        if not delta_log.is_hint_valid(storage, table):
+            found = f"table {table}, whose {delta_log.HINT} names a checkpoint that is gone or damaged"
+            fix = "the next run of any date, or rankeval maintain, removes it"
         raise _unreadable(storage, found, fix) from error
 
 
@@ -387,11 +403,6 @@ def _without_table(root: Path, table: str) -> tuple[str, str]:
 
 def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
     return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
-
-
-def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
-    """Open a table of a root."""
-    return deltalake.DeltaTable(inside(storage.root, table), version=version)
 
 
 def _create(storage: LocalStorage, table: str, schema: pa.Schema, adds: Sequence[Mapping[str, Any]]) -> None:

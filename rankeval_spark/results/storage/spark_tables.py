@@ -56,6 +56,7 @@ def read_table(spark: SparkSession, storage: Storage, table: str, version: int |
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
+    refuse_log(storage.root, table)
     frame = reader.load(inside(storage.root, table))
     refuse_outside(frame, table)
     return frame
@@ -80,6 +81,13 @@ def row_condition(where: Filters) -> Column:
     """Write conditions as one of Spark."""
     each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
     return reduce(and_, each, F.lit(True))
+
+
+def refuse_log(root: str, table: str) -> None:
+    """Refuse a table whose log, or a file of it, is a link out of the folders that the environment allows."""
+    if allowed_folders.is_limited():
+        logs = allowed_folders.delta_log_paths(inside(root, table))
+        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))
 
 
 def refuse_outside(frame: DataFrame, table: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 
 import pytest
@@ -9,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from rankeval_spark.apps import error_translation
 from rankeval_spark.cli.display.terminal import headline
-from rankeval_spark.errors import ChecksFailedError, EnvironmentFaultError, Fault, JudgementError, note
+from rankeval_spark.errors import ChecksFailedError, ConfigError, EnvironmentFaultError, Fault, JudgementError, note
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 
 
@@ -114,3 +115,19 @@ def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
     assert isinstance(translated, ChecksFailedError)
     assert translated.faults[0].where == "max_rows_per_user"
     assert translated.faults[0].fix.endswith("raise max_rows_per_user")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EROFS, "Read-only file system", "/results/metrics"),
+        PermissionError(errno.EACCES, "Permission denied", "/results/_locks"),
+        RuntimeError("java.io.IOException: /results/lists (Read-only file system)"),
+    ],
+    ids=["mounted read-only", "no permission", "Java"],
+)
+def test_a_root_that_turns_read_only_is_a_matter_of_its_set_up(error: Exception) -> None:
+    for known in (error_translation.translated(error, {}), error_translation.machine_fault(error)):
+        assert isinstance(known, ConfigError)
+        assert known.exit_code == 2
+        assert "/results/" in known.faults[0].found

@@ -122,3 +122,11 @@ def test_no_row_is_no_mean() -> None:
     assert nothing.leaderboard().to_pylist() == [
         {"model_id": "model", "n_users": 0, "RR@2": None, "ItemCoverage@2": 0.0}
     ]
+
+
+def test_rows_are_refused_by_the_limit_of_the_process_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = memory_limit.BYTES_A_ROW * 1000
+    monkeypatch.setattr("resource.getrlimit", lambda _: (limit, limit))
+    memory_limit.refuse_rows(1000)
+    with pytest.raises(InputError, match="1,001 rows"):
+        memory_limit.refuse_rows(1001)

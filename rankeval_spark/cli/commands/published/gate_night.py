@@ -72,4 +72,6 @@ def _judged(spark: SparkSession | None, root: str, night: PastNight, config: Eva
     if night_changes.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
         previous = night_changes.since_previous(results, config, night_changes.NightSide.of(results, night), earlier)
+        for fault in previous.damage if previous else ():
+            say_note(str(fault))
     return gates.judge_published(config, results, night, previous)

@@ -17,7 +17,7 @@ from tests.support.nested_logs import nested
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DAY = F.lit(dt.datetime(2026, 1, 1))
+DAY = dt.datetime(2026, 1, 1)
 IN_TIME: dict[str, Any] = {"attribution": "all", "attribution_window": "1d"}
 
 
@@ -40,7 +40,7 @@ def test_what_contradicts_lists_of_judgements_is_refused(spark: SparkSession) ->
         evaluate(log.drop("list_id"), held_out, measures=["R"]).metrics  # noqa: B018 - a result is used
     with pytest.raises(InputError, match="of type double for list_id; expected text or whole numbers"):
         evaluate(log, spark.createDataFrame(FLOATS), measures=["R"]).metrics  # noqa: B018 - as above
-    timed = log.withColumn("recommended_at", DAY), held_out.withColumn("interacted_at", DAY)
+    timed = log.withColumn("recommended_at", F.lit(DAY)), held_out.withColumn("interacted_at", F.lit(DAY))
     with pytest.raises(InputError, match="held_out: found a column 'list_id' and attribution 'all'"):
         evaluate(*timed, measures=["R"], **IN_TIME).metrics  # noqa: B018 - as above
     with pytest.raises(InputError, match="held_out: found a column 'list_id' and attribution 'all'"):

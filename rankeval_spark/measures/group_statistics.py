@@ -62,7 +62,8 @@ ALL: Final = (
         formula="max_g M(g) - min_g M(g)",
         range="from 0, in units of the measure",
         interval="simultaneous over all pairs of groups",
-        source="the interval: Games & Howell (1976), Pairwise multiple comparison procedures with unequal n's",
+        source="the interval: Games & Howell (1976), Pairwise multiple comparison procedures with unequal n's, with the "
+        "limits of Zou & Donner (2008), Construction of confidence limits about effect measures",
     ),
     GroupStatistic(
         name=GROUP_RATIO,
@@ -70,8 +71,9 @@ ALL: Final = (
         formula="min_g M(g) / max_g M(g)",
         range="[0, 1]",
         undefined=f"{_FEW_GROUPS}; the greatest value is not above 0, or the least is below it",
-        interval="from bounds that hold for all groups at once",
-        source="the ratio that goes with GroupGap",
+        interval="simultaneous over all pairs of groups",
+        source="the ratio that goes with GroupGap; the interval: Donner & Zou (2012), Closed-form confidence intervals for "
+        "functions of the normal mean and standard deviation",
     ),
     GroupStatistic(
         name=USER_MAD,
@@ -87,7 +89,7 @@ ALL: Final = (
         formula="min_g M(g); max_g M(g) of an error",
         undefined=f"{_FEW_GROUPS}; neither side of the measure is better",
         range="that of the measure",
-        interval="from bounds that hold for all groups at once",
+        interval="from limits that hold for all groups at once",
         source="the worst slice, published with its users",
     ),
     GroupStatistic(

@@ -202,9 +202,14 @@ class _Slicing:
         """Each measure in each group; of shares where it is 0 or 1 for a list."""
         facts = [_facts_of(label) for label, _ in self.measures]
         least, greatest = np.array([each.bounds for each in facts]).T
-        is_share = np.array([each.is_share for each in facts])
         return group_gaps.GroupMeans(
-            self.values, self.std_errors, self.freedom, self.level, is_share, (least, greatest)
+            self.values,
+            self.std_errors,
+            self.freedom,
+            self.level,
+            is_share=np.array([each.is_share for each in facts]),
+            bounds=(least, greatest),
+            is_linked=np.array([each.link != "identity" for each in facts]),
         )
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:

@@ -25,6 +25,15 @@ _MOST_FREEDOM: Final = 1000
 _FEWEST: Final = 2
 """Groups that a difference needs."""
 
+_PRIOR_HITS: Final = 1.0
+"""Hits by which a group's dispersion is drawn to that of zeros and ones: few hits seldom show how much values vary."""
+
+_LEAST_HITS: Final = 30
+"""Effective hits below which a mean without a greatest value has no bounds, if its values vary more than their mean."""
+
+_LEAST_TAIL: Final = 1e-300
+"""Probability below which normal quantiles do not grow further."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans:
@@ -38,12 +47,11 @@ class GroupMeans:
     level : float
         Nominal coverage, in (0, 1).
     is_share : bool, shape (...,)
-        Whether the values are means of users' 0 and 1, which have Wilson's bounds.
+        Whether the values are means of users' 0 and 1.
     bounds : pair of float64, shape (...,)
-        Least and greatest value that a user can have; NaN where the values are no means over users. They allow for a
-        group in which all users are equal by chance: Agresti & Coull's error for the gap, for the others bounds by the
-        share of users who may have another value. Without a finite range such a group leaves its row without an
-        interval.
+        Least and greatest value that a user can have; NaN where the values are no means over users.
+    is_linked : bool, shape (...,)
+        Whether the values are functions of means, such as the root of a mean of squares.
     """
 
     values: Values
@@ -52,6 +60,7 @@ class GroupMeans:
     level: float
     is_share: NDArray[np.bool_] | bool = False
     bounds: tuple[Values | float, Values | float] = (np.nan, np.nan)
+    is_linked: NDArray[np.bool_] | bool = False
 
     @property
     def range_by_group(self) -> tuple[Values, Values]:
@@ -93,25 +102,18 @@ class Gap(NamedTuple):
     mad: Values
 
 
-class ExtremeBounds(NamedTuple):
-    """Bounds of the least and of the greatest true value, of shape (...,); NaN without groups or without an error."""
-
-    least_lower: Values
-    greatest_lower: Values
-    least_upper: Values
-    greatest_upper: Values
-
-
 def gap_of(groups: GroupMeans) -> Gap:
     """Compare groups of users: gap with its interval, ratio, mean absolute difference.
 
     Notes
     -----
-    Games & Howell (1976): over all pairs at once ``|D| -+ q se``, ``se^2 = (se_g^2 + se_h^2) / 2``, q the quantile of
-    the studentized range of so many groups. The gap lies between the greatest lower and the greatest upper end. The two
-    extremes alone would seldom seem equal: 21 equal groups of 100 users have a mean gap of 0.115. The degrees of
-    freedom are the least of all pairs (Welch), rounded down to two digits so that few quantiles are computed; both
-    widen the interval.
+    All pairs at once, with the quantile of the studentized range of so many groups (Games & Howell 1976) and limits of
+    each group that may be unsymmetric, see :func:`limits_of`. A difference D of two groups lies in ``D - |(d_g, e_h)|``
+    to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou & Donner 2008,
+    Construction of confidence limits about effect measures). With ``d = e = q se / sqrt(2)`` it is the interval of
+    Games & Howell. The gap lies between the greatest lower and the greatest upper end. The two extremes alone would
+    seldom seem equal: 21 equal groups of 100 users have a mean gap of 0.115. The degrees of freedom are the least of
+    all pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the interval.
 
     Examples
     --------
@@ -119,40 +121,69 @@ def gap_of(groups: GroupMeans) -> Gap:
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
     """
-    errors = np.where(groups.are_users_equal, _agresti_coull(groups), groups.std_errors)
     ordered = np.sort(groups.values, axis=-1)  # NaN last
     n = np.sum(~np.isnan(ordered), axis=-1)
     high, low = _greatest(ordered), _least(ordered)
-    lower, upper = _greatest_ends(groups, errors, n)
-    found = Gap(high - low, np.maximum(lower, 0.0), upper, _ratio(low, high), _mean_difference(ordered, n))
+    below, above = _distances(groups)
+    lower, upper = np.full(n.shape, -np.inf), np.full(n.shape, -np.inf)
+    for one in range(groups.values.shape[-1]):  # a group with all others: memory grows with groups, not pairs
+        difference = groups.values[..., one, None] - groups.values
+        difference[..., one] = np.nan
+        lower = np.fmax(lower, np.fmax.reduce(difference - np.hypot(below[..., one, None], above), axis=-1))
+        upper = np.fmax(upper, np.fmax.reduce(difference + np.hypot(above[..., one, None], below), axis=-1))
+    is_bounded = _is_bounded(groups, below)
+    lower, upper = (np.where(is_bounded, end, np.nan) for end in (np.maximum(lower, 0.0), upper))
+    found = Gap(high - low, lower, upper, _ratio(low, high), _mean_difference(ordered, n))
     return Gap(*(np.where(n < _FEWEST, np.nan, each)[()] for each in found))
 
 
 def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     """Interval, within [0, 1], of the ratio of the least to the greatest true value; NaN where there is no ratio.
 
-    From :func:`extreme_bounds`: between ``min lower / max upper`` and ``min upper / max lower``.
+    Notes
+    -----
+    All pairs at once, from the limits of each group as in :func:`gap_of`: Donner & Zou (2012), Closed-form confidence
+    intervals for functions of the normal mean and standard deviation. The least ratio of two groups lies between the
+    least lower and the least upper end. Where the groups are equal the ratio is 1, the end of its range, which the
+    interval nearly always holds.
 
     Examples
     --------
     >>> low, high = ratio_interval(GroupMeans(np.array([0.2, 0.5]), np.full(2, 0.02), np.full(2, 99.0), 0.95))
     >>> round(float(low), 3), round(float(high), 3)
-    (0.283, 0.54)
+    (0.317, 0.488)
     """
-    bounds = extreme_bounds(groups)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.maximum(bounds.least_lower, 0.0) / bounds.greatest_upper
-        high = np.minimum(bounds.least_upper / bounds.greatest_lower, 1.0)
-    high = np.where(bounds.greatest_lower <= 0, 1.0, high)
-    has_ratio = ~np.isnan(_ratio(_least(groups.values), _greatest(groups.values)))
-    has_ratio &= np.sum(~np.isnan(groups.values), axis=-1) >= _FEWEST
-    return np.where(has_ratio, low, np.nan)[()], np.where(has_ratio, high, np.nan)[()]
+    values, (below, above) = groups.values, _distances(groups)
+    is_bounded = _is_bounded(groups, below)
+    below = np.minimum(below, values)  # no lower limit below 0
+    low, high = np.full(is_bounded.shape, np.inf), np.full(is_bounded.shape, np.inf)
+    for one in range(values.shape[-1]):
+        over, others = values[..., one, None], values.copy()
+        others[..., one] = np.nan
+        product, square, squares = over * others, over**2, others**2
+        start, most = square - below[..., one, None] ** 2, squares - below**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower = start / (product + _root(product**2 - start * (squares - above**2)))
+            upper = (product + _root(product**2 - (square - above[..., one, None] ** 2) * most)) / most
+        is_pair = ~np.isnan(product)
+        lower = np.where(is_pair & (start <= 0), 0.0, lower)  # also 0 / 0
+        upper = np.where(is_pair & (most <= 0), np.inf, upper)
+        low, high = (np.fmin(end, np.fmin.reduce(each, axis=-1)) for end, each in ((low, lower), (high, upper)))
+    has_ratio = is_bounded & ~np.isnan(_ratio(_least(values), _greatest(values)))
+    has_ratio &= np.sum(~np.isnan(values), axis=-1) >= _FEWEST
+    return np.where(has_ratio, low, np.nan)[()], np.where(has_ratio, np.minimum(high, 1.0), np.nan)[()]
 
 
 def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool = False) -> tuple[Values, Values]:
     """Interval of the true value of the worst group; the worst value is the greatest where ``is_greatest``.
 
-    From :func:`extreme_bounds`. The interval of the observed worst group alone lies too low, because it was chosen.
+    NaN without groups, and where a group has no limits. The interval of the observed worst group alone lies too low,
+    because it was chosen.
+
+    Notes
+    -----
+    All k groups lie at once in their limits at the level ``1 - (1 - level) / k`` (Bonferroni), see :func:`limits_of`.
+    So the least true value lies between the least lower and the least upper limit; likewise the greatest.
 
     Examples
     --------
@@ -160,48 +191,109 @@ def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool 
     >>> [round(float(end), 3) for end in worst_interval(groups)]
     [0.154, 0.221]
     """
-    bounds = extreme_bounds(groups)
-    low = np.where(is_greatest, bounds.greatest_lower, bounds.least_lower)
-    high = np.where(is_greatest, bounds.greatest_upper, bounds.least_upper)
-    return low[()], high[()]
+    n = np.sum(~np.isnan(groups.values), axis=-1, keepdims=True)
+    tail = (1 - groups.level) / (2 * np.maximum(n, 1))
+    lower, upper = limits_of(groups, special.stdtrit(groups.freedom, 1 - tail), tail)
+    is_bounded = (n[..., 0] > 0) & _is_bounded(groups, lower)
+    found = (np.where(is_greatest, _greatest(ends), _least(ends)) for ends in (lower, upper))
+    low, high = (np.where(is_bounded, end, np.nan)[()] for end in found)
+    return low, high
 
 
-def extreme_bounds(groups: GroupMeans) -> ExtremeBounds:
-    """Bound the least and the greatest true value.
+def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
+    """Lower and upper limit of the true mean of each group; NaN without an error or as below.
+
+    Parameters
+    ----------
+    quantile : float64, shape (..., n_groups)
+        Of Student's distribution: how many errors a limit lies from its mean.
+    tail : float64, shape (..., 1)
+        Probability of a miss on one side.
 
     Notes
     -----
-    All k groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se``, or in Wilson's interval of the same level
-    (Bonferroni), or, where all users are equal, in that of :func:`intervals.equal_values_interval`. So the least true
-    value lies between the least lower and the least upper bound; likewise the greatest.
+    The mean y of n users with few hits lies below the truth where its error is too small: an interval has to use the
+    error that each possible true value would have.
+
+    - A share has the interval of Clopper & Pearson (1934).
+    - A mean in a finite range, as y in [0, 1], has Wilson's with ``n y (1 - y) / s^2`` trials and Student's quantile.
+      ``s^2 / (y (1 - y))``, at most 1, is drawn towards 1 as by one more hit: h hits count h times, with
+      ``h = (sum x)^2 / sum x^2`` (Kish's effective number), or misses if these are fewer.
+    - A mean from 0 without a greatest value solves ``(m - y)^2 = q^2 (s^2 / y) m / n`` for m. NaN where h is below 30
+      and at most n / 2.
+    - Where all users are equal: see :func:`intervals.equal_values_interval`.
+    - Other values have ``value -+ quantile se``.
     """
     values, errors = groups.values, groups.std_errors
-    is_in = ~np.isnan(values)
-    tail = (1 - groups.level) / (2 * np.maximum(is_in.sum(axis=-1, keepdims=True), 1))
-    half = special.stdtrit(groups.freedom, 1 - tail) * errors
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
-    shares = np.where(groups.is_share_by_group, values, np.nan)
-    wilson = intervals.wilson_interval(n, shares, errors**2 * n * groups.freedom, 1 - 2 * tail)
-    of_equal = intervals.equal_values_interval(n, values, groups.range_by_group, 1 - 2 * tail)
-    lower, upper = (
-        np.where(groups.is_share_by_group, share, np.where(groups.are_users_equal, equal, mean))
-        for share, equal, mean in zip(wilson, of_equal, (values - half, values + half), strict=True)
-    )
-    is_bounded = is_in.any(axis=-1) & ~(is_in & np.isnan(lower)).any(axis=-1)
-    extremes = (_least(lower), _greatest(lower), _least(upper), _greatest(upper))
-    return ExtremeBounds(*(np.where(is_bounded, each, np.nan)[()] for each in extremes))
-
-
-def _agresti_coull(groups: GroupMeans) -> Values:
-    """Error of a mean of equal values, after adding two users with the least value and two with the greatest.
-
-    A share that all users have is a mean of zeros and ones.
-    """
-    n, (least, greatest) = groups.freedom + 1, groups.range_by_group
+    least, greatest = groups.range_by_group
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
-    own = np.clip((groups.values - least) / width, 0.0, 1.0)
-    mean, mean_square = ((n * each + 2) / (n + 4) for each in (own, np.where(groups.is_share_by_group, own, own**2)))
-    return width * np.sqrt(np.maximum(mean_square - mean**2, 0.0) / (n + 4))
+    normal = -special.ndtri(np.maximum(tail, _LEAST_TAIL))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = _clopper_pearson(n, values, errors, tail)
+        finite = (least + width * end for end in _of_range(n, (values - least) / width, errors / width, quantile))
+        half_open = (least + end for end in _of_half_range(n, values - least, errors, quantile))
+        most = normal**2 / (n + normal**2)  # Wilson's upper bound of none in n
+        equal = values - most * (values - least), values + most * (greatest - values)
+    is_mean = ~np.broadcast_to(np.asarray(groups.is_linked)[..., None], values.shape)
+    has_range = is_mean & ~np.isnan(width)
+    is_half_open = is_mean & np.isfinite(least) & np.isposinf(greatest)
+    student = values - quantile * errors, values + quantile * errors
+    cases = [groups.are_users_equal, groups.is_share_by_group, has_range, is_half_open]
+    of_equal = (np.where(np.isnan(width), np.nan, end) for end in equal)
+    lower, upper = (
+        np.where(np.isnan(n), np.nan, np.select(cases, found, other))
+        for *found, other in zip(of_equal, exact, finite, half_open, student, strict=True)
+    )
+    return lower, upper
+
+
+def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> tuple[Values, Values]:
+    """Limits of a share of n users, or of fewer or more trials if users have several lists."""
+    trials = n * np.where(error > 0, share * (1 - share) / (error**2 * (n - 1)), 1.0)
+    hits, misses = trials * share, trials * (1 - share)
+    lower = np.where(hits > 0, special.betaincinv(hits, misses + 1, tail), 0.0)
+    return lower, np.where(misses > 0, special.betaincinv(hits + 1, misses, 1 - tail), 1.0)
+
+
+def _of_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
+    """Limits of a mean of values in [0, 1]."""
+    variance, most = n * error**2, mean * (1 - mean)
+    hits = np.minimum(*(n * end**2 / (variance + end**2) for end in (mean, 1 - mean)))
+    dispersion = (hits * np.minimum(variance / most, 1.0) + _PRIOR_HITS) / (hits + _PRIOR_HITS)
+    step = quantile**2 * dispersion / n
+    half = np.sqrt(step * (most + step / 4))
+    ends = tuple((mean + step / 2 + sign * half) / (1 + step) for sign in (-1, 1))
+    return np.clip(ends[0], 0.0, 1.0), np.clip(ends[1], 0.0, 1.0)
+
+
+def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
+    """Limits of a mean of values from 0 without a greatest one."""
+    hits = n * mean**2 / (n * error**2 + mean**2)
+    step = np.where((hits >= _LEAST_HITS) | (hits > n / 2), quantile**2 * error**2 / mean, np.nan)
+    half = np.sqrt(step * (mean + step / 4))
+    return mean + step / 2 - half, mean + step / 2 + half
+
+
+def _distances(groups: GroupMeans) -> tuple[Values, Values]:
+    """How far the limits of each group lie from its value if all pairs are compared; see :func:`gap_of`."""
+    n = np.sum(~np.isnan(groups.values), axis=-1)
+    errors = np.where(np.isnan(groups.values), np.nan, groups.std_errors)
+    quantile = _quantiles(n, _least_freedom(errors, groups.freedom), groups.level)[..., None] / np.sqrt(2)
+    lower, upper = limits_of(groups, quantile, special.ndtr(-quantile))
+    return groups.values - lower, upper - groups.values
+
+
+def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:
+    """Whether every group of a row has limits."""
+    has_limits = np.isnan(groups.values) | ~np.isnan(limits)
+    is_bounded: NDArray[np.bool_] = np.logical_and.reduce(has_limits, axis=-1)
+    return is_bounded
+
+
+def _root(values: Values) -> Values:
+    """Square root; of a number that rounding made less than 0, 0."""
+    return np.sqrt(np.maximum(values, 0.0))
 
 
 def _greatest(values: Values) -> Values:
@@ -229,22 +321,6 @@ def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
     above = np.maximum(n[..., None] - below, 0)
     mean: Values = (steps * below * above).sum(axis=-1) / np.maximum(n * (n - 1) / 2, 1)
     return mean
-
-
-def _greatest_ends(groups: GroupMeans, std_errors: Values, n: NDArray[np.int_]) -> tuple[Values, Values]:
-    """Greatest lower and greatest upper end of the differences of all pairs of each row."""
-    values = groups.values
-    is_in = ~np.isnan(values)
-    errors = np.where(is_in, std_errors, np.nan)
-    has_errors = ~(is_in & np.isnan(errors)).any(axis=-1)
-    q = _quantiles(n, _least_freedom(errors, groups.freedom), groups.level)
-    lower, upper = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
-    for one in range(values.shape[-1] - 1):  # a group with all after it: memory grows with groups, not pairs
-        distance = np.abs(values[..., one + 1 :] - values[..., one, None])
-        half = q[..., None] * np.sqrt((errors[..., one + 1 :] ** 2 + errors[..., one, None] ** 2) / 2)
-        lower = np.fmax(lower, np.fmax.reduce(distance - half, axis=-1))
-        upper = np.fmax(upper, np.fmax.reduce(distance + half, axis=-1))
-    return np.where(has_errors, lower, np.nan), np.where(has_errors, upper, np.nan)
 
 
 def _least_freedom(errors: Values, freedom: Values) -> Values:

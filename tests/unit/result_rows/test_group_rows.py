@@ -49,7 +49,7 @@ def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared(
     left_out = (row(["IT"], 0.9, 0.1, 20), row(["NL"], None, None, 0), row([None], 0.1, 0.1, 50))
     found = said_of(row(["FR"], 3 / 8, 0.03, 60), *left_out, row(["DE"], 1 / 4, 0.02, 40), row(["AT"], 1 / 2, 0.02, 80))
     values, errors = np.array([1 / 2, 1 / 4, 3 / 8]), np.array([0.02, 0.02, 0.03])
-    groups = GroupMeans(values, errors, np.array([79.0, 39.0, 59.0]), 0.9)
+    groups = GroupMeans(values, errors, np.array([79.0, 39.0, 59.0]), 0.9, bounds=(0.0, 1.0))
     gap = gap_of(groups)
     gap_row, ratio, mad, worst = (
         found["country", f"{kind}(RR)"] for kind in ("GroupGap", "GroupRatio", "UserMAD", "WorstGroup")

@@ -57,12 +57,25 @@ def test_without_an_error_there_is_no_interval_and_without_a_positive_value_no_r
     np.testing.assert_array_equal(found, (1.0, np.nan, np.nan, np.nan, 1.0))
 
 
-def test_ratio_lies_between_the_quotients_of_simultaneous_bounds() -> None:
+def test_ratio_of_two_groups_has_the_interval_of_fieller() -> None:
+    """The ratios r for which x - r y lies within t errors of 0; 2 x 24 degrees of freedom are two digits."""
+    low, high = ratio_interval(GroupMeans(np.array([0.2, 0.5]), np.array([0.03, 0.03]), np.full(2, 24.0), 0.95))
+    square = (stats.t.ppf(0.975, 48) * 0.03) ** 2
+    middle, ends = 0.2 * 0.5, np.sqrt((0.2 * 0.5) ** 2 - (0.2**2 - square) * (0.5**2 - square))
+    expected = [(middle - ends) / (0.5**2 - square), (middle + ends) / (0.5**2 - square)]
+    np.testing.assert_allclose([low, high], expected, rtol=0, atol=1e-8)
+
+
+def test_ratio_of_many_groups_lies_between_the_least_ends_of_all_pairs() -> None:
     values, errors = np.array([0.2, 0.5, 0.4]), np.array([0.02, 0.03, 0.01])
-    low, high = ratio_interval(GroupMeans(values, errors, np.full(3, 60.0), 0.95))
-    half = stats.t.ppf(1 - 0.05 / 6, 60) * errors
-    assert low == pytest.approx((0.2 - half[0]) / (0.5 + half[1]), rel=1e-12)
-    assert high == pytest.approx((0.2 + half[0]) / (0.5 - half[1]), rel=1e-12)
+    freedom = np.full(3, 1e9)
+    found = ratio_interval(GroupMeans(values, errors, freedom, 0.95))
+    level = 1 - 2 * stats.norm.sf(distributions.studentized_range_quantile(0.95, 3, 1000) / np.sqrt(2))
+    pairs = [
+        ratio_interval(GroupMeans(values[list(pair)], errors[list(pair)], freedom[:2], level))
+        for pair in itertools.combinations(range(3), 2)
+    ]
+    np.testing.assert_allclose(found, np.min(pairs, axis=0), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +225,11 @@ def test_a_group_of_equal_users_has_the_bounds_of_the_range_of_the_measure() -> 
     estimates = np.array([0.0, 0.5]), np.array([0.0, 0.09]), np.full(2, 29.0), 0.95
     _, high = worst_interval(GroupMeans(*estimates, bounds=(0.0, 1.0)))
     assert high == pytest.approx(float(wilson_interval(30, 0.0, 0.0, 0.975)[1]), rel=1e-12)
-    assert gap_of(GroupMeans(*estimates, bounds=(0.0, 1.0))) == gap_of(GroupMeans(*estimates, is_share=True))
+    assert worst_interval(GroupMeans(*estimates, bounds=(0.0, 1.0))) == worst_interval(
+        GroupMeans(*estimates, is_share=True)
+    )
     wide = GroupMeans(-4 + 10 * estimates[0], 10 * estimates[1], estimates[2], 0.95, bounds=(-4.0, 6.0))
-    assert gap_of(wide)[:3] == pytest.approx([10 * each for each in gap_of(GroupMeans(*estimates, is_share=True))[:3]])
+    assert gap_of(wide)[:3] == pytest.approx([10 * each for each in gap_of(GroupMeans(*estimates, bounds=(0, 1)))[:3]])
     for bounds in ((0.0, np.inf), (-np.inf, np.inf)):
         unknown = GroupMeans(*estimates, bounds=bounds)
         assert np.isnan([*worst_interval(unknown), *ratio_interval(unknown), *gap_of(unknown)[1:3]]).all()
@@ -227,12 +242,55 @@ def test_a_value_of_all_lists_together_without_an_error_is_certain() -> None:
     assert (float(low), float(high)) == (0, 0)
 
 
-def test_error_of_equal_users_in_a_gap_is_that_after_four_more_with_the_ends_of_the_range() -> None:
-    more = np.append(np.full(30, 0.25), [0.0, 0.0, 1.0, 1.0])
-    values, freedom = np.array([0.25, 0.5]), np.full(2, 29.0)
-    found = gap_of(GroupMeans(values, np.array([0.0, 0.09]), freedom, 0.95, bounds=(0.0, 1.0)))
-    expected = gap_of(GroupMeans(values, np.array([more.std() / np.sqrt(34), 0.09]), freedom, 0.95))
-    assert found == pytest.approx(expected, rel=1e-12)
+def test_equal_users_in_a_gap_are_as_uncertain_as_the_range_of_the_measure_allows() -> None:
+    """Of users at 1/4 a share u may have 1, of those at 3/4 a share u may have 0."""
+    groups = GroupMeans(np.array([0.25, 0.75]), np.zeros(2), np.full(2, 2000.0), 0.95, bounds=(0.0, 1.0))
+    square = distributions.studentized_range_quantile(0.95, 2, 1000) ** 2 / 2
+    most = square / (2001 + square)
+    found = gap_of(groups)
+    expected = 0.5 - most * np.hypot(0.75, 0.75), 0.5 + most * np.hypot(0.25, 0.25)
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=0, atol=1e-12)
+
+
+def one_limit(values: np.ndarray, bounds: tuple[float, float], *, is_share: bool = False) -> np.ndarray:
+    """Limits of a group of users that stands alone, which are those of the worst group of one."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    alone = np.array([values.mean()]), np.array([error]), np.array([len(values) - 1.0]), 0.95
+    return np.array(worst_interval(GroupMeans(*alone, bounds=bounds, is_share=is_share)))
+
+
+def test_limits_of_a_share_are_those_of_clopper_and_pearson() -> None:
+    users = np.repeat([0.0, 1.0], [27, 3])
+    expected = stats.beta.ppf([0.025, 0.975], [3, 4], [28, 27])
+    np.testing.assert_allclose(one_limit(users, (0.0, 1.0), is_share=True), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("least", "greatest"), [(0.0, 1.0), (-1.0, 3.0)])
+def test_limits_in_a_range_have_the_error_of_each_possible_mean(least: float, greatest: float) -> None:
+    """At a limit m the distance to the mean is t sqrt(c m (1 - m) / n), c being drawn to 1 as by one more hit."""
+    users = np.repeat([0.0, 0.5, 1.0], [27, 2, 1])
+    low, high = (one_limit(least + (greatest - least) * users, (least, greatest)) - least) / (greatest - least)
+    mean, variance = 2 / 30, users.var(ddof=1)
+    hits = 30 * mean**2 / (variance + mean**2)
+    dispersion = (hits * variance / (mean * (1 - mean)) + 1) / (hits + 1)
+    for limit in (low, high):
+        error = np.sqrt(dispersion * limit * (1 - limit) / 30)
+        assert abs(limit - mean) == pytest.approx(stats.t.ppf(0.975, 29) * error, rel=1e-10)
+    mirrored = 1 - (one_limit(greatest - (greatest - least) * users, (least, greatest)) - least) / (greatest - least)
+    np.testing.assert_allclose(mirrored[::-1], [low, high], rtol=0, atol=1e-12)
+
+
+def test_limits_without_a_greatest_value_take_the_variance_to_grow_with_the_mean() -> None:
+    users = 2 + np.repeat([0.0, 1.0, 3.0], [20, 40, 40])
+    mean, dispersion = (40 + 120) / 100, users.var(ddof=1) / 1.6
+    for limit in one_limit(users, (2.0, np.inf)) - 2:
+        assert abs(limit - mean) == pytest.approx(stats.t.ppf(0.975, 99) * np.sqrt(dispersion * limit / 100), rel=1e-10)
+    alone = np.array([1.6]), np.array([0.1]), np.array([99.0]), 0.95
+    is_root = worst_interval(GroupMeans(*alone, bounds=(0.0, np.inf), is_linked=True))
+    np.testing.assert_allclose(is_root, 1.6 + 0.1 * stats.t.ppf([0.025, 0.975], 99), rtol=0, atol=1e-12)
+    few_hits = 2 + np.repeat([0.0, 1.0, 3.0], [90, 5, 5])
+    assert np.isnan(one_limit(few_hits, (2.0, np.inf))).all()
+    assert not np.isnan(one_limit(few_hits, (2.0, 9.0))).any()
 
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-16])

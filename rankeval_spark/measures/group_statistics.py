@@ -62,8 +62,8 @@ ALL: Final = (
         formula="max_g M(g) - min_g M(g)",
         range="from 0, in units of the measure",
         interval="simultaneous over all pairs of groups",
-        source="the interval: Games & Howell (1976), Pairwise multiple comparison procedures with unequal n's, with the "
-        "limits of Zou & Donner (2008), Construction of confidence limits about effect measures",
+        source="the interval: Games & Howell (1976), Pairwise multiple comparison procedures with unequal n's; Zou & "
+        "Donner (2008), Construction of confidence limits about effect measures",
     ),
     GroupStatistic(
         name=GROUP_RATIO,
@@ -72,8 +72,8 @@ ALL: Final = (
         range="[0, 1]",
         undefined=f"{_FEW_GROUPS}; the greatest value is not above 0, or the least is below it",
         interval="simultaneous over all pairs of groups",
-        source="the ratio that goes with GroupGap; the interval: Donner & Zou (2012), Closed-form confidence intervals for "
-        "functions of the normal mean and standard deviation",
+        source="the ratio that goes with GroupGap; the interval: Donner & Zou (2012), Closed-form confidence intervals "
+        "for functions of the normal mean and standard deviation",
     ),
     GroupStatistic(
         name=USER_MAD,

@@ -202,7 +202,11 @@ def equal_values_interval(
 
 
 def delete_a_group(
-    value: Values, without: Values, has_users: NDArray[np.bool_], level: float, bounds: tuple[float, float]
+    value: Values,
+    without: Values,
+    n_users: NDArray[np.int64],
+    level: float,
+    bounds: tuple[float, float],
 ) -> Spread:
     """Jackknife interval of a statistic that is not a mean, from its values without each group of users.
 
@@ -212,8 +216,8 @@ def delete_a_group(
         The statistic over all users.
     without : float64, shape (n_rows, n_groups)
         The statistic without the users of each group.
-    has_users : bool, shape (n_rows, n_groups)
-        Whether the group has users; groups without users are left out.
+    n_users : int64, shape (n_rows, n_groups)
+        Users of each group; groups without users are left out.
     bounds : (float, float)
         Range of the statistic, to which the interval is cut.
 
@@ -224,24 +228,29 @@ def delete_a_group(
 
     Notes
     -----
-    Shao & Tu (1995), The jackknife and bootstrap, section 5.2.2: with G groups, ``se^2 = (G - 1) / G sum_g (t_g -
-    mean t)^2``, and ``t -+ t_{G-1} se``. The groups should be of about equal size, as hashed ones are.
+    Busing, Meijer & van der Leeden (1999), Delete-m jackknife for unequal m: with G groups and h_g = n / n_g,
+    ``se^2 = 1/G sum_g (p_g - p)^2 / (h_g - 1)``, where ``p_g = h_g t - (h_g - 1) t_g`` and ``p = sum_g p_g / h_g``, and
+    ``t -+ t_{G-1} se``. Groups of equal size give the usual delete-a-group jackknife (Shao & Tu 1995). Hashed groups
+    differ in size, and a statistic that grows with the number of users differs with them.
 
     Examples
     --------
     The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
 
     >>> without = np.array([[2.5, 2.0, 1.5]])
-    >>> spread = delete_a_group(np.array([2.0]), without, np.array([[True] * 3]), 0.95, (0, 10))
+    >>> spread = delete_a_group(np.array([2.0]), without, np.ones((1, 3), int), 0.95, (0, 10))
     >>> [float(each[0].round(4)) for each in spread]
     [0.5774, 0.0, 4.4841]
     """
-    n = has_users.sum(axis=1).astype(np.float64)
-    n = np.where(n > 1, n, np.nan)
-    mean = np.where(has_users, without, 0.0).sum(axis=1) / n
-    squares = np.where(has_users, (without - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    std_error = np.sqrt((n - 1) / n * squares)
-    half = distributions.t_quantile((1 + level) / 2, n - 1) * std_error
+    has_users = n_users > 0
+    n_groups = has_users.sum(axis=1).astype(np.float64)
+    n_groups = np.where(n_groups > 1, n_groups, np.nan)
+    share = n_users / np.maximum(n_users.sum(axis=1, keepdims=True), 1)  # 1 / h
+    left = np.where(has_users, value[:, None] - (1 - share) * without, 0.0)  # p_g / h_g
+    scaled = np.divide(left, share, out=np.zeros(left.shape), where=has_users) - left.sum(axis=1, keepdims=True)
+    squares = np.where(has_users, scaled**2 * share / np.where(share < 1, 1 - share, np.nan), 0.0).sum(axis=1)
+    std_error = np.sqrt(squares / n_groups)
+    half = distributions.t_quantile((1 + level) / 2, n_groups - 1) * std_error
     low, high = bounds
     return Spread(std_error, np.clip(value - half, low, high), np.clip(value + half, low, high))
 

@@ -164,7 +164,7 @@ def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, in
         ]
         return naive_parity.expected(measure, known, groups)
 
-    return value(lists), naive_exposures.error_without_groups(value, list(lists), group)
+    return value(lists), naive_parity.error_of(measure, value, list(lists), group)
 
 
 def test_they_are_next_to_the_means_and_leave_user_metrics_unchanged(lists: Lists) -> None:

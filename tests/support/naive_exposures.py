@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -55,17 +55,67 @@ def jackknife_error(
 ) -> float:
     """Compute the standard error from what the lists give without each group; ``lists`` and ``group`` are by user."""
     users = [user for user, one in lists.items() if one]
-    return error_without_groups(lambda left: expected(measure, [lists[user] for user in left], catalogue), users, group)
+
+    def value(left: Sequence[str]) -> float:
+        return expected(measure, [lists[user] for user in left], catalogue)
+
+    cut = [lists[user][: measure.k or None] for user in users]
+    share = first_order_share(measure, Group(cut, measure.k, catalogue or set()))
+    return error_without_groups(value, users, group) * math.sqrt(share)
 
 
 def error_without_groups(value: Callable[[list[str]], float], users: Sequence[str], group: Mapping[str, int]) -> float:
-    """Compute the standard error from the value of the users that are left without each group; NaN with one group."""
-    groups = sorted({group[user] for user in users})
-    values = [value([user for user in users if group[user] != left_out]) for left_out in groups]
-    if len(groups) < 2 or any(map(math.isnan, values)):
+    """Compute the standard error from the value of the users that are left without each group; NaN with one group.
+
+    A mean of values p with weights w has the variance ``sum w^2 (p - mean)^2 / (w - w^2)``; here of G groups, / G.
+    """
+    sizes = Counter(group[user] for user in users)
+    if len(sizes) < 2:
         return math.nan
-    n = len(values)
-    return math.sqrt((n - 1) / n * math.fsum((value - statistics.fmean(values)) ** 2 for value in values))
+    whole, weights = value([*users]), {one: n / len(users) for one, n in sizes.items()}
+    pseudo = {
+        one: (whole - (1 - weight) * value([user for user in users if group[user] != one])) / weight
+        for one, weight in weights.items()
+    }
+    mean = math.fsum(weights[one] * pseudo[one] for one in weights)
+    terms = (weight / (1 - weight) * (pseudo[one] - mean) ** 2 for one, weight in weights.items())
+    return math.sqrt(math.fsum(terms) / len(weights))
+
+
+def summed(measure: Measure, counts: Mapping[str, int], *, per_item: float) -> float:
+    """Add up what a measure is made of."""
+    shown = [n for n in counts.values() if n]
+    if measure.name == "Gini":
+        counted = shown if per_item else counts.values()
+        return sum(abs(one - other) for one, other in itertools.combinations(counted, 2)) - per_item * len(shown)
+    terms: dict[str, Callable[[int], float]] = {"Entropy": lambda n: n * math.log(n), "Personalization": lambda n: n**2}
+    return math.fsum(map(terms.get(measure.name, lambda _: 1), shown))
+
+
+def first_order_share(measure: Measure, group: Group) -> float:
+    """Share of the variance that changes of one place make, and not those of two; item by item.
+
+    What is followed is the sum that the measure is made of: item x in one list fewer, and in two.
+    """
+    times, options = group.times(), measure.options
+    is_of_catalogue = measure.name == "CatalogCoverage" or options.get("norm") is True
+    if is_of_catalogue or options.get("items") == "catalogue":
+        times = Counter({item: times[item] for item in group.catalogue})
+    n_places, value = sum(times.values()), NAIVE[measure.name](group, **options)
+    if not n_places or value is None or ("Coverage" in measure.name and [*times.values()].count(1) < 20):
+        return math.nan
+    # Of recommended items the Gini index falls with their number
+    per_item = float(value) * n_places if options.get("items") == "recommended" else 0.0
+    total = functools.partial(summed, measure, per_item=per_item)
+    steps = {}
+    for item, n in times.items():
+        if n:
+            now, before, earlier = (total({**times, item: max(n - fewer, 0)}) for fewer in range(3))
+            steps[item] = (now - before, now - 2 * before + earlier if n > 1 else 0.0)
+    centre = math.fsum(times[item] * first for item, (first, _) in steps.items())
+    ones = math.fsum(times[item] * first**2 for item, (first, _) in steps.items()) - centre**2 / n_places
+    twos = math.fsum(times[item] * (times[item] - 1) / 2 * second**2 for item, (_, second) in steps.items())
+    return ones / (ones + twos) if twos else 1.0
 
 
 @naive("ItemCoverage")

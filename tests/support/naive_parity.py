@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from scipy import stats
+
+from tests.support.naive_exposures import error_without_groups
+
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Offered, Preferred
 
@@ -105,3 +109,12 @@ def rates(taken: Sequence[set[str]], possible: Sequence[set[str]], groups: Seque
     """Divide, group by group, what is taken of all lists by what is possible; None where nothing is."""
     sums = [[sum(len(items & group) for items in each) for group in groups] for each in (taken, possible)]
     return [Fraction(n, whole) for n, whole in zip(*sums, strict=True)] if all(sums[1]) else None
+
+
+def error_of(
+    measure: Measure, value: Callable[[Sequence[str]], float], users: Sequence[str], group: Mapping[str, int]
+) -> float:
+    """Compute the standard error of a value of users; that of a spread of rates whose interval holds 0 is NaN."""
+    error = error_without_groups(value, users, group)
+    half = stats.t.ppf(0.975, max(len({group[user] for user in users}) - 1, 1)) * error
+    return math.nan if measure.name != "BiasDisparity" and value(users) <= half else error

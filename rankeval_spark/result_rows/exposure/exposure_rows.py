@@ -14,6 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
+from rankeval_spark.result_rows.exposure.first_order import first_order_share
 from rankeval_spark.result_rows.exposure.histograms import COUNTS, EVERYONE, Entries, Histograms
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
@@ -74,10 +75,11 @@ class ExposureRows:
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
                 histograms = Histograms.of(keys, entries, row)
-                slices = MeasuredSlices(keys, histograms.n_users, histograms.n_lists, histograms.has_users)
+                slices = MeasuredSlices(keys, histograms.n_users, histograms.n_lists)
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
-                    yield metric_batch(self.rows.columns(measure, slices, values))
+                    shrinkage = first_order_share(measure, histograms.of_everyone, values[:, 0])
+                    yield metric_batch(self.rows.columns(measure, slices, values, shrinkage))
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:

@@ -8,6 +8,7 @@ that few users were shown adds a few entries.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -194,18 +195,15 @@ class Histograms:
 
     Attributes
     ----------
-    n_users : int64, shape (n_rows,)
-        Users with a list.
+    n_users : int64, shape (n_rows, N_GROUPS)
+        Users with a list, by group.
     n_lists : int64, shape (n_rows,)
-        Their lists.
-    has_users : bool, shape (n_rows, N_GROUPS)
-        Whether the group has any of them.
+        Lists of all users.
     """
 
     exposure: Exposure
     n_users: np.ndarray
     n_lists: np.ndarray
-    has_users: np.ndarray
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, entries: pa.Table, row: IntVector) -> Histograms:
@@ -238,4 +236,16 @@ class Histograms:
             catalogue_size=np.repeat(to_numpy(rows["catalogue_size"]).astype(np.float64), width),
         ).merged()
         users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
-        return cls(exposure, users[:, 0], lists[:, 0], users[:, 1:] < users[:, :1])
+        return cls(exposure, users[:, :1] - users[:, 1:], lists[:, 0])
+
+    @cached_property
+    def of_everyone(self) -> Exposure:
+        """Those with everyone alone."""
+        found, width = self.exposure, N_GROUPS + 1
+        chosen = found.group % width == 0
+        of_entry = ("times", "n_items", "n_catalogued", "shared", "cosine")
+        return Exposure(
+            group=found.group[chosen] // width,
+            **{name: getattr(found, name)[chosen] for name in of_entry},
+            **{name: getattr(found, name)[::width] for name in ("n_lists", "k", "catalogue_size")},
+        )

@@ -33,18 +33,15 @@ class MeasuredSlices:
     ----------
     keys : RecordBatch
         Columns ``model_id``, ``slice_index`` and ``slice_values``, a row a slice.
-    n_users : int64, shape (n_rows,)
-        Users with a list.
+    n_users : int64, shape (n_rows, N_GROUPS)
+        Users with a list, by group of the jackknife.
     n_lists : int64, shape (n_rows,)
-        Their lists.
-    has_users : bool, shape (n_rows, N_GROUPS)
-        Whether the group has any of these users.
+        Lists of all users.
     """
 
     keys: pa.RecordBatch
     n_users: np.ndarray
     n_lists: np.ndarray
-    has_users: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -53,18 +50,25 @@ class JackknifeRows:
 
     reported: ReportedSlices
 
-    def columns(self, measure: Measure, slices: MeasuredSlices, values: np.ndarray) -> dict[str, pa.Array]:
+    def columns(
+        self, measure: Measure, slices: MeasuredSlices, values: np.ndarray, shrinkage: np.ndarray | float = 1.0
+    ) -> dict[str, pa.Array]:
         """Make the columns of ``schemas.METRICS`` from the model on.
 
         Parameters
         ----------
         values : float64, shape (n_rows, 1 + N_GROUPS)
             Of each slice with everyone, then without each group.
+        shrinkage : float64, shape (n_rows,)
+            Factor of the variance; NaN where there is no error.
         """
         confidence = self.reported.confidence
+        everyone = values[:, :1]
+        without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
         spread = intervals.delete_a_group(
-            values[:, 0], values[:, 1:], slices.has_users, confidence, measure.entry.definition.bounds
+            values[:, 0], without, slices.n_users, confidence, measure.entry.definition.bounds
         )
+        n_users = slices.n_users.sum(axis=1)
         n = slices.keys.num_rows
         method = np.where(np.isnan(spread.low), "none", "jackknife")
         no_count = pa.nulls(n, pa.int64())
@@ -73,11 +77,11 @@ class JackknifeRows:
             C.MEASURE: pa.array([measure.label] * n, pa.string()),
             C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
             C.VALUE: nullable(values[:, 0]),
-            "n_users": pa.array(slices.n_users),
+            "n_users": pa.array(n_users),
             C.N_LISTS: pa.array(slices.n_lists),
             **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
             "tie_share": pa.nulls(n, pa.float64()),
-            "is_small": pa.array(slices.n_users < self.reported.min_size),
+            "is_small": pa.array(n_users < self.reported.min_size),
             "std_dev": pa.nulls(n, pa.float64()),
             "std_error": nullable(spread.std_error),
             "ci_low": nullable(spread.low),

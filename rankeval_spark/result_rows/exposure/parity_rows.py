@@ -19,6 +19,7 @@ from rankeval_spark.measures import Rates
 from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
+from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
@@ -53,11 +54,20 @@ class ParityRows:
         everyone = sums.sum(axis=1, keepdims=True)
         without = np.concatenate([everyone, everyone - sums], axis=1)
         ends = np.cumsum([_n_sums(measure) for measure in self.measures])
-        slices = MeasuredSlices(keys, n_users.sum(axis=1), n_lists.sum(axis=1), n_users > 0)
+        slices = MeasuredSlices(keys, n_users, n_lists.sum(axis=1))
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
-            yield metric_batch(self.rows.columns(measure, slices, values))
+            shrinkage = 1.0 if is_disparity(measure) else np.where(self._is_above_0(values, n_users), 1.0, np.nan)
+            yield metric_batch(self.rows.columns(measure, slices, values, shrinkage))
+
+    def _is_above_0(self, values: np.ndarray, n_users: np.ndarray) -> np.ndarray:
+        """Whether the interval of a spread of rates lies above 0: near 0 its error is no deviation, as of a root."""
+        spread = intervals.delete_a_group(
+            values[:, 0], values[:, 1:], n_users, self.rows.reported.confidence, (0.0, np.inf)
+        )
+        is_above: np.ndarray = spread.low > 0
+        return is_above
 
 
 def _n_sums(measure: Measure) -> int:

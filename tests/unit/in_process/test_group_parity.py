@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark import evaluate
 from rankeval_spark.errors import RefusedCallError
 from rankeval_spark.measures import Measure
-from tests.support import naive_exposures, naive_parity
+from tests.support import naive_parity
 from tests.support.ranked_items import assert_row, by_key, groups_of, ranked_items, table_of, texts
 
 MEASURES = (
@@ -130,4 +130,4 @@ def parity_of(
         ]
         return naive_parity.expected(measure, known, by_group)
 
-    return value(lists), naive_exposures.error_without_groups(value, list(lists), groups_of(list(lists)))
+    return value(lists), naive_parity.error_of(measure, value, list(lists), groups_of(list(lists)))

@@ -1,0 +1,119 @@
+"""By how much the jackknife overstates the variance of a measure of exposure.
+
+A statistic of independent users is a sum of effects of one user, of pairs of users, and so on. The jackknife counts the
+variance of the pairs twice (Efron & Stein 1981, The jackknife estimate of variance). Where many items are in one or two
+lists, pairs matter: an item that two lists hold is lost only if both are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Exposure, Measure
+    from rankeval_spark.measures.arrays import FloatVector
+
+MIN_SINGLES: Final = 20
+"""Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
+
+
+class Steps(NamedTuple):
+    """How a measure changes with the lists that hold an item; all of shape (n_entries,), in any unit.
+
+    Attributes
+    ----------
+    n_items : float64
+        Items that count.
+    first : float64
+        Change of the measure if an item is in one list fewer.
+    second : float64
+        Change of ``first`` if it is in another list fewer.
+    """
+
+    n_items: FloatVector
+    first: FloatVector
+    second: FloatVector
+
+
+def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
+    """Return V1 / (V1 + V2), by which the variance of the jackknife is multiplied; shape (n_groups,).
+
+    Parameters
+    ----------
+    exposure : Exposure
+        Everyone's.
+    values : float64, shape (n_groups,)
+        The measure.
+
+    Returns
+    -------
+    float64
+        In (0, 1]; NaN for a coverage with fewer than MIN_SINGLES items in exactly one list, and where no item counts.
+
+    Notes
+    -----
+    If items are shown independently of each other, an item in x lists adds ``x f(x)^2`` to V1 and
+    ``x (x - 1) / 2 s(x)^2`` to V2, f and s being the first and second differences. V1 is less by what the fixed number
+    of places takes, ``(sum x f)^2 / sum x``. These are the first terms of a series with alternating signs,
+    ``V1 - V2 + V3 - ...``, for which ``V1^2 / (V1 + V2)`` stands. For coverage the series is the expected number of
+    new items in as many further lists (Good & Toulmin 1956).
+    """
+    steps = _STEPS[measure.name](exposure, measure.options, values)
+    weight = steps.n_items * exposure.times
+    n_places = exposure.sum(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = exposure.sum(weight * steps.first**2) - exposure.sum(weight * steps.first) ** 2 / n_places
+        second = exposure.sum(weight * (exposure.times - 1) / 2 * steps.second**2)
+        share: FloatVector = np.where(second > 0, first / (first + second), np.where(n_places > 0, 1.0, np.nan))
+    if measure.name in {"ItemCoverage", "CatalogCoverage"}:
+        share[exposure.sum(steps.n_items * (exposure.times == 1)) < MIN_SINGLES] = np.nan
+    return share
+
+
+def _of_coverage(n_items: FloatVector, times: FloatVector) -> Steps:
+    return Steps(n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64))  # noqa: PLR2004 - two lists
+
+
+def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
+    now, before, earlier = (_x_log_x(exposure.times - fewer) for fewer in range(3))
+    n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
+    return Steps(n_items, now - before, now - 2 * before + earlier)
+
+
+def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
+    """From the sum of |x - y| over the other items, of which those that are never shown are part of the catalogue."""
+    times, group, is_of_catalogue = exposure.times, exposure.group, options["items"] == "catalogue"
+    n_items = exposure.n_catalogued if is_of_catalogue else exposure.n_items
+    shown = exposure.sum(n_items)
+    n = exposure.catalogue_size if is_of_catalogue else shown
+    below = exposure.running_sum(n_items) - n_items + (n - shown)[group]
+    first = 2 * below - n[group] + 1
+    is_next = np.append(np.zeros(1, dtype=np.bool_), (np.diff(times) == 1) & (np.diff(group) == 0))[: len(times)]
+    second = 2 * np.where(is_next, np.roll(n_items, 1), 0.0)
+    if not is_of_catalogue:  # an item that leaves its last list leaves the items too
+        last = (exposure.sum(n_items * times) * (1 - values) - n)[group]
+        second = np.where(times == 2, first - (last - 1), second)  # noqa: PLR2004 - two lists
+        first = np.where(times == 1, last, first)
+    return Steps(n_items, first, second)
+
+
+def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
+    """From pairs of lists that hold an item; whatever the lengths of the lists are."""
+    return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
+
+
+def _x_log_x(times: FloatVector) -> FloatVector:
+    return times * np.log(np.maximum(times, 1.0))
+
+
+_STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Steps]]] = {
+    "ItemCoverage": lambda exposure, _, __: _of_coverage(exposure.n_items, exposure.times),
+    "CatalogCoverage": lambda exposure, _, __: _of_coverage(exposure.n_catalogued, exposure.times),
+    "Entropy": _of_entropy,
+    "Gini": _of_gini,
+    "Personalization": _of_personalization,
+}
+"""By the name of the measure; every measure of exposure has its own."""

@@ -115,7 +115,8 @@ def first_order_share(measure: Measure, group: Group) -> float:
     centre = math.fsum(times[item] * first for item, (first, _) in steps.items())
     ones = math.fsum(times[item] * first**2 for item, (first, _) in steps.items()) - centre**2 / n_places
     twos = math.fsum(times[item] * (times[item] - 1) / 2 * second**2 for item, (_, second) in steps.items())
-    return ones / (ones + twos) if twos else 1.0
+    share = ones / (ones + twos) if twos else 1.0
+    return math.nan if "Coverage" in measure.name and share < 2 / 5 else share
 
 
 @naive("ItemCoverage")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MIN_SINGLES: Final = 20
 """Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
 
+MIN_SHARE: Final = 0.4
+"""Share of single lists below which a coverage has no error: the series below does not settle."""
+
 
 class Steps(NamedTuple):
     """How a measure changes with the lists that hold an item; all of shape (n_entries,), in any unit.
@@ -51,7 +54,8 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
     Returns
     -------
     float64
-        In (0, 1]; NaN for a coverage with fewer than MIN_SINGLES items in exactly one list, and where no item counts.
+        In (0, 1]; NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or below MIN_SHARE, and
+        where no item counts.
 
     Notes
     -----
@@ -69,7 +73,8 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
         second = exposure.sum(weight * (exposure.times - 1) / 2 * steps.second**2)
         share: FloatVector = np.where(second > 0, first / (first + second), np.where(n_places > 0, 1.0, np.nan))
     if measure.name in {"ItemCoverage", "CatalogCoverage"}:
-        share[exposure.sum(steps.n_items * (exposure.times == 1)) < MIN_SINGLES] = np.nan
+        n_singles = exposure.sum(steps.n_items * (exposure.times == 1))
+        share[(n_singles < MIN_SINGLES) | (share < MIN_SHARE)] = np.nan
     return share
 
 

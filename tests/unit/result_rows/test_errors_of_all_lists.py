@@ -12,12 +12,12 @@ from rankeval_spark.result_rows.exposure import first_order
 
 @pytest.mark.parametrize(
     "setting",
-    [Setting(50, 200, 1.0), Setting(50, 500, 0.5), Setting(100, 400, 0.0), Setting(120, 400, 0.8, n_tastes=4)],
+    [Setting(50, 200, 1.0), Setting(50, 300, 0.5), Setting(60, 300, 0.0), Setting(80, 400, 0.8, n_tastes=4)],
 )
 def test_errors_are_within_a_fifth_of_the_simulated_deviation(setting: Setting) -> None:
-    """Of 400 samples: the deviation itself is known to 4 %. An error that few samples have is not compared."""
+    """Of 200 samples: the deviation itself is known to 5 %. An error that few samples have is not compared."""
     draw = np.random.default_rng(9)
-    found = np.stack([sample(setting, draw) for _ in range(400)])
+    found = np.stack([sample(setting, draw) for _ in range(200)])
     has_error = (~np.isnan(found[:, :, 1])).mean(axis=0)
     errors = np.nan_to_num(found[:, :, 1]).sum(axis=0) / np.maximum(has_error * len(found), 1)
     ratios = errors / found[:, :, 0].std(axis=0, ddof=1)
@@ -41,5 +41,8 @@ def test_a_coverage_that_few_single_items_support_has_no_error() -> None:
             Measure.parse("ItemCoverage"), Exposure.of([Shown(lists)]), np.array([n_singles + 2.0])
         )
         assert np.isnan(share[0]) != has_error
+    lists = (lists[0], *(" ".join(f"p{number}" for number in range(31)),) * 2)
+    crowded = first_order.first_order_share(Measure.parse("ItemCoverage"), Exposure.of([Shown(lists)]), np.ones(1))
+    assert np.isnan(crowded).all()
     ones = n_singles - n_singles**2 / (n_singles + 4)
     assert share[0] == pytest.approx(ones / (ones + 2), rel=0, abs=1e-12)

@@ -1,17 +1,19 @@
-"""How often intervals of group statistics hold the truth: a table for docs/slices.md.
+"""How often intervals of group statistics hold the truth, and tests of equal means reject: tables for docs/slices.md.
 
 ``python -m benchmarks.group_statistics`` takes under a minute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from rankeval_spark.statistics.groups import group_gaps
+from rankeval_spark.statistics.groups.gap_bootstrap import gap_p
+from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 N_SAMPLES: Final = 2000
 LEVEL: Final = 0.95
@@ -90,5 +92,66 @@ def interval_table() -> list[str]:
     return lines
 
 
+N_TESTED: Final = 1000
+N_REPLICATES: Final = 199
+
+Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+
+
+def normal(deviation: float) -> Draw:
+    """Draw values around 1/2."""
+    return lambda draw, shape: draw.normal(0.5, deviation, shape)
+
+
+def zeros_and(rate: float, low: float, high: float) -> Draw:
+    """Draw zeros, and at this rate values that are uniform between two ends."""
+    return lambda draw, shape: np.where(draw.random(shape) < rate, draw.uniform(low, high, shape), 0.0)
+
+
+def revenue(rate: float) -> Draw:
+    """Draw zeros, and at this rate lognormal values; the mean is 1."""
+    return lambda draw, shape: np.where(draw.random(shape) < rate, draw.lognormal(-0.5, 1.0, shape) / rate, 0.0)
+
+
+EQUAL_MEANS: Final[list[tuple[str, list[tuple[int, Draw]]]]] = [
+    ("300 users (deviation 0.1), 30 (0.3)", [(300, normal(0.1)), (30, normal(0.3))]),
+    ("300 (0.3), 30 (0.1)", [(300, normal(0.3)), (30, normal(0.1))]),
+    ("300 (0.1), 60 (0.2), 30 (0.3)", [(300, normal(0.1)), (60, normal(0.2)), (30, normal(0.3))]),
+    ("5 of 30 (0.1 to 0.5)", [(30, normal(deviation / 10)) for deviation in range(1, 6)]),
+    ("1000 and 400, 90 % zeros", [(1000, zeros_and(0.1, 0.3, 1)), (400, zeros_and(0.1, 0.3, 1))]),
+    ("1000 (90 % zeros), 80 (50 %)", [(1000, zeros_and(0.1, 0.5, 1)), (80, zeros_and(0.5, 0.1, 0.2))]),
+    ("400 (90 %), 1000 (50 %)", [(400, zeros_and(0.1, 0.5, 1)), (1000, zeros_and(0.5, 0.1, 0.2))]),
+    (
+        "400 (90 %), 100 (50 %), 1000 (80 %)",
+        [(400, zeros_and(0.1, 0.5, 1)), (100, zeros_and(0.5, 0.1, 0.2)), (1000, zeros_and(0.2, 0.25, 0.5))],
+    ),
+    ("2000 (95 %), 60 (none)", [(2000, zeros_and(0.05, 0.5, 1)), (60, zeros_and(1, 0, 0.075))]),
+    ("5 of 400, 90 % zeros", [(400, zeros_and(0.1, 0.3, 1))] * 5),
+    ("400 and 150, revenue, 70 % zeros", [(400, revenue(0.3)), (150, revenue(0.3))]),
+]
+
+
+def size(groups: Sequence[tuple[int, Draw]]) -> float:
+    """Return the share of samples in which equal means are rejected; the weights of users are those of all samples."""
+    draw = np.random.default_rng(36)
+    parts, means, errors = [], [], []
+    for n, own in groups:
+        values = own(draw, (n, N_TESTED))
+        weights = draw.poisson(1.0, (n, N_REPLICATES)).astype(np.float64)
+        means.append(values.mean(axis=0))
+        errors.append(values.std(axis=0, ddof=1) / np.sqrt(n))
+        distances = values - means[-1]
+        total = np.broadcast_to(weights.sum(axis=0), (N_TESTED, N_REPLICATES))
+        parts.append((total, distances.T @ weights, (distances**2).T @ weights))
+    sums = ReplicateSums(*(np.stack(each) for each in zip(*parts, strict=True)))
+    return float(np.mean(gap_p(np.stack(means), np.stack(errors), sums) <= 1 - LEVEL))
+
+
+def size_table() -> list[str]:
+    """Return the lines of the table of sizes."""
+    rows = [f"| {title} | {100 * size(groups):.1f} % |" for title, groups in EQUAL_MEANS]
+    return ["| groups | rejected |", "|---|---|", *rows]
+
+
 if __name__ == "__main__":
-    print("\n".join(interval_table()))
+    print("\n".join([*interval_table(), "", *size_table()]))

@@ -144,10 +144,10 @@ class Evaluation(ABC, Generic[Frame]):
         seed: int = 0,
         correction: Correction = "holm",
     ) -> Frame:
-        """Test whether the groups of each slicing lie further apart than random groups of the same sizes would.
+        """Test whether all groups of each slicing have the same mean; their distributions may differ.
 
         The means of the groups are computed at once, to know which groups there are; on Spark use it inside
-        :meth:`cached`. It costs one random number for each user, slicing and replicate. Each partition passes on 16
+        :meth:`cached`. It costs one random number for each user, slicing and replicate. Each partition passes on 24
         bytes for each group, measure, cutoff and replicate: name the measures that matter.
 
         Parameters
@@ -155,7 +155,7 @@ class Evaluation(ABC, Generic[Frame]):
         measures : sequence of str, optional
             Such as ``["nDCG@10"]``: some of the evaluation's, all means of users where left out.
         replicates : int
-            Random draws of all labels, 100 to 100000.
+            Random draws of the users, 100 to 100000.
         seed : int
             Seed of the draws, which are hashes of it, the user and the replicate: the same on every partitioning.
         correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
@@ -166,9 +166,9 @@ class Evaluation(ABC, Generic[Frame]):
         Frame
             ``model_id, slice, measure, k, n_groups, gap, p_value, p_adjusted, correction, family_size, replicates,
             reason``. Small groups and users of unknown segment are left out, as in :attr:`gaps`; with fewer than two
-            groups gap and p are NULL and the reason is ``few_groups``. p is NULL where a group has fewer than 5 users,
-            for the reason ``few_users``. ``p_adjusted`` is NULL, for the reason ``replicates``, where so many tests
-            with so few replicates could not have found anything.
+            groups gap and p are NULL and the reason is ``few_groups``. p is NULL where a group has fewer than 20 users
+            with a value above 0, or only equal values, for the reason ``few_values``. ``p_adjusted`` is NULL, for the
+            reason ``replicates``, where so many tests with so few replicates could not have found anything.
 
         Raises
         ------
@@ -177,8 +177,9 @@ class Evaluation(ABC, Generic[Frame]):
 
         Notes
         -----
-        ``p = (1 + #{gap* >= gap}) / (1 + B)`` of B replicates, in each of which every user draws a group with the
-        groups' shares of the users: a permutation of labels but for the binomial spread of the sizes.
+        ``p = (1 + #{t* >= t}) / (1 + B)`` of B replicates, t being the greatest difference of two groups over its
+        standard error. In each replicate the users of each group are drawn anew with Poisson weights, and t* is that of
+        the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
         return self._gap_tests(gap_test_request(given, self.request, has_one_list=self._has_one_list))

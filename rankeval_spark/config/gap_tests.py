@@ -1,4 +1,4 @@
-"""Arguments of the permutation tests of gaps between groups."""
+"""Arguments of the tests of gaps between groups."""
 
 from __future__ import annotations
 

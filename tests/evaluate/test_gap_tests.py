@@ -1,10 +1,12 @@
-"""A p for the gap between groups: more than lots would make."""
+"""A p for the gap between groups: whether their means may be equal."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import statistics
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pytest
 
 from rankeval_spark import evaluate
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
 
 REPLICATES: Final = 200
 COUNTRIES: Final = ("AT", "AT", "DE", "FR", "FR", None)
-USERS: Final = {f"u{index:02d}": COUNTRIES[index % len(COUNTRIES)] for index in range(60)} | {"one": "IT"}
-"""IT has a user, and of ten users the country is not known."""
+USERS: Final = {f"u{index:03d}": COUNTRIES[index % len(COUNTRIES)] for index in range(360)} | {"one": "IT"}
+"""IT has a user, and of 60 users the country is not known."""
 
 
 def first_rank(index: int) -> int:
     """Users of DE find their item at rank 1 more often."""
-    return 1 if index % 4 == 0 or (index % 6 == 2 and index < 40) else 2
+    return 1 if index % 5 == 0 or (index % 6 == 2 and index < 84) else 2
 
 
 def evaluation(n_chunks: int = 1, threads: int | None = None) -> Evaluation:
@@ -46,32 +48,33 @@ def rows_of(tests: pa.Table) -> dict[tuple[str, int], Any]:
 
 
 def naive_p(values: dict[str, float]) -> float:
-    """Draw labels user by user, and compare means in pure Python."""
-    kept = {user: (USERS[user], value) for user, value in values.items() if USERS[user] not in {None, "IT"}}
-    sizes = {name: sum(own == name for own, _ in kept.values()) for name in ("AT", "DE", "FR")}
-    ends = np.cumsum([n / len(kept) for n in sizes.values()])[:-1]
+    """Draw the users of each group as often as their weights say, and compare means in pure Python."""
+    hashes = hashed_random.user_hashes([*values])
+    drawn = hashed_random.poisson_weights(hashes, seed=3, replicates=REPLICATES).tolist()
+    groups: dict[str, list[tuple[float, list[int]]]] = {"AT": [], "DE": [], "FR": []}
+    for (user, value), weights in zip(values.items(), drawn, strict=True):
+        if USERS[user] in groups:
+            groups[str(USERS[user])].append((value, weights))
 
-    def gap(labels: dict[str, str]) -> float:
-        groups: dict[str, list[float]] = {}
-        for user, label in labels.items():
-            groups.setdefault(label, []).append(kept[user][1])
-        means = [sum(group) / len(group) for group in groups.values()]
-        return max(means) - min(means)
+    def greatest_t(samples: list[list[float]], centres: list[float]) -> float:
+        means = [statistics.fmean(one) for one in samples]
+        errors = [statistics.variance(one) / len(one) for one in samples]
+        away = [mean - centre for mean, centre in zip(means, centres, strict=True)]
+        pairs = [(abs(away[g] - away[h]), errors[g] + errors[h]) for g, h in itertools.combinations(range(3), 2)]
+        return max(distance / math.sqrt(variance) for distance, variance in pairs)
 
-    drawn = {
-        user: hashed_random.uniforms(hashed_random.user_hashes([user]), seed=3, replicates=REPLICATES)[0] / 2**32
-        for user in kept
-    }
-    observed = gap({user: str(own) for user, (own, _) in kept.items()})
-    as_large = sum(
-        gap({user: list(sizes)[int(np.searchsorted(ends, drawn[user][b], side="right"))] for user in kept})
-        >= observed * (1 - 1e-10)
+    own = [[value for value, _ in users] for users in groups.values()]
+    observed = greatest_t(own, [0.0] * len(own))
+    centres = [statistics.fmean(one) for one in own]
+    replicates = [
+        [[value for value, weights in users for _ in range(weights[b])] for users in groups.values()]
         for b in range(REPLICATES)
-    )
-    return (1 + as_large) / (1 + REPLICATES)
+    ]
+    n_extreme = sum(greatest_t(one, centres) >= observed for one in replicates)
+    return (1 + n_extreme) / (1 + REPLICATES)
 
 
-def test_p_is_the_share_of_random_groups_that_lie_as_far_apart() -> None:
+def test_p_is_the_share_of_replicates_that_lie_as_far_from_the_means() -> None:
     result = evaluation()
     found = rows_of(result.gap_tests(replicates=REPLICATES, seed=3))
     gaps = rows_of(result.gaps)
@@ -112,11 +115,27 @@ def test_without_two_groups_there_is_no_p() -> None:
     assert row["reason"] == "few_groups"
 
 
-@pytest.mark.parametrize(("n_last", "reason"), [(1, "few_users"), (4, "few_users"), (5, "")])
-def test_groups_of_so_few_users_that_random_ones_are_empty_have_no_p(n_last: int, reason: str) -> None:
-    users = {f"u{number}": "IT" if number < n_last else ("AT", "DE")[number % 2] for number in range(40)}
+@pytest.mark.parametrize(
+    ("n_last", "ranks", "reason"),
+    [
+        (19, (1, 2, 2), "few_values"),
+        (20, (1, 2, 2), ""),
+        (30, (1, None, 2), ""),
+        (29, (1, None, 2), "few_values"),
+        (30, (2, 2, 2), "few_values"),
+    ],
+)
+def test_groups_with_fewer_than_20_users_above_0_or_of_equal_users_have_no_p(
+    n_last: int, ranks: tuple[int | None, ...], reason: str
+) -> None:
+    """Of IT one user in three finds nothing where a rank is None."""
+    users = {f"u{number}": "IT" if number < n_last else ("AT", "DE")[number % 2] for number in range(150)}
+    lists = {}
+    for number, (user, country) in enumerate(users.items()):
+        rank = ranks[number % 3] if country == "IT" else 1 + number % 3 // 2
+        lists[user] = {1: "hit b", 2: "b hit", None: "b c"}[rank]
     result = evaluate(
-        ranking({user: "hit b" if int(user[1:]) % 3 else "b hit" for user in users}),
+        ranking(lists),
         judgements({user: {"hit": 1} for user in users}),
         measures=["RR@2"],
         segments=table("user_id country", *users.items()),

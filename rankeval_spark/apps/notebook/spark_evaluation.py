@@ -162,7 +162,18 @@ class SparkEvaluation(Evaluation[DataFrame]):
         """Look up which groups there are, and plan a test of each gap between them."""
         frames, labels = self._frames, {one.label for one in gap_request.measures}
         of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
-        names = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "is_small")
+        names = (
+            C.MODEL_ID,
+            C.SLICE,
+            C.SLICE_VALUES,
+            C.MEASURE,
+            C.K,
+            C.VALUE,
+            "n_users",
+            "n_nonzero",
+            "std_dev",
+            "is_small",
+        )
         groups = of_groups.select(*names).toArrow()  # as many as metrics has of these
         rows = groups.append_column("is_compared", to_arrow(gap_rows.is_compared(groups))).to_pylist()
         gaps = gap_test_rows.gaps_of([row for row in rows if gap_request.has(row)])

@@ -1,4 +1,4 @@
-"""Permutation tests of the gaps between groups of users."""
+"""Tests of the gaps between groups of users by a bootstrap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankeval_spark.result_rows.groups.gap_test_rows import (
     P_SCHEMA,
     ROW_SCHEMA,
     TESTED_SCHEMA,
-    GapPermutation,
+    GapBootstrap,
     adjusted,
     gap_test_rows,
     gaps_of,
@@ -39,8 +39,8 @@ def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, gap_reque
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
     gaps = gaps_of([row for row in of_groups.to_pylist() if gap_request.has(row)])
-    permutation = GapPermutation.of(gaps, request, gap_request.draws)
-    drawn = applied(list(permutation.draw(iter(users.to_batches()))), ["test"], permutation.merge, P_SCHEMA).to_pydict()
+    resampling = GapBootstrap.of(gaps, request, gap_request.draws)
+    drawn = applied(list(resampling.draw(iter(users.to_batches()))), ["test"], resampling.merge, P_SCHEMA).to_pydict()
     p_of = dict(zip(drawn["test"], drawn["p_value"], strict=True))
     rows = [
         dict(zip(TESTED_SCHEMA.names, (*row[1:], p_of.get(test)), strict=True))

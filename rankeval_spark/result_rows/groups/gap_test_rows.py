@@ -1,7 +1,7 @@
-"""Would the gap between groups be as large under random assignment of users to groups: a p for each gap, on request.
+"""Tests of the gaps between groups: a p of equal means for each gap, on request.
 
-Each user draws a label in every replicate, from the hash of their id alone, with the shares that the groups have. Which
-groups are compared, and how many users they have, is read from ``metrics`` before.
+The users of each group are drawn anew in every replicate, with weights from the hash of their id alone. Which groups
+are compared, and their means and deviations, is read from ``metrics`` before.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,10 @@ from rankeval_spark.engine.aggregation.slices import (
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.arrow_schema import spark_columns
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.groups.gap_permutation import LEAST_USERS, Relabelled, gap_p, relabel
+from rankeval_spark.statistics.comparisons.paired_differences import TIE
+from rankeval_spark.statistics.groups.gap_bootstrap import MIN_HITS, gap_p
+from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums, weighted_sums
+from rankeval_spark.statistics.resampling.replicate_sums import SliceGroups
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -63,9 +66,18 @@ ROW_SCHEMA: Final = pa.schema(
 
 SCHEMA: Final = spark_columns(ROW_SCHEMA)
 
-_PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])
+_PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())])
 PARTIAL: Final = spark_columns(_PARTIAL_FIELDS)
 P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
+
+
+class GroupMean(NamedTuple):
+    """Users of a group who have a value, how many have another one than without a hit, mean and standard deviation."""
+
+    n: int
+    n_nonzero: int
+    mean: float
+    std_dev: float
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ class ComparedGroups:
     k : int
         The cutoff.
     groups : mapping
-        Users of each group who have a value, by the values of the slice; fewer than two groups have no gap.
+        What is known of each group, by the values of the slice; fewer than two groups have no gap.
     gap : float
         Greatest mean less the least; NaN where there is none.
     """
@@ -88,28 +100,28 @@ class ComparedGroups:
     slice: str
     measure: str
     k: int
-    groups: Mapping[Values, int]
+    groups: Mapping[Values, GroupMean]
     gap: float
 
     @property
     def can_be_tested(self) -> bool:
-        """Whether there is a gap, and no group has so few users that random ones would often have none."""
-        return not np.isnan(self.gap) and min(self.groups.values()) >= LEAST_USERS
+        """Whether there is a gap, and every group has enough hits, and a spread unless all have the same mean."""
+        groups = self.groups.values()
+        is_apart = self.gap > TIE * max((abs(one.mean) for one in groups), default=0.0)
+        has_enough = all(one.n_nonzero >= MIN_HITS and (one.std_dev > 0 or not is_apart) for one in groups)
+        return not np.isnan(self.gap) and has_enough
 
 
 def gaps_of(rows: Sequence[Mapping[str, Any]]) -> list[ComparedGroups]:
     """Put the rows of ``metrics`` that are about groups of users together; ``is_compared`` says which of them count."""
-    found: dict[tuple[str, str, str, int], dict[Values, tuple[int, float]]] = {}
+    found: dict[tuple[str, str, str, int], dict[Values, GroupMean]] = {}
     for row in rows:
         groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
         if row["is_compared"]:
-            groups[tuple(row[C.SLICE_VALUES])] = (row["n_users"], row[C.VALUE])
+            std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
+            groups[tuple(row[C.SLICE_VALUES])] = GroupMean(row["n_users"], row["n_nonzero"], row[C.VALUE], std_dev)
     return [
-        ComparedGroups(
-            *key,
-            {values: n for values, (n, _) in sorted(groups.items())},
-            _range([mean for _, mean in groups.values()]),
-        )
+        ComparedGroups(*key, dict(sorted(groups.items())), _range([one.mean for one in groups.values()]))
         for key, groups in sorted(found.items())
     ]
 
@@ -128,22 +140,14 @@ def gap_test_rows(gaps: Sequence[ComparedGroups]) -> list[tuple[int | str | floa
 
 @dataclass(frozen=True)
 class _GroupSet:
-    """Gaps of one model and slicing between the same groups, of as many users: one draw serves them all."""
+    """Gaps of one model and slicing between the same groups: one draw serves them all."""
 
     groups: tuple[Values, ...]
-    n_users: tuple[int, ...]
     tests: tuple[int, ...]
-
-    @property
-    def shares(self) -> np.ndarray:
-        """Share of the users that each group has."""
-        n = np.array(self.n_users, dtype=np.float64)
-        shares: np.ndarray = n / n.sum()
-        return shares
 
 
 @dataclass(frozen=True)
-class GapPermutation:
+class GapBootstrap:
     """What the workers need, and what they do; ``slices`` gives the columns of each slicing by its name."""
 
     gaps: tuple[ComparedGroups, ...]
@@ -153,7 +157,7 @@ class GapPermutation:
     draws: Draws
 
     @classmethod
-    def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapPermutation:
+    def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapBootstrap:
         """Test gaps between groups of the slices of a request."""
         measures = request.measures
         columns = dict(zip(measures.labels, measures.columns, strict=True))
@@ -168,46 +172,44 @@ class GapPermutation:
     @cached_property
     def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
         """What is drawn, by slicing and model."""
-        tests: dict[tuple[str, str, tuple[Values, ...], tuple[int, ...]], list[int]] = {}
+        tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
         for test, one in enumerate(self.gaps):
             if one.can_be_tested:
-                key = (one.slice, one.model, tuple(one.groups), tuple(one.groups.values()))
-                tests.setdefault(key, []).append(test)
+                tests.setdefault((one.slice, one.model, tuple(one.groups)), []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
-        for (slice_, model, groups, n_users), own in tests.items():
-            found.setdefault(slice_, {}).setdefault(model, []).append(_GroupSet(groups, n_users, tuple(own)))
+        for (slice_, model, groups), own in tests.items():
+            found.setdefault(slice_, {}).setdefault(model, []).append(_GroupSet(groups, tuple(own)))
         return found
 
     def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Sum up the users of a partition under their random labels: rows of a test each."""
-        held: dict[tuple[int, ...], Relabelled] = {}
+        """Sum up the users of a partition in each replicate: rows of a test each."""
+        held: dict[tuple[int, ...], ReplicateSums] = {}
         for chunk in in_chunks(batches):
             table = unpacked(encoded(chunk, [C.MODEL_ID]))
             values = matrix(table, self.measures)
             if np.isnan(values).all():
                 continue
-            for tests, found in self._relabelled(Users.of(table, values, np.ones_like(values), self.ks)):
+            for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
                 held[tests] = held[tests].merge(found) if tests in held else found
-                if sum(one.n.nbytes + one.sums.nbytes for one in held.values()) > MOST_HELD:
+                if sum(3 * one.sums.nbytes for one in held.values()) > MOST_HELD:
                     yield from _to_batches(held)
                     held = {}
         yield from _to_batches(held)
 
-    def _relabelled(self, users: Users) -> Iterator[tuple[tuple[int, ...], Relabelled]]:
+    def _resampled(self, users: Users) -> Iterator[tuple[tuple[int, ...], ReplicateSums]]:
         values = np.where(users.denominators > 0, users.numerators, np.nan)
         for slice_, by_model in self._group_sets.items():
             keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
             for model, group_sets in by_model.items():
                 for drawn in group_sets:
-                    is_drawn = np.array([_is_among(key, model, drawn.groups) for key in keys], dtype=np.bool_)[group]
+                    place = np.array([_place(key, model, drawn.groups) for key in keys], dtype=np.int64)[group]
+                    own = np.flatnonzero(place >= 0)
+                    of_tests = values[own][:, [self._column(test) for test in drawn.tests]]
+                    means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in drawn.tests]).T
+                    groups = SliceGroups(place[own][None], len(means))
                     yield (
                         drawn.tests,
-                        relabel(
-                            values[is_drawn][:, [self._column(test) for test in drawn.tests]],
-                            users.hashes[is_drawn],
-                            self.draws,
-                            drawn.shares,
-                        ),
+                        weighted_sums(of_tests - means[place[own]], users.hashes[own], self.draws, groups),
                     )
 
     def _column(self, test: int) -> int:
@@ -218,23 +220,24 @@ class GapPermutation:
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Give the p of one test from the sums of all partitions, in an order of their own."""
         test = key[0].as_py()
-        shape = (len(self.gaps[test].groups), 1, self.draws.replicates)
-        states = sorted(zip(group["n"].to_pylist(), group["sums"].to_pylist(), strict=True))
-        parts = (Relabelled(*(np.frombuffer(part).reshape(shape) for part in state)) for state in states)
-        p = gap_p(np.array([self.gaps[test].gap]), reduce(Relabelled.merge, parts))
+        n, _, means, deviations = np.array([*self.gaps[test].groups.values()], dtype=np.float64).T[..., None]
+        shape = (3, len(means), 1, self.draws.replicates)
+        parts = (ReplicateSums(*np.frombuffer(part).reshape(shape)) for part in sorted(group["sums"].to_pylist()))
+        p = gap_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))
         return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
 
 
-def _is_among(key: Key, model: str, groups: tuple[Values, ...]) -> bool:
-    return key[0] == model and key[1] in groups
+def _place(key: Key, model: str, groups: tuple[Values, ...]) -> int:
+    """Find a group among those that are drawn; -1 if it is none of them."""
+    return groups.index(key[1]) if key[0] == model and key[1] in groups else -1
 
 
-def _to_batches(held: Mapping[tuple[int, ...], Relabelled]) -> Iterator[pa.RecordBatch]:
+def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:
     """Lay sums out as rows of PARTIAL: a batch for each test, for with many groups and replicates it is large."""
     for tests, found in held.items():
         for place, test in enumerate(tests):
-            n, sums = (np.ascontiguousarray(part[:, place]).tobytes() for part in (found.n, found.sums))
-            yield pa.RecordBatch.from_pylist([{"test": test, "n": n, "sums": sums}], schema=_PARTIAL_FIELDS)
+            sums = np.stack([part[:, place] for part in (found.weights, found.sums, found.squares)])
+            yield pa.RecordBatch.from_pylist([{"test": test, "sums": sums.tobytes()}], schema=_PARTIAL_FIELDS)
 
 
 def adjusted(
@@ -250,7 +253,7 @@ def adjusted(
     found = multiple_testing.adjust(
         p, np.zeros(rows.num_rows, dtype=np.int64), correction=correction, alpha=alpha, replicates=n
     )
-    without = np.where(np.isnan(doubles(rows, "gap")), "few_groups", "few_users")
+    without = np.where(np.isnan(doubles(rows, "gap")), "few_groups", "few_values")
     reason = np.where(np.isnan(p), without, found.reason)
     columns = [
         *(rows[field.name] for field in _GAP),

@@ -1,4 +1,4 @@
-"""Plan a permutation test of each gap between groups of users."""
+"""Plan a test of each gap between groups of users by a bootstrap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankeval_spark.result_rows.groups.gap_test_rows import (
     PARTIAL,
     SCHEMA,
     ComparedGroups,
-    GapPermutation,
+    GapBootstrap,
     adjusted,
 )
 from rankeval_spark.spark.rows.slice_columns import segments_of
@@ -50,18 +50,18 @@ def to_gap_tests(
 
     Notes
     -----
-    ``p = (1 + #{gap* >= gap}) / (1 + B)``, gap* that of the random labels (:mod:`gap_permutation`). A partition
-    passes on, for each gap, the sums of every group in every replicate: 16 bytes times groups times replicates.
+    See :func:`gap_bootstrap.gap_p`. A partition passes on, for each gap, the sums of every group in every replicate: 24
+    bytes times groups times replicates.
     """
     segments, _ = segments_of(request.slices)
-    permutation = GapPermutation.of(gaps, request, gap_request.draws)
+    resampling = GapBootstrap.of(gaps, request, gap_request.draws)
 
     def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
-        return permutation.merge(key, group)
+        return resampling.merge(key, group)
 
     p = (
-        users.select(C.MODEL_ID, C.K, *segments, user_hash().alias(USER_HASH), *permutation.measures)
-        .mapInArrow(permutation.draw, PARTIAL)
+        users.select(C.MODEL_ID, C.K, *segments, user_hash().alias(USER_HASH), *resampling.measures)
+        .mapInArrow(resampling.draw, PARTIAL)
         .groupBy("test")
         .applyInArrow(merge, "test int, p_value double")
     )

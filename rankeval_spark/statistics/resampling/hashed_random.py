@@ -17,7 +17,7 @@ Hashes: TypeAlias = NDArray[np.int64]
 """Hash of each user's id, shape (n_users,), signed as in Spark."""
 
 Words: TypeAlias = NDArray[np.uint64]
-Purpose: TypeAlias = Literal["weights", "signs", "permutations", "labels"]
+Purpose: TypeAlias = Literal["weights", "signs", "permutations"]
 
 SPARK_SEED: Final = 42
 """Seed of Spark's ``xxhash64(column)``."""
@@ -35,7 +35,7 @@ _PRIMES: Final = tuple(
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 """Increment of SplitMix64: 2^64 divided by the golden ratio, odd."""
 
-_PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3, "labels": 4}
+_PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3}
 _MOST_PURPOSES: Final = 8
 
 _WEIGHTS_A_WORD: Final = 4
@@ -151,12 +151,6 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
             places[one] += is_after
             places[other] += ~is_after
     return places
-
-
-def uniforms(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint32]:
-    """32 random bits of each user in each replicate, shape (n_users, replicates), for random groups."""
-    stream = words(hashes, seed=seed, purpose="labels", n_words=-(-replicates // 2))
-    return _split(stream, "<u4")[:, :replicates]
 
 
 def mixed(state: Words) -> Words:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rankeval_spark import Evaluation
 
 COUNTRIES: Final = ("AT", "AT", "DE", "FR", "FR", None)
-USERS: Final = {f"u{index:02d}": COUNTRIES[index % len(COUNTRIES)] for index in range(60)}
+USERS: Final = {f"u{index:03d}": COUNTRIES[index % len(COUNTRIES)] for index in range(360)}
 ASKED: Final[dict[str, Any]] = {"measures": ["RR@2"], "replicates": 200, "seed": 3}
 
 
 def evaluation(spark: SparkSession) -> Evaluation:
-    lists = {user: "hit b" if index % 4 == 0 or index % 6 == 2 else "b hit" for index, user in enumerate(USERS)}
+    lists = {user: "hit b" if index % 5 == 0 or (index % 6 == 2 and index < 84) else "b hit" for index, user in enumerate(USERS)}
     return evaluate(
         ranking(spark, lists),
         judgements(spark, {user: {"hit": 1} for user in lists}),

@@ -9,11 +9,8 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.groups import gap_permutation
 from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
 from rankeval_spark.statistics.intervals import wilson_interval
-from rankeval_spark.statistics.resampling import hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 
 def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
@@ -93,59 +90,6 @@ def test_ratio_has_bounds_where_there_is_one(
 ) -> None:
     found = ratio_interval(GroupMeans(np.array(values), np.array(errors), np.full(len(values), 9.0), 0.95))
     np.testing.assert_array_equal(found, expected)
-
-
-USERS = hashed_random.user_hashes([f"user {number}" for number in range(1200)])
-SHARES = np.array([700, 400, 100]) / 1200
-LABELS = np.repeat([0, 1, 2], [700, 400, 100])
-
-
-def p_of(values: np.ndarray, seed: int = 1) -> float:
-    """P of the gap of three groups, from two parts of the users."""
-    parts = [
-        gap_permutation.relabel(values[part, None], USERS[part], Draws(400, seed), SHARES)
-        for part in (slice(0, 500), slice(500, None))
-    ]
-    means = [values[label == LABELS].mean() for label in range(3)]
-    gap = np.array([max(means) - min(means)])
-    return float(gap_permutation.gap_p(gap, parts[0].merge(parts[1]))[0])
-
-
-def test_random_labels_keep_the_shares_of_the_groups() -> None:
-    found = gap_permutation.relabel(np.ones((1200, 1)), USERS, Draws(400, 1), SHARES)
-    np.testing.assert_allclose(found.n[:, 0].mean(axis=1), 1200 * SHARES, rtol=0.03)
-    np.testing.assert_array_equal(found.n, found.sums)
-    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 400), 1200.0))
-
-
-def test_gap_of_random_labels_is_like_that_of_permuted_ones() -> None:
-    draw = np.random.default_rng(9)
-    values = draw.normal(0, 1, 1200) + 0.15 * (LABELS == 2)
-    gaps = []
-    for _ in range(2000):
-        shuffled = draw.permutation(LABELS)
-        means = [values[shuffled == label].mean() for label in range(3)]
-        gaps.append(max(means) - min(means))
-    means = [values[label == LABELS].mean() for label in range(3)]
-    assert p_of(values) == pytest.approx(np.mean(np.array(gaps) >= max(means) - min(means)), abs=0.08)
-
-
-def test_a_gap_that_lot_does_not_make_has_the_least_p_and_none_has_1() -> None:
-    assert p_of(LABELS.astype(np.float64)) == 1 / 401
-    assert p_of(np.ones(1200)) == 1.0
-
-
-@pytest.mark.parametrize("value", [0.1, 1 / 3, -1 / 7])
-def test_a_gap_of_mere_rounding_has_a_p_of_1(value: float) -> None:
-    found = gap_permutation.relabel(np.full((1200, 1), value), USERS, Draws(400, 1), SHARES)
-    assert gap_permutation.gap_p(np.array([4 * np.spacing(abs(value))]), found)[0] == 1.0
-
-
-def test_users_without_a_value_have_no_part_in_the_gap() -> None:
-    values = np.where(np.arange(1200) % 2 == 0, 1.0, np.nan)[:, None]
-    found = gap_permutation.relabel(values, USERS, Draws(5, 1), SHARES)
-    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 5), 600.0))
-    assert gap_permutation.gap_p(np.array([0.0, np.nan])[:1], found)[0] == 1.0
 
 
 def test_worst_group_lies_between_the_least_simultaneous_bounds() -> None:

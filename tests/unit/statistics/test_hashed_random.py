@@ -31,7 +31,6 @@ XXH64_OF_SEED_42 = [
 DRAWS: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "weights": hashed_random.poisson_weights,
     "signs": hashed_random.signs,
-    "labels": hashed_random.uniforms,
     "permutations": lambda hashes, *, seed, replicates: hashed_random.permutations(
         hashes, seed=seed, replicates=replicates, n_systems=3
     )[1],

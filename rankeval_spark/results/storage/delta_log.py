@@ -9,13 +9,14 @@ import re
 import time
 import uuid
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from rankeval_spark.errors import ConfigError, Fault, ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rankeval_spark.results.storage.file_store import Storage
 
@@ -59,7 +60,7 @@ class LostCommitsError(ConfigError):
 
 def exists(storage: Storage, table: str) -> bool:
     """Whether the folder ``table`` of the root is a Delta table."""
-    return bool(versions(storage, table))
+    return any(True for _ in _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
 
 
 def is_unborn(storage: Storage, table: str) -> bool:
@@ -81,7 +82,7 @@ def remove_drafts(storage: Storage, table: str) -> None:
 
 def versions(storage: Storage, table: str) -> list[int]:
     """Versions whose commit is still in the log, ascending."""
-    return _numbers(storage, table, _COMMIT)
+    return [*_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
 
 
 def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
@@ -101,10 +102,11 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
     LostCommitsError
         The first commit that is lost.
     """
-    found = set(versions(storage, table))
-    newest = max(found, default=-1)
+    names = storage.names(f"{table}/{LOG_FOLDER}")
+    newest = next(_newest_first(names, _COMMIT), -1)
     last = max(newest if version is None else version, published)
-    first = max((number for number in _numbers(storage, table, _CHECKPOINT) if number <= last), default=-1) + 1
+    first = next((number for number in _newest_first(names, _CHECKPOINT) if number <= last), -1) + 1
+    found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
     for lost in range(first, last + 1):
         if lost in found and storage.size(_file(table, lost)):
             continue
@@ -115,19 +117,19 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
         raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
 
 
-def _numbers(storage: Storage, table: str, kind: re.Pattern[str]) -> list[int]:
-    names = storage.names(f"{table}/{LOG_FOLDER}")
-    return [int(match.group(1)) for match in map(kind.fullmatch, names) if match]
+def _newest_first(names: Sequence[str], kind: re.Pattern[str]) -> Iterator[int]:
+    """Read the versions from sorted names of files; who wants the newest reads no more of thousands."""
+    return (int(match.group(1)) for match in map(kind.fullmatch, reversed(names)) if match)
 
 
 def latest_version(storage: Storage, table: str) -> int:
-    """Newest version of a table."""
-    return versions(storage, table)[-1]
+    """Newest version of a table, which exists."""
+    return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
 
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
     """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
-    for version in reversed(versions(storage, table)):
+    for version in _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT):
         if version <= after:
             return None
         if any(info.get("userMetadata") == tag for info in _actions(storage, table, version, "commitInfo")):
@@ -139,8 +141,9 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
     """Highest reader protocol that a commit after ``after`` asks for; 0 where none changed the protocol."""
     protocols = [
         protocol
-        for version in versions(storage, table)
-        if version > after
+        for version in takewhile(
+            lambda version: version > after, _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)
+        )
         for protocol in _actions(storage, table, version, "protocol")
     ]
     return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)

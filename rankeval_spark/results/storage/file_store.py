@@ -85,7 +85,7 @@ class LocalStorage:
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty where there is no such folder."""
         try:
-            return sorted(entry.name for entry in self._path(path).iterdir())
+            return sorted(os.listdir(self._path(path)))
         except FileNotFoundError:
             return []
 

@@ -84,6 +84,7 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         the environment allows, or a condition compares a column with a value of another type.
     """
     opened = delta_table(storage, table, version)
+    _require_own_files(storage, table, opened)
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
     partitions = partitions_of(opened)
@@ -102,7 +103,7 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
-    _require_own_files(storage, table, dataset.files)
+    _require_no_links(storage, table, dataset.files)
     whole_files.require(inside(storage.root, table), dataset.files)
     for condition in row_filters:
         dataset = dataset.filter(condition)
@@ -125,14 +126,21 @@ def declared_first(table: str, found: pa.Schema) -> pa.Schema:
     return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
 
 
-def _require_own_files(storage: LocalStorage, table: str, files: Iterable[str]) -> None:
-    """Refuse a table whose log names files outside of it, which no run writes."""
-    elsewhere = [match["path"] for file in files if (match := _ABSOLUTE.match(file))]
-    if allowed_folders.is_limited():  # links are followed
-        paths = (str(Path(inside(storage.root, table), file)) for file in files)
-        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in (*elsewhere, *paths)))
+def _require_own_files(storage: LocalStorage, table: str, opened: deltalake.DeltaTable) -> None:
+    """Refuse a table whose log names files outside of it, which no run writes and deltalake leaves out silently."""
+    paths = pa.table(opened.get_add_actions())["path"]
+    absolute = paths.filter(pc.match_substring_regex(paths, _ABSOLUTE.pattern)).to_pylist()
+    elsewhere = [match["path"] for path in absolute if (match := _ABSOLUTE.match(path))]
+    allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in elsewhere))
     if elsewhere:
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
+
+
+def _require_no_links(storage: LocalStorage, table: str, files: Iterable[str]) -> None:
+    """Refuse files of a table that a link leads out of the folders that the environment allows."""
+    if allowed_folders.is_limited():
+        location = inside(storage.root, table)
+        allowed_folders.require_allowed(*((f"results root, table {table}", f"{location}/{file}") for file in files))
 
 
 def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
@@ -375,8 +383,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
         if allowed_folders.is_limited():
             logs = allowed_folders.delta_log_paths(location)
             allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))
-        present = delta_log.versions(storage, table)
-        if present and (version or 0) <= present[-1]:
+        if delta_log.exists(storage, table) and (version or 0) <= delta_log.latest_version(storage, table):
             delta_log.require_whole(storage, table, version)
         return deltalake.DeltaTable(location, version=version)
     except TableNotFoundError as error:

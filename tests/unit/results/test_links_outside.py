@@ -83,3 +83,19 @@ def test_a_link_in_an_input_is_not_followed_out_of_the_allowed_folders(
     done = rankeval("validate", workspace.config, "--date", FIRST)
     assert done.code == 2, done.err
     assert VARIABLE in done.message
+
+
+@pytest.mark.parametrize("is_limited", [True, False], ids=["limited", "not limited"])
+def test_a_log_that_names_files_elsewhere_is_refused_not_read_as_empty(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_limited: bool
+) -> None:
+    table, outside = Path(workspace.root, "metrics"), tmp_path / "outside"
+    for commit in table.glob("_delta_log/*.json"):
+        commit.write_text(commit.read_text().replace('"path": "', f'"path": "{outside.as_uri()}/'))
+    (table / "evaluation=nightly").rename(tmp_path / "outside")
+    if is_limited:
+        monkeypatch.setenv(VARIABLE, str(workspace.folder))
+    done = rankeval("show", workspace.root)
+    assert done.code == 2, done.err
+    assert f"{outside}/{NIGHT}" in done.message
+    assert (VARIABLE in done.message) == is_limited

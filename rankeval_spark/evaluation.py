@@ -31,8 +31,9 @@ Frame = TypeVar("Frame", default=Any)
 class Evaluation(ABC, Generic[Frame]):
     """The results of :func:`evaluate`, computed when they are used.
 
-    Results of Spark are DataFrames, planned again at each use; those of this process are Arrow tables, which are
-    computed once, with their rows in the order of their keys.
+    Results of Spark are DataFrames. Small ones (``metrics``, ``comparisons``, ``group_metrics``, ``gaps``, ``checks``,
+    ``leaderboard()``) are made by one job at the first use of one of them, and kept. Rows of users and items are
+    planned again at each use. Results of this process are Arrow tables, computed once, in the order of their keys.
     """
 
     request: Request

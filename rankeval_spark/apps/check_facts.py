@@ -40,13 +40,16 @@ class TalliedInputs:
         Rows by kind.
     tallies : mapping of str to Tally
         What they counted of the judgements, by check.
-    items : DataFrame
+    items : DataFrame, optional
         Items of both, some of them several times: the fields of :data:`partition_tallies.ITEM_FIELDS`.
+    unmatched : Tally, optional
+        What they counted of judgements whose item is in no list; counted of ``items`` where it is left out.
     """
 
     counts: RowCounts
     tallies: Mapping[str, Tally]
-    items: DataFrame
+    items: DataFrame | None = None
+    unmatched: Tally | None = None
 
 
 def tallied_inputs(computed: DataFrame) -> TalliedInputs:
@@ -74,12 +77,14 @@ def can_be_tallied(request: Request) -> bool:
 
 
 def computed_facts(*frames: DataFrame) -> list[CheckCount]:
-    """Compute facts of the checks: some thirty rows."""
+    """Compute facts of the checks: some thirty rows, by a job if there is any."""
+    if not frames:
+        return []
     return [check_rows.joined_fact(CheckCount(*row)) for row in input_checks.union(*frames).collect()]
 
 
 def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | None = None) -> list[DataFrame]:
-    """Count what can be seen in the rows of the inputs.
+    """Count what can be seen in the rows of the inputs, but for :func:`counted_facts`.
 
     Parameters
     ----------
@@ -87,8 +92,8 @@ def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | No
         What is known of the log and the judgements; where it is left out, they are read.
     """
     listed = usable_rows.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    of_both = _read_facts(inputs, request, listed) if tallied is None else _tallied_facts(inputs, tallied)
-    items = listed if tallied is None else tallied.items.where(F.col("is_listed"))
+    of_both = _read_facts(inputs, request, listed) if tallied is None else _reread_facts(inputs, tallied)
+    items = listed if tallied is None or tallied.items is None else tallied.items.where(F.col("is_listed"))
     return [
         *of_both,
         *(
@@ -120,27 +125,29 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
     ]
 
 
-def _tallied_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFrame]:
-    """Take the same from what workers tallied; an input with unusable rows is read, to name some of them."""
-    log, held_out, of_users = inputs.recommendations, inputs.held_out, (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
-    has_bad_log, has_bad_held_out = (tallied.counts.has_unusable(kind) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
-    n_log, n_judged = (int(tallied.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
-    counted = (
-        [] if has_bad_log else _without_fault(check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), n_log)
-    )
-    if not has_bad_held_out:
-        counted += _of_usable_judgements(row_flags.flag_held_out(held_out), tallied.tallies, n_judged)
-    of_lists = [row_checks.UNMATCHED_LISTS] if inputs.has_judged_lists else []
-    counted += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))
+def _reread_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFrame]:
+    """Read the inputs that have unusable rows, to name some of them, and look for items that no list has."""
+    log, held_out, counts = inputs.recommendations, inputs.held_out, tallied.counts
     return [
-        *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
-        *([input_checks.to_held_out_facts(held_out)] if has_bad_held_out else []),
-        input_checks.to_unmatched_facts(tallied.items),
-        # Spark Connect takes no tuple for an array.
-        log.sparkSession.createDataFrame(
-            [{**vars(fact), "sample_keys": list(fact.sample_keys)} for fact in counted], input_checks.FACT_TYPES
-        ),
+        *([input_checks.to_recommendation_facts(log)] if counts.has_unusable(row_kinds.LOG) else []),
+        *([input_checks.to_held_out_facts(held_out)] if counts.has_unusable(row_kinds.HELD_OUT) else []),
+        *([] if tallied.items is None else [input_checks.to_unmatched_facts(tallied.items)]),
     ]
+
+
+def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCount]:
+    """Return what workers counted of inputs of which each row can be used, and of all usable judgements."""
+    n_log, n_judged = (int(tallied.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
+    found = []
+    if not tallied.counts.has_unusable(row_kinds.LOG):
+        checks = row_flags.flag_recommendations(inputs.recommendations)
+        found += _without_fault(check_rows.RECOMMENDATIONS, checks, n_log)
+    if not tallied.counts.has_unusable(row_kinds.HELD_OUT):
+        found += _of_usable_judgements(row_flags.flag_held_out(inputs.held_out), tallied.tallies, n_judged)
+    of_users = (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
+    of_lists = [row_checks.UNMATCHED_LISTS] if inputs.has_judged_lists else []
+    found += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))
+    return [*found, *_counted([tallied.unmatched] if tallied.unmatched else [])]
 
 
 def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.bootstrap_sums import with_states
 from rankeval_spark.engine.aggregation.segments import to_segment_columns
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
@@ -22,9 +21,8 @@ from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
-from rankeval_spark.engine.comparisons.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import JUDGED_AT_ONCE, LISTS_AT_ONCE
+from rankeval_spark.engine.outputs import parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import to_lists
 from rankeval_spark.engine.ranking.item_lists import to_item_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
@@ -37,8 +35,7 @@ from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, P
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
-    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
-    from rankeval_spark.engine.outputs import ListOutputs
+    from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.engine.ranking.list_rules import ListRules
     from rankeval_spark.measures.arrays import IntVector
@@ -116,36 +113,20 @@ class Job:
         """
         tallies = PartitionTallies(is_enabled=has_tallies)
         for lists in self._lists(batches, tallies):
-            yield self.outputs.to_scored_rows(lists, has_partials=has_partials)
+            yield self.outputs.to_scored_rows(self.outputs.part(lists), has_partials=has_partials)
         if has_tallies:
             yield tallies.to_row()
 
-    def lists_with_rows(
-        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool
-    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Make both of some lists at a time: what :meth:`list_rows` makes of them, and :meth:`scored_rows`."""
-        for lists in self._lists(batches, PartitionTallies()):
-            rows = self.outputs.to_scored_rows(lists, has_partials=has_partials)
-            lists.pop(PACKED, None)
-            yield pa.RecordBatch.from_pydict(lists), rows
+    def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
+        """Rank, match and score the lists of whole users, some at a time.
 
-    def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make partial moments by slice, see :meth:`ListOutputs.to_partials`, and count the rows that came in."""
-        tallies = PartitionTallies()
-        counts = tallies.counts
-        yield from self.outputs.to_partials(self._lists(batches, tallies))
-        if counts.by_kind.any():
-            yield counts.to_batch() if self.outputs.draws is None else with_states(counts.to_batch())
-
-    def differences(
-        self, batches: Iterable[pa.RecordBatch], *, aggregator: DifferenceAggregator
-    ) -> Iterator[pa.RecordBatch]:
-        """Make aggregates of comparisons, see :meth:`ListOutputs.to_differences`, and the counts of the rows."""
-        tallies = PartitionTallies()
-        counts = tallies.counts
-        yield from self.outputs.to_differences(self._lists(batches, tallies), aggregator)
-        if counts.by_kind.any():
-            yield from to_batches([counts.to_partial()])
+        Parameters
+        ----------
+        tallies : PartitionTallies
+            Gets what is seen of the log and the judgements.
+        """
+        for lists in self._lists(batches, tallies):
+            yield self.outputs.part(lists)
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
@@ -180,7 +161,7 @@ class Job:
             lists = compact(ranked, rules=self.rules)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
-            for start, n_lists in _parts(lists.n_judged):
+            for start, n_lists in parts_of_users(lists.n_judged, ranked.keys.user):
                 part = {name: column.slice(start, n_lists) for name, column in others.items()}
                 yield {**part, **lists.part(start, n_lists)}
 
@@ -223,23 +204,6 @@ class Job:
             tallies.add(batch, judgements)
             of_lists = partial(judge, duplicates=rules.held_out_duplicates)
             yield batch, judgements, to_ranked(match_log(batch, judgements, rules=rules, judge=of_lists), rules=rules)
-
-
-def _parts(n_judged: IntVector) -> Iterator[tuple[int, int]]:
-    """Cut lists into parts that are scored in one go: where each begins, and its lists.
-
-    Parameters
-    ----------
-    n_judged : int64, shape (n_lists,)
-        Judgements that each list is compared with.
-    """
-    before = np.append(0, np.cumsum(n_judged))
-    start, n_lists = 0, len(n_judged)
-    while start < n_lists:
-        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
-        end = min(max(fits, start + 1), start + LISTS_AT_ONCE, n_lists)
-        yield start, end - start
-        start = end
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import COUNTED_VALUES, KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator, Rows
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 LISTS_AT_ONCE: Final = 16_384
@@ -37,6 +39,15 @@ N_LISTED: Final = "_n_listed"
 """Usable rows of the list in the log, copies of items included."""
 
 _PARTIALS_TYPE: Final = pa.list_(pa.struct([*KEY_FIELDS, (STATE, pa.binary()), (COUNTED_VALUES, pa.binary())]))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some lists with their values; all lists of each of their users are among them."""
+
+    lists: Mapping[str, pa.Array]  # columns of compact lists, with their key, segments and a hash of the user
+    scored: Scored
+    members: Members
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class ListOutputs:
         Of a bootstrap, for intervals of the means.
     counts_values : bool
         Whether the moments come with the values of the users, for quantiles.
+    averages_lists : bool
+        Whether users can have several lists of a model, whose values are averaged first.
     """
 
     measures: MeasureSet
@@ -62,94 +75,96 @@ class ListOutputs:
     slices: tuple[tuple[str, ...], ...]
     draws: Draws | None = None
     counts_values: bool = False
+    averages_lists: bool = False
+
+    @property
+    def denominators(self) -> Mapping[str, str]:
+        """Column of the denominators, by the column of each measure that is a ratio of sums over users.
+
+        A mean over lists is the sum of the users' sums over the sum of their numbers of lists; one over single lists is
+        one over users.
+        """
+        measures = self.measures
+        if not self.averages_lists or self.policies.unit == "user":
+            return measures.weights
+        return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
 
     @property
     def _scorer(self) -> Scorer:
         return Scorer(self.measures, self.policies.zero_relevant, self.policies.ties, self.policies.judged_only)
 
-    def to_partials(self, parts: Iterable[Mapping[str, pa.Array]]) -> Iterator[pa.RecordBatch]:
-        """Score and summarise lists; every user has one list of a model.
+    def part(self, lists: Mapping[str, pa.Array]) -> Part:
+        """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
+        scored = self._scorer.score(lists)
+        n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
+        n_recommended = to_numpy(lists[C.N_RECOMMENDED])
+        return Part(lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies))
 
-        Parameters
-        ----------
-        parts
-            Some lists at a time: columns of compact lists with ``model_id`` and, where there are slices,
-            :data:`slices.PACKED`.
+    def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``.
 
-        Yields
-        ------
-        pa.RecordBatch
-            Rows of ``aggregate_state.PARTIAL``; of a bootstrap with states too, see :data:`bootstrap_sums.WITH_STATES`.
+        Those of a bootstrap have states too, see :data:`bootstrap_sums.WITH_STATES`.
         """
-        yield from self._summariser.summarise_rows(self._rows_of_users(part, *self._scored(part)) for part in parts)
+        if self.averages_lists:
+            yield from self._summariser.summarise(iter(self._users(part).to_batches()))
+        else:
+            yield from self._summariser.summarise_rows([self._rows_of_users(part)])
 
-    def to_differences(
-        self, parts: Iterable[Mapping[str, pa.Array]], aggregator: DifferenceAggregator
-    ) -> Iterator[pa.RecordBatch]:
-        """Score lists and compare their models; every user has one list of a model.
+    def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
+        """Yield the differences of the models of every slice: rows of ``comparison_state.PARTIAL``."""
+        if self.averages_lists:
+            users = self._users(part)
+            evaluated = users.filter(users[IS_EVALUATED]).sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
+            yield from aggregator.aggregate_rows(iter(evaluated.to_batches()))
+            return
+        is_member = part.members.is_evaluated
+        names = [name for name in (C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, PACKED) if name in part.lists]
+        table = pa.Table.from_pydict({name: part.lists[name] for name in names}).filter(to_arrow(is_member))
+        values = np.stack([part.scored.values[name][is_member] for name in aggregator.requested.stored], axis=-1)
+        yield from aggregator.aggregate_lists(
+            [ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)]
+        )
+
+    def _users(self, part: Part) -> pa.Table:
+        """Average the lists of each user: one row per (model, user, k), with the columns that sums are made of."""
+        scored = pa.Table.from_batches([self.to_scored_rows(part, has_partials=False)])
+        unit = self.policies.unit
+        users = to_user_means(scored, measures=self.measures.columns, weights=self.measures.weights, unit=unit)
+        if PACKED in part.lists:
+            segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
+            users = users.append_column(PACKED, pa.ListArray.from_arrays(segments.offsets, segments.items))
+        return users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
+
+    def to_scored_rows(self, part: Part, *, has_partials: bool) -> pa.RecordBatch:
+        """Return a row per list and cutoff.
 
         Parameters
         ----------
-        parts
-            Some lists at a time as for :meth:`to_partials`, with ``user_id``; those of a user follow one another.
-        aggregator : Aggregator
-            What is compared.
-
-        Yields
-        ------
-        pa.RecordBatch
-            Rows of ``comparison_state.PARTIAL``.
-        """
-        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.requested.stored) for part in parts)
-
-    def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> ListValues:
-        """Score the lists of the population."""
-        scored, members = self._scored(part)
-        names = [name for name in (C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, PACKED) if name in part]
-        table = pa.Table.from_pydict({name: part[name] for name in names}).filter(to_arrow(members.is_evaluated))
-        values = np.stack([scored.values[name][members.is_evaluated] for name in columns], axis=-1)
-        return ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)
-
-    def to_scored_rows(self, lists: Mapping[str, pa.Array], *, has_partials: bool) -> pa.RecordBatch:
-        """Score lists: a row per list and cutoff.
-
-        Parameters
-        ----------
-        lists
-            Columns of compact lists with their key and segments.
         has_partials : bool
             Whether the first row has the partial moments of the lists; not of a bootstrap.
         """
-        scored, members = self._scored(lists)
-        partials = None
-        if has_partials:
-            partials = list(self._summariser.summarise_rows([self._rows_of_users(lists, scored, members)]))
-        return self._to_batch(lists, scored, members, partials)
+        return self._to_batch(part, list(self.moments(part)) if has_partials else None)
 
     @property
     def _summariser(self) -> PartialAggregator:
         measures = self.measures
         by = tuple(segment_columns(self.slices))
-        weights = dict(measures.weights)
+        lists = tuple(map(lists_column, measures.columns)) if self.averages_lists else ()
+        weights = dict(self.denominators)
         return PartialAggregator(
             measures.columns,
             weights,
             by,
             measures.ks,
             self.draws,
+            lists,
             counts_values=self.counts_values,
             zeros=measures.without_hits,
         )
 
-    def _scored(self, lists: Mapping[str, pa.Array]) -> tuple[Scored, Members]:
-        """Score lists, and decide who belongs to the population."""
-        scored = self._scorer.score(lists)
-        n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
-        n_recommended = to_numpy(lists[C.N_RECOMMENDED])
-        return scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies)
-
-    def _rows_of_users(self, part: Mapping[str, pa.Array], scored: Scored, members: Members) -> Rows:
+    def _rows_of_users(self, part: Part) -> Rows:
         """Make a row per list and cutoff; values of those outside the population are NaN."""
+        lists, scored, members = part.lists, part.scored, part.members
         n_lists, ks = len(members.is_evaluated), self.measures.ks
         counts = np.column_stack([*members[:4], members.has_both]).astype(np.float64)
         n_tied = scored.counts[C.HAS_TIES] & members.has_both[:, None]
@@ -160,26 +175,23 @@ class ListOutputs:
                 values[place] = np.where(members.is_evaluated[:, None], scored.values[name], np.nan)
             return np.ascontiguousarray(values.reshape(len(columns), n_lists * len(ks)).T)
 
-        table = pa.Table.from_pydict({C.MODEL_ID: part[C.MODEL_ID]})
-        if PACKED in part:
-            table = table.append_column(PACKED, part[PACKED])
+        table = pa.Table.from_pydict({C.MODEL_ID: lists[C.MODEL_ID]})
+        if PACKED in lists:
+            table = table.append_column(PACKED, lists[PACKED])
         if self.draws is not None:
-            table = table.append_column(USER_HASH, to_arrow(hashes_of(part[C.USER_ID])))
+            table = table.append_column(USER_HASH, to_arrow(hashes_of(lists[C.USER_ID])))
         table = unpacked(encoded(table, [C.MODEL_ID]))
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
         return Rows(table, flat(self.measures.columns), flat(tuple(self.measures.weights.values())), by_row)
 
-    def _to_batch(
-        self, part: Mapping[str, pa.Array], scored: Scored, members: Members, partials: list[pa.RecordBatch] | None
-    ) -> pa.RecordBatch:
+    def _to_batch(self, part: Part, partials: list[pa.RecordBatch] | None) -> pa.RecordBatch:
+        lists, scored, members = part.lists, part.scored, part.members
         n_lists, ks = len(members.is_evaluated), self.measures.ks
         repeated = to_arrow(np.repeat(np.arange(n_lists), len(ks)))
-        n_items = to_numpy(part[C.N_RECOMMENDED]) - n_empty(part)
-        n_listed = to_arrow((n_items + to_numpy(part[C.N_DUPLICATES])).astype(np.int32))
-        by_list = {**{name: part[name] for name in (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES)}, N_LISTED: n_listed}
-        by_list |= {name: part[name] for name in C.FOR_CHECKS if name in part}
+        by_list = {name: lists[name] for name in (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES)}
+        by_list |= {N_LISTED: n_listed(lists), **{name: lists[name] for name in C.FOR_CHECKS if name in lists}}
         columns = {name: pc.take(column, repeated) for name, column in by_list.items()}
         counts = {name: scored.counts[name].ravel() for name in COUNTS}
         is_evaluated = np.repeat(members.is_evaluated, len(ks))
@@ -191,6 +203,29 @@ class ListOutputs:
         if partials is not None:
             columns[C.PARTIALS] = _in_first_row(partials, len(is_evaluated))
         return pa.RecordBatch.from_pydict(columns)
+
+
+def parts_of_users(
+    n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
+    user: IntVector,  # (n_lists,) sorted
+) -> Iterator[tuple[int, int]]:
+    """Cut lists into parts of whole users that are scored in one go: where each begins, and its lists."""
+    before = np.append(0, np.cumsum(n_judged))
+    ends = np.append(np.flatnonzero(np.diff(user)) + 1, len(user))  # behind the lists of each user
+    start = 0
+    while start < len(user):
+        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
+        most = min(fits, start + LISTS_AT_ONCE)
+        first, last = np.searchsorted(ends, [start + 1, most + 1])
+        end = int(ends[max(first, last - 1)])
+        yield start, end - start
+        start = end
+
+
+def n_listed(lists: Mapping[str, pa.Array]) -> pa.Array:
+    """Count the usable rows of each list in the log, copies of items included."""
+    n_items = to_numpy(lists[C.N_RECOMMENDED]) - n_empty(lists)
+    return to_arrow((n_items + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))
 
 
 def _in_first_row(partials: list[pa.RecordBatch], n_rows: int) -> pa.ListArray:

@@ -55,10 +55,10 @@ _OF_CATALOGUE: Final = {
 """What is made of the facts that the catalogue has of the items of an input."""
 
 
-def outputs_of(request: Request) -> ListOutputs:
+def outputs_of(request: Request, *, averages_lists: bool = False) -> ListOutputs:
     """Take from a request how lists become values and moments."""
-    slices = tuple(request.every_slice)
-    return ListOutputs(request.measures, request.policies, slices, request.draws, bool(request.quantiles))
+    slices, counts_values = tuple(request.every_slice), bool(request.quantiles)
+    return ListOutputs(request.measures, request.policies, slices, request.draws, counts_values, averages_lists)
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
@@ -106,21 +106,9 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-def lists_column(measure: str) -> str:
-    """Name the column that counts the lists of a user for which the measure of another column is defined."""
-    return f"{measure}__lists"
-
-
 def denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
-    """Column of the denominators, by the column of each measure that is a ratio of sums over users.
-
-    A mean over lists is the sum of the users' sums over the sum of their numbers of lists; one over single lists is one
-    over users.
-    """
-    measures = request.measures
-    if has_one_list or request.policies.unit == "user":
-        return measures.weights
-    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+    """Column of the denominators of each measure that is a ratio of sums, see :attr:`ListOutputs.denominators`."""
+    return outputs_of(request, averages_lists=not has_one_list).denominators
 
 
 def parity_of(request: Request) -> Parity:
@@ -248,7 +236,7 @@ def job_of(
     )
     return Job(
         rules,
-        outputs_of(request),
+        outputs_of(request, averages_lists=has_lists),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),

@@ -15,7 +15,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
-from rankeval_spark.in_process.checks.input_checks import to_checks
+from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.in_process.checks.input_warnings import (
     warn_if_nothing_is_measured,
     warn_of_absent_models,
@@ -25,18 +25,18 @@ from rankeval_spark.in_process.checks.input_warnings import (
 )
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
-from rankeval_spark.in_process.result_tables.grouping import in_order_of
-from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
-from rankeval_spark.in_process.result_tables.mean_metrics import to_metrics
-from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.result_rows.check_rows import to_check_rows
 from rankeval_spark.result_rows.groups.gap_rows import to_gaps
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
+from rankeval_spark.result_rows.leaderboard import to_leaderboard
+from rankeval_spark.sums import list_counts, sums
+from rankeval_spark.sums.grouping import in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -103,8 +103,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def metrics(self) -> pa.Table:
-        parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
-        found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
+        means = [self._totals[sums.METRICS]] if self.request.measures.columns else []
+        found = in_order_of(pa.concat_tables([*means, to_exposures(self.usable)]), METRICS_KEY)
         warn_of_absent_models(self.usable.tables, self.request)
         usable = self.usable
         warn_if_nothing_is_measured(found, usable.tables, usable.log, usable.held_out, self.request)
@@ -128,7 +128,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
         refuse_unknown_baseline(self.request, self.usable.models)
-        rows = to_comparisons(self.usable, self._users)
+        rows = self._totals[sums.COMPARISONS]
         warn_of_withheld(rows)
         return in_order_of(rows, (C.BASELINE_MODEL_ID, *METRICS_KEY, "test"))
 
@@ -141,8 +141,9 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def checks(self) -> pa.Table:
-        facts = self.usable.segments_and_facts[1]
-        return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
+        counted = self._totals.get(sums.LISTS, list_counts.COUNTS.empty_table())
+        row_facts = RowFacts(self.usable.tables, self.request).all(self.usable.segments_and_facts[1])
+        return to_check_rows([*row_facts, *list_counts.list_facts(counted, self.request)], Checks())
 
     @override
     def _known_leaderboard(self) -> list[dict[str, Any]] | None:
@@ -159,7 +160,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def _gap_tests(self, gap_request: GapTestRequest) -> pa.Table:
-        return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, gap_request)
+        users = scored_rows.to_users(self._scored, self.request, has_one_list=self._has_one_list)
+        return gap_tests.to_gap_tests(users, self.metrics, self.request, gap_request)
 
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
@@ -186,9 +188,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         return scored_rows.to_scored(self.usable.user_rows)
 
     @cached_property
-    def _averaged(self) -> pa.Table:
-        return scored_rows.to_users(self._scored, self.request, has_one_list=self._has_one_list)
-
-    def _users(self) -> pa.Table:
-        """One row per (model, user, k); made only where aggregates are not made of lists at once."""
-        return self._averaged
+    def _totals(self) -> dict[str, pa.Table]:
+        """The small tables, made in one pass."""
+        rows = self.usable.user_rows
+        totals = sums.Totals(self.request, rows.job.outputs)
+        return totals.finished(rows.run(lambda job: lambda batches: totals.add(job, batches)))

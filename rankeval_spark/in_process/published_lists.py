@@ -5,33 +5,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_texts
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import LISTS_AT_ONCE
+from rankeval_spark.engine.outputs import parts_of_users
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.engine.scoring.scorer import COMPACT
-from rankeval_spark.in_process.result_tables import mean_metrics, paired_comparisons, scored_rows
+from rankeval_spark.in_process.result_tables import scored_rows
 from rankeval_spark.in_process.result_tables.published_users import packed_segments
 from rankeval_spark.measures.required_facts import LIST_NAMES
+from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.outputs import ListOutputs, Part
 
 _READ = (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, *COMPACT, C.EMPTY_RANKS)
 
 
 @dataclass(frozen=True)
 class PublishedLists:
-    """What follows from lists that are published; each result reads them again.
+    """What follows from lists that are published: rows of users, and the small tables of one more pass.
 
     Attributes
     ----------
@@ -52,44 +56,39 @@ class PublishedLists:
 
     def user_rows(self) -> Iterator[pa.Table]:
         """Make the rows of ``schemas.USER_METRICS`` from the list key on, in parts."""
-        for users in self._parts():
-            yield scored_rows.keep_population(self._scored(users), self.request)
+        for part in self._parts():
+            scored = pa.Table.from_batches([self._outputs.to_scored_rows(part, has_partials=False)])
+            yield scored_rows.keep_population(scored, self.request)
 
     @property
     def metrics(self) -> pa.Table:
         """As ``schemas.METRICS`` from the model on."""
-        if not self.request.measures.columns:
-            return self.exposures
-        if self.has_one_list:
-            lists = (part for users in self._parts() for part in users)
-            means = mean_metrics.of_partials(list(outputs_of(self.request).to_partials(lists)), self.request)
-        else:
-            means = mean_metrics.of_users(self._users(), self.request)
-        return pa.concat_tables([means, self.exposures])
+        means = [self._totals[sums.METRICS]] if self.request.measures.columns else []
+        return pa.concat_tables([*means, self.exposures])
 
     @property
     def comparisons(self) -> pa.Table | None:
         """As ``schemas.COMPARISONS`` from the baseline on; None where nothing is compared."""
-        if self.request.comparisons is None or not self.request.measures.columns:
-            return None
-        return paired_comparisons.of_users(self._users(), self.request, has_one_list=self.has_one_list)
+        return self._totals.get(sums.COMPARISONS)
 
-    def _users(self) -> Iterator[pa.Table]:
-        for part in self._parts():
-            yield scored_rows.to_users(self._scored(part), self.request, has_one_list=self.has_one_list)
+    @property
+    def _outputs(self) -> ListOutputs:
+        return outputs_of(self.request, averages_lists=not self.has_one_list)
 
-    def _scored(self, users: list[dict[str, pa.Array]]) -> pa.Table:
-        """Score all lists of some users at every cutoff."""
-        outputs = outputs_of(self.request)
-        return pa.Table.from_batches([outputs.to_scored_rows(part, has_partials=False) for part in users])
+    @cached_property
+    def _totals(self) -> dict[str, pa.Table]:
+        totals = sums.Totals(self.request, self._outputs)
+        return totals.finished(rows for part in self._parts() for rows in totals.of_part(part))
 
-    def _parts(self) -> Iterator[list[dict[str, pa.Array]]]:
-        """Read all lists of some users, in their order, in parts of which each is scored in one go."""
+    def _parts(self) -> Iterator[Part]:
+        """Read and score all lists of some users at a time."""
         names = [*_READ, *([C.HIT_SCORES] if C.HIT_SCORES in self.request.measures.needs else [])]
         for lists in in_buckets(self.lists.to_batches(columns=names), most_rows=sys.maxsize):
             in_order = lists.sort_by([(C.USER_ID, "ascending"), (C.MODEL_ID, "ascending"), (C.LIST_ID, "ascending")])
-            starts = range(0, in_order.num_rows, LISTS_AT_ONCE)
-            yield [self._columns(in_order.slice(start, LISTS_AT_ONCE)) for start in starts]
+            user = to_numpy(in_one_piece(in_order[C.USER_ID]).dictionary_encode().indices)
+            n_judged = to_numpy(pc.list_value_length(in_one_piece(in_order[C.JUDGED_GAINS])))
+            for start, n_lists in parts_of_users(n_judged, user):
+                yield self._outputs.part(self._columns(in_order.slice(start, n_lists)))
 
     def _columns(self, lists: pa.Table) -> dict[str, pa.Array]:
         """Take the columns that are scored, and what is made of them."""

@@ -18,7 +18,6 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     doubles_to_cells,
 )
 from rankeval_spark.engine.aggregation.bootstrap_sums import STATES, in_full
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums, spread_of
 
 if TYPE_CHECKING:
@@ -36,10 +35,9 @@ class BootstrapIntervals:
     level: float
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Merge the states of one (model, slice, values, k); counts of the inputs have none and pass through."""
+        """Merge the states of one (model, slice, values, k)."""
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
-        is_of_inputs = key[GROUP.index("slice_index")].as_py() == OF_INPUTS
-        if is_of_inputs or not moments.num_rows:  # no row for a cutoff that no lists have
+        if not moments.num_rows:  # no row for a cutoff that no lists have
             return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}

@@ -15,11 +15,10 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.sections.inference import OF_ALL_MODELS
 from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
+from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
-from rankeval_spark.engine.facts.joins import row_codes
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
@@ -133,17 +132,9 @@ class ComparisonRows:
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
 
-        Those of all models at once come without baseline and model. Counts of the inputs make no row.
-
-        Raises
-        ------
-        RefusedError
-            If an input has rows and none that can be used.
+        Those of all models at once come without baseline and model.
         """
         first, model, index, slice_values, k = (one.as_py() for one in key)
-        if index == OF_INPUTS:
-            refuse_without_usable(np.stack([np.frombuffer(state) for state in group["state"].to_pylist()]))
-            return _SCHEMA.empty_table()
         where = (index, slice_values, k)
         if k == comparison_state.NO_CUTOFF:
             return self._listed(where, group)

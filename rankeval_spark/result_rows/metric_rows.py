@@ -25,7 +25,6 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     AggregateLayout,
 )
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
-from rankeval_spark.engine.checks.unusable_rows import without_counts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, ratios
 
@@ -124,10 +123,7 @@ class MetricRows:
         held = [batch for batch in batches if batch.num_rows]  # a row for each group and partition
         if not held:
             return
-        partials = without_counts(pa.Table.from_batches(held))
-        if not partials.num_rows:
-            return
-        rows = self.state.pool(partials, quantiles=self.reported.quantiles)
+        rows = self.state.pool(pa.Table.from_batches(held), quantiles=self.reported.quantiles)
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         requested = rows.filter(pa.array([pair in self.requested for pair in pairs], pa.bool_()))
         yield metric_batch(self._columns(with_ratios(requested, self.is_ratio[requested["measure_index"].to_numpy()])))

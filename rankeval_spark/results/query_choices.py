@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
-from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
+from rankeval_spark.result_rows.leaderboard import to_leaderboard
 from rankeval_spark.results.published_results import as_list
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def rank_entry(**fields: Any) -> Entry:  # noqa: ANN401 - fields of the definiti
 
 
 @pytest.mark.parametrize("better", ["lower", "neither", lambda **_: "lower"])
-def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401
+def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401 - a side or a function
     with pytest.raises(ValueError, match=r"MeanRank: found better=.* and no value of a user without one; expected"):
         rank_entry(better=better)
     worst = rank_entry(better=better, aggregation=Aggregation(without_relevant=100.0))

@@ -40,6 +40,8 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/rows/moved_rows.py": "asks Spark how it writes a frame without rows as Arrow",
+    "rankeval_spark/spark/plans/one_job.py": "the job that makes the small tables of an evaluation",
+    "rankeval_spark/spark/exposure/": "hands a row for each model without a list to a plan",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
@@ -59,8 +61,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/exposure/item_exposure.py": "histograms of exposure in, rows of metrics out",
     "rankeval_spark/spark/exposure/group_parity.py": "sums of groups of popularity in, rows of metrics out",
     "rankeval_spark/spark/result_tables/gap_tests.py": "values of users in, a p for each gap out",
-    "rankeval_spark/spark/result_tables/group_metrics.py": "rows of metrics in, what they say of groups of users out",
-    "rankeval_spark/spark/result_tables/group_gaps.py": "rows of metrics in, gaps between groups out",
+    "rankeval_spark/spark/plans/one_job.py": "the engine: all rows of a user in, partial rows of the small tables out",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
 }
@@ -74,6 +75,7 @@ JVM_ALLOWED: Final = {
 SQL_ALLOWED: Final[Mapping[str, str]] = {
     "rankeval_spark/results/publishing/staged_rows_spark.py": "constraints of the tables, as Delta is told them",
     "rankeval_spark/results/table_changes/changes_on_spark.py": "Delta offers them as SQL only",
+    "rankeval_spark/results/storage/spark_tables.py": "Delta offers the merging of files as SQL only",
     "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }
 PRINT_ALLOWED: Final = {

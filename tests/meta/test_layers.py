@@ -20,7 +20,7 @@ LAYERS: Final = (
     {"evaluation", "inputs"},
     {"engine"},
     {"refusals", "result_rows", "inputs.trec_files"},
-    {"inputs.arrow", "spark.spark_types"},
+    {"inputs.arrow", "spark.spark_types", "sums"},
     {"in_process", "spark.rows"},
     {"spark.facts"},
     {"spark.checks"},

@@ -14,6 +14,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
@@ -228,9 +229,14 @@ def scored_rows(work: Job, table: pa.Table) -> list[Row]:
     return read(work.scored_rows(table.to_batches(), has_partials=False))
 
 
+def moment_rows(work: Job, batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    """Make the partial moments of a partition."""
+    return read(rows for part in work.parts(batches, PartitionTallies()) for rows in work.outputs.moments(part))
+
+
 def score(scoring: ListOutputs, lists: Mapping[str, pa.Array]) -> list[Row]:
     """Score compact lists."""
-    return read([scoring.to_scored_rows(lists, has_partials=False)])
+    return read([scoring.to_scored_rows(scoring.part(lists), has_partials=False)])
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> list[Row]:

@@ -6,23 +6,23 @@ from math import sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import segment_columns
-from rankeval_spark.in_process.result_tables.mean_metrics import of_partials
+from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.in_process.result_tables.scored_rows import to_users
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
+from rankeval_spark.sums.sums import Means
 from tests.support.arrow_frames import scored_rows, tuples
 from tests.support.skewed import hall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
 ASKED = MeasureSet.parse(["P@1", "Success@1"])
 
@@ -38,7 +38,8 @@ def metrics(
     users = to_users(scored, request, has_one_list=True)
     summariser = PartialAggregator(measures.columns, {}, tuple(segment_columns(request.every_slice)), measures.ks, None)
     parts = (users.take(list(range(place, users.num_rows, n_partitions))) for place in range(n_partitions))
-    return of_partials([batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))], request)
+    partials = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
+    return Means(request, outputs_of(request)).finish(pa.Table.from_batches(partials))
 
 
 def both(*rows: dict[str, Any]) -> pa.Table:

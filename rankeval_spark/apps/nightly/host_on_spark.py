@@ -15,6 +15,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.check_facts import (
     can_be_tallied,
     computed_facts,
+    counted_facts,
     list_facts,
     row_facts,
     tallied_inputs,
@@ -94,7 +95,8 @@ class SparkHost(NightHost):
     def input_facts(self) -> list[CheckCount]:
         segments = self._sources.segments
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        return computed_facts(*row_facts(self._usable, self._plan.request, self._tallied), *of_segments)
+        counted = [] if self._tallied is None else counted_facts(self._usable, self._tallied)
+        return [*counted, *computed_facts(*row_facts(self._usable, self._plan.request, self._tallied), *of_segments)]
 
     @override
     def list_facts(self) -> list[CheckCount]:

@@ -5,29 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import DataFrame
 from typing_extensions import override
 
-from rankeval_spark import columns as C
-from rankeval_spark.apps.check_facts import list_facts, row_facts
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.check_facts import (
+    TalliedInputs,
+    can_be_tallied,
+    computed_facts,
+    counted_facts,
+    list_facts,
+    row_facts,
+)
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.config import Checks
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
+from rankeval_spark.in_process.checks.input_warnings import warn_of_withheld
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.check_rows import UNMATCHED_ITEMS, CheckCount, to_check_rows
 from rankeval_spark.result_rows.groups import gap_rows, gap_test_rows
+from rankeval_spark.result_rows.groups.group_rows import to_group_table
+from rankeval_spark.result_rows.leaderboard import to_leaderboard
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.checks import input_checks
-from rankeval_spark.spark.result_tables import group_gaps, long_view
+from rankeval_spark.spark.result_tables import long_view
 from rankeval_spark.spark.session.worker_packages import require_packages
+from rankeval_spark.sums import list_counts, sums
+from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.input_counts import to_row_counts, to_tallies
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -92,49 +107,55 @@ class SparkEvaluation(Evaluation[DataFrame]):
         requested = [(one.label, one.column, one.k) for one in self.request.measures.per_list]
         return long_view.to_user_values(self.user_metrics, requested=requested)
 
-    @property
+    @cached_property
     @override
     def metrics(self) -> DataFrame:
-        if self._needs_no_rows:
-            return plans.to_metrics(
-                self.inputs,
-                request=self.request,
-                exposures=exposures_of(self.inputs, self.request),
-            )
-        return self._frames.metrics
+        return self._frame(self._metrics)
 
-    @property
+    @cached_property
     @override
     def group_metrics(self) -> DataFrame:
-        return plans.to_group_metrics(self.metrics, request=self.request)
+        return self._frame(to_group_table(self._metrics))
 
     @property
     @override
     def ranked_items(self) -> DataFrame:
         return plans.to_ranked_items(self.inputs, request=self.request)
 
-    @property
+    @cached_property
     @override
     def comparisons(self) -> DataFrame:
-        alone = self._needs_no_rows
-        found = plans.to_comparisons(self.inputs, request=self.request) if alone else self._frames.comparisons
-        if found is None:
+        if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
         refuse_unknown_baseline(self.request, self._model_names())
-        return found
+        kept = self._frames.comparisons if self._reads_kept_rows else None
+        rows = self._totals[sums.COMPARISONS] if kept is None else kept.toArrow()
+        warn_of_withheld(rows)
+        return self._frame(rows)
 
-    @property
+    @cached_property
     @override
     def gaps(self) -> DataFrame:
-        metrics = self.metrics
-        return group_gaps.to_gaps(metrics, plans.to_group_metrics(metrics, request=self.request))
+        return self._frame(gap_rows.to_gaps(self._metrics, to_group_table(self._metrics)))
 
-    @property
+    @cached_property
     @override
     def checks(self) -> DataFrame:
-        of_rows = row_facts(self.inputs, self.request)
-        facts = input_checks.union(*of_rows, list_facts(self._frames.scored, self.request))
-        return input_checks.with_verdicts(facts, checks=Checks())
+        inputs, request = self.inputs, self.request
+        if self._reads_kept_rows:
+            facts = computed_facts(*row_facts(inputs, request), list_facts(self._frames.scored, request))
+            return self._frame(to_check_rows(facts, Checks()))
+        tallied, counted = None, list[CheckCount]()
+        if can_be_tallied(request):
+            tallied = TalliedInputs(
+                to_row_counts(self._totals[sums.ROWS]),
+                to_tallies(self._totals[sums.JUDGEMENTS]),
+                unmatched=to_tallies(self._totals[sums.ITEMS]).get(UNMATCHED_ITEMS),
+            )
+            counted = counted_facts(inputs, tallied)
+        counted += computed_facts(*row_facts(inputs, request, tallied))
+        of_lists = list_counts.list_facts(self._totals.get(sums.LISTS, list_counts.COUNTS.empty_table()), request)
+        return self._frame(to_check_rows([*counted, *of_lists], Checks()))
 
     @override
     @contextmanager
@@ -160,32 +181,18 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @override
     def _gap_tests(self, gap_request: GapTestRequest) -> DataFrame:
         """Look up which groups there are, and plan a test of each gap between them."""
-        frames, labels = self._frames, {one.label for one in gap_request.measures}
-        of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
-        names = (
-            C.MODEL_ID,
-            C.SLICE,
-            C.SLICE_VALUES,
-            C.MEASURE,
-            C.K,
-            C.VALUE,
-            "n_users",
-            "n_nonzero",
-            "std_dev",
-            "is_small",
-        )
-        groups = of_groups.select(*names).toArrow()  # as many as metrics has of these
+        labels = {one.label for one in gap_request.measures}
+        groups = self._metrics.filter((pc.field(C.SLICE) != C.ALL_USERS) & pc.field(C.MEASURE).isin([*labels]))
         rows = groups.append_column("is_compared", to_arrow(gap_rows.is_compared(groups))).to_pylist()
         gaps = gap_test_rows.gaps_of([row for row in rows if gap_request.has(row)])
+        frames = self._frames
         tested = frames.scored.sparkSession.createDataFrame(gap_test_rows.gap_test_rows(gaps), gap_test_rows.TESTED)
         return frames.gap_tests(tested, gaps, gap_request)
 
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
-        means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
-        direction = F.asc_nulls_last if measures[0].better == "lower" else F.desc
-        best_first = [direction(C.quoted_name(str(measures[0]))), F.asc(C.MODEL_ID)]
-        return means.agg(_most_users(measures), *map(_mean_of, measures)).orderBy(*best_first)
+        names = {(one.label, one.k): str(one) for one in measures}
+        return self._frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
@@ -199,10 +206,32 @@ class SparkEvaluation(Evaluation[DataFrame]):
     def _hit_ranks(self, model: str, baseline: str) -> DataFrame:
         return plans.to_hit_ranks(self.ranked_items, model, baseline)
 
+    @cached_property
+    def _totals(self) -> dict[str, pa.Table]:
+        """The small tables, made by one job at the first use of one of them."""
+        rows = plans.to_user_rows(self.inputs, self.request, is_aggregated=True)
+        return plans.to_totals(rows, sums.Totals(self.request, rows.job.outputs, tallies_inputs=True))
+
     @property
-    def _needs_no_rows(self) -> bool:
-        """Whether aggregates are made where lists are scored; rows that are kept are read instead."""
-        return not self._kept and plans.can_be_summarised(self.given, self.request)
+    def _reads_kept_rows(self) -> bool:
+        """Whether small tables are made of rows that are kept; those that the one job made are there already."""
+        return bool(self._kept) and "_totals" not in vars(self)
+
+    @cached_property
+    def _metrics(self) -> pa.Table:
+        """All rows of ``metrics``, in the order of their keys."""
+        if self._reads_kept_rows:
+            found = [self._frames.metrics.toArrow()]
+        else:
+            means = [self._totals[sums.METRICS]] if self.request.measures.columns else []
+            exposures = exposures_of(self.inputs, self.request)
+            found = [*means, *([] if exposures is None else [exposures.toArrow()])]
+        whole = pa.concat_tables([one.cast(arrow_schema(schemas.METRICS)) for one in found])
+        return in_order_of(whole, (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K))
+
+    def _frame(self, table: pa.Table) -> DataFrame:
+        """Hand a small table out as a frame."""
+        return self.given.recommendations.sparkSession.createDataFrame(table)
 
     @property
     def _frames(self) -> Frames:
@@ -215,19 +244,6 @@ class SparkEvaluation(Evaluation[DataFrame]):
     def _frames_of(self, scored: DataFrame) -> Frames:
         exposures = exposures_of(self.inputs, self.request)
         return plans.Frames(scored, self.request, self.inputs.has_one_list, exposures)
-
-
-def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
-    return F.max(F.when(_is_of(measure), F.col(C.VALUE))).alias(str(measure))
-
-
-def _most_users(measures: Sequence[Measure]) -> Any:  # noqa: ANN401 - as above
-    is_shown = reduce(or_, map(_is_of, measures))
-    return F.coalesce(F.max(F.when(is_shown, F.col("n_users"))), F.lit(0)).alias("n_users")
-
-
-def _is_of(measure: Measure) -> Any:  # noqa: ANN401 - as above
-    return (F.col(C.MEASURE) == measure.label) & (F.col(C.K) == measure.k)
 
 
 def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None) -> Sources:

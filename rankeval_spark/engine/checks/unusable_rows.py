@@ -7,23 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
-import pyarrow as pa
 
-from rankeval_spark.engine.aggregation.aggregate_state import (
-    COUNTED_VALUES,
-    GROUP,
-    STATE,
-    cells_to_doubles,
-    doubles_to_cells,
-    key_columns,
-)
 from rankeval_spark.engine.batch import row_checks, row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.comparisons.comparison_state import ROWS, ComparisonKey
 from rankeval_spark.engine.failures import refuse, refuse_input
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.comparisons.comparison_state import Partial
+    import pyarrow as pa
 
 EXPECTED: Final[Mapping[str, str]] = {
     "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
@@ -48,9 +38,6 @@ INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or r
 ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
 ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
 ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
-
-OF_INPUTS: Final = -1
-"""The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
 
 _INVALID: Final = row_kinds.unusable(row_kinds.LOG, row_checks.INVALID_SCORES)
 _N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE)
@@ -93,42 +80,10 @@ class RowCounts:
             self.by_kind[row_kinds.FIRST_UNUSABLE + at] for at, (of, _) in enumerate(row_kinds.UNUSABLE) if of == kind
         )
 
-    def to_partial(self) -> Partial:
-        """Make an aggregate of comparisons of the counts."""
-        return ComparisonKey(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()
 
-    def to_batch(self) -> pa.RecordBatch:
-        """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
-        key = key_columns(OF_INPUTS, [("", (), 0)])
-        counts = [doubles_to_cells(self.by_kind[None, :]), pa.nulls(1, pa.binary())]
-        return pa.RecordBatch.from_arrays([*key, *counts], [*GROUP, STATE, COUNTED_VALUES])
-
-
-def without_counts(partials: pa.Table) -> pa.Table:
-    """Take the counts of rows out of partial rows.
-
-    Raises
-    ------
-    RefusedError
-        If an input has rows and none that can be used, with the counts by check.
-    """
-    is_count = to_numpy(partials["slice_index"]) == OF_INPUTS
-    counts = partials.filter(to_arrow(is_count))
-    if not counts.num_rows:
-        return partials
-    refuse_without_usable(cells_to_doubles(counts[STATE]))
-    return partials.filter(to_arrow(~is_count))
-
-
-def refuse_without_usable(counts: np.ndarray) -> None:
-    """Refuse an input that has rows and none that can be used.
-
-    Parameters
-    ----------
-    counts : float64, shape (n_partitions, n_kinds)
-        :attr:`RowCounts.by_kind` of all partitions.
-    """
-    by_kind = np.rint(counts.sum(axis=0)).astype(np.int64)
+def refuse_without_usable(counts: RowCounts) -> None:
+    """Refuse an input that has rows and none that can be used, by the rows of all partitions."""
+    by_kind = counts.by_kind
     for kind, name in row_kinds.NAMES.items():
         places = [
             (row_kinds.FIRST_UNUSABLE + place, check)

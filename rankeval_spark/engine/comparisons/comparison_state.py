@@ -29,8 +29,6 @@ CENTRED: Final = "centred"
 ORDERS: Final = "orders"
 LISTED: Final = "listed"
 """Users with a list of each model, then those with one of both of two; for all models at once, and no cutoff."""
-ROWS: Final = "rows"
-"""Rows of the inputs by kind, in a group of their own, see :class:`unusable_rows.RowCounts`."""
 
 NO_CUTOFF: Final = -1
 """Cutoff of what is the same at all of them."""

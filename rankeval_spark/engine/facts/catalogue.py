@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, to_codes
-from rankeval_spark.engine.facts.joins import taken_or_null
+from rankeval_spark.engine.batch.joins import taken_or_null
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column, owners_of
 from rankeval_spark.measures import required_facts as N

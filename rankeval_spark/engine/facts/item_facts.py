@@ -13,8 +13,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.batch.joins import full_join, places_in
 from rankeval_spark.engine.facts.catalogue import to_catalogue
-from rankeval_spark.engine.facts.joins import full_join, places_in
 from rankeval_spark.engine.facts.popularity import ItemCounts, to_item_popularity
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N

@@ -1,4 +1,4 @@
-"""What is wrong with the inputs of an evaluation, counted on tables in memory: rows of ``checks``."""
+"""Counts of what is wrong with the inputs of an evaluation, on tables in memory."""
 
 from __future__ import annotations
 
@@ -20,48 +20,19 @@ from rankeval_spark.engine.batch.owners import Owners
 from rankeval_spark.engine.checks.judged_users import judged_users
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.in_process.checks import row_flags, sample_keys
-from rankeval_spark.in_process.checks.list_checks import counted_rows, list_facts
-from rankeval_spark.in_process.checks.sample_keys import sample_value_keys
+from rankeval_spark.in_process.checks import row_flags
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, CheckCount
+from rankeval_spark.sums import sample_keys
+from rankeval_spark.sums.sample_keys import sample_value_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rankeval_spark.config import Checks
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.input_tables import Source, Tables
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
-
-
-def to_checks(
-    tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[CheckCount] = ()
-) -> pa.Table:
-    """Count what is wrong with the inputs and with the lists made of them.
-
-    Parameters
-    ----------
-    scored : pa.Table
-        A row per list and cutoff as ``engine/outputs.py`` makes them, those outside the population too.
-    checks : Checks
-        Shares above which a check warns or fails.
-    band_facts : sequence of CheckCount
-        What is known of numbers that became segments.
-
-    Returns
-    -------
-    pa.Table
-        ``schemas.CHECKS`` from ``input`` on: a row per input and check.
-
-    Raises
-    ------
-    RefusedError
-        As :func:`row_flags.usable_recommendations`.
-    """
-    facts = [*RowFacts(tables, request).all(band_facts), *list_facts(counted_rows(scored, request), request)]
-    return check_rows.to_check_rows(facts, checks)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from rankeval_spark.engine.aggregation.aggregate_state import key_columns
 from rankeval_spark.engine.aggregation.slices import encoded, groups_of, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.batch.joins import places_in
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS, jackknife_groups
-from rankeval_spark.engine.facts.joins import places_in
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.result_rows.counting import run_lengths
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE

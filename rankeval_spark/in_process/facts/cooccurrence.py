@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
-from rankeval_spark.engine.facts.joins import places_in, row_codes
+from rankeval_spark.engine.batch.joins import places_in, row_codes
 from rankeval_spark.engine.scoring.list_columns import list_column
 
 if TYPE_CHECKING:

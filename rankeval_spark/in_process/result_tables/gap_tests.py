@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.in_process.result_tables.grouping import applied
 from rankeval_spark.result_rows.groups.gap_rows import is_compared
 from rankeval_spark.result_rows.groups.gap_test_rows import (
     P_SCHEMA,
@@ -20,6 +19,7 @@ from rankeval_spark.result_rows.groups.gap_test_rows import (
     gap_test_rows,
     gaps_of,
 )
+from rankeval_spark.sums.grouping import applied
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.in_process.result_tables.grouping import in_order_of
 from rankeval_spark.in_process.result_tables.scored_rows import to_scored
 from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.sums.grouping import in_order_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
-from rankeval_spark.engine.facts.joins import row_codes
-from rankeval_spark.in_process.result_tables.grouping import applied
+from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
+from rankeval_spark.sums.grouping import applied
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

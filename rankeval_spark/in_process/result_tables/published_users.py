@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.aggregation.user_means import FACTS, to_user_means
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.in_process.result_tables.user_means import FACTS, to_user_means
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

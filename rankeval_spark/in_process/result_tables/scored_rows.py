@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH
+from rankeval_spark.engine.aggregation.user_means import to_user_means as to_means_over_lists
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.in_process.result_tables.grouping import in_order_of
-from rankeval_spark.in_process.result_tables.user_means import to_user_means as to_means_over_lists
+from rankeval_spark.sums.grouping import in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request

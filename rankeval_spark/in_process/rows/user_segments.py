@@ -14,7 +14,7 @@ from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_t
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import to_codes
-from rankeval_spark.engine.facts.joins import places_in, taken_or_null
+from rankeval_spark.engine.batch.joins import places_in, taken_or_null
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 

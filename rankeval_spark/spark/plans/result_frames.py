@@ -19,7 +19,7 @@ from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
 from rankeval_spark.spark.exposure import group_parity, item_exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
-from rankeval_spark.spark.result_tables import gap_tests, group_metrics, mean_metrics, paired_comparisons, scored_lists
+from rankeval_spark.spark.result_tables import gap_tests, mean_metrics, paired_comparisons, scored_lists
 from rankeval_spark.spark.rows import population
 
 if TYPE_CHECKING:
@@ -117,47 +117,8 @@ def to_scored(
     return rows.to_scored(has_partials=has_partials, has_tallies=has_tallies)
 
 
-def can_be_summarised(inputs: InputFrames, request: Request) -> bool:
-    """Return True if no rows of users are needed: see :func:`to_metrics` and :func:`to_comparisons`.
-
-    Where users have several lists of a model, their values are averaged first.
-    """
-    return inputs.has_one_list and bool(request.measures.columns)
-
-
-def to_metrics(inputs: InputFrames, *, request: Request, exposures: DataFrame | None = None) -> DataFrame:
-    """Make ``schemas.METRICS`` from the model on where lists are scored: no rows of users are made.
-
-    Parameters
-    ----------
-    exposures : DataFrame, optional
-        The rows of :func:`to_exposures`.
-    """
-    partials = to_user_rows(inputs, request, is_aggregated=True).to_partials()
-    metrics = mean_metrics.to_metrics_of_partials(
-        partials, measures=request.measures, reported=request.reported, draws=request.draws
-    )
-    return metrics if exposures is None else metrics.unionByName(exposures)
-
-
-def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None:
-    """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
-    if request.comparisons is None:
-        return None
-    finisher = comparison_finisher(request)
-    partials = to_user_rows(inputs, request, is_aggregated=True).to_differences(finisher.aggregator)
-    return paired_comparisons.to_comparisons_of_partials(partials, finisher)
-
-
-def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
-    """Say how the groups of each slicing, and groups of items, compare: ``schemas.GROUP_METRICS`` from the model on."""
-    n_slices = len(request.every_slice)
-    n_slicings = None if request.models is None else n_slices * len(request.models)
-    return group_metrics.to_group_metrics(metrics, n_slicings=n_slicings)
-
-
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
-    """Do the same with compact lists that are a table already; measures then read no facts of items."""
+    """Score compact lists that are a table already; measures then read no facts of items."""
     has_partials = carries_partials(request, has_one_list=has_one_list)
     return scored_lists.to_scored(lists, outputs=outputs_of(request), has_partials=has_partials)
 

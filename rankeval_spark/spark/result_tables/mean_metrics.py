@@ -13,7 +13,7 @@ from rankeval_spark.engine.aggregation import aggregate_state
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import segment_columns
-from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.aggregation.user_means import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.spark.result_tables import partial_aggregates

@@ -44,7 +44,7 @@ def to_scored(lists: DataFrame, *, outputs: ListOutputs, has_partials: bool) -> 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             arrays = {name: batch[name] for name in batch.schema.names}
-            yield outputs.to_scored_rows(arrays, has_partials=has_partials)
+            yield outputs.to_scored_rows(outputs.part(arrays), has_partials=has_partials)
 
     types = scored_types(outputs.measures.stored, for_checks=for_checks, user=type_of(lists, C.USER_ID))
     if not has_partials:

@@ -16,12 +16,10 @@ from pyspark.sql import Column, DataFrame, functions as F, types as T
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import parity_sums
 from rankeval_spark.engine.aggregation.aggregate_state import PARTIAL
-from rankeval_spark.engine.aggregation.bootstrap_sums import STATES
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.checks import partition_tallies
-from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS
 from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.engine.aggregation.parity_sums import Parity
-    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
     from rankeval_spark.engine.job import Job
 
 _ROW_NUMBER_BITS: Final = 33
@@ -105,17 +102,6 @@ class MovedRows:
         if has_tallies:
             return self._with_tallies(partial(work, has_tallies=True), types)
         return map_in_arrow(self.frame, work, types)
-
-    def to_partials(self) -> DataFrame:
-        """Make the partial moments of each partition, as :meth:`ListOutputs.to_partials` does."""
-        is_drawn = self.job.outputs.draws is not None
-        types = {**_types_in(PARTIAL), **(dict.fromkeys(STATES, "binary") if is_drawn else {})}
-        return map_in_arrow(self.frame, self.job.partials, types)
-
-    def to_differences(self, aggregator: DifferenceAggregator) -> DataFrame:
-        """Make the aggregates of comparisons of each partition: rows of ``comparison_state.PARTIAL``."""
-        work = partial(self.job.differences, aggregator=aggregator)
-        return map_in_arrow(self.frame, work, _types_in(comparison_state.PARTIAL))
 
     def to_parity(self, counter: Parity) -> DataFrame:
         """Count what measures of parity read of each partition: rows of ``parity_sums.PARTIAL``."""

@@ -19,6 +19,7 @@ from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
 from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.sums.sums import Totals
 from tests.support.plans import (
     exchange_keys,
     exchanges_of,
@@ -297,33 +298,39 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
     assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
 
 
-def test_the_means_alone_are_made_without_rows_of_users(tables: dict[str, DataFrame]) -> None:
-    metrics = evaluation_plans.to_metrics(inputs_of(tables, FEW), request=FEW)
-    assert final_exchanges(metrics) == ONE + 1
-    assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
+def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
+    """Plan the job that makes all small tables."""
+    rows = evaluation_plans.to_user_rows(inputs_of(tables, request), request, is_aggregated=True)
+    return evaluation_plans.to_packed(rows, Totals(request, rows.job.outputs, tallies_inputs=True))
 
 
-def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"slices": [("country",)]},
+        {"slices": [("country",)], "draws": Draws(replicates=100, seed=0)},
+        {"slices": [("country",)], "comparisons": Comparisons(baseline="m0", tests=("t", "bootstrap", "wilcoxon"))},
+    ],
+)
+def test_all_small_tables_are_made_of_one_exchange_of_the_rows(
+    tables: dict[str, DataFrame], changes: dict[str, Any]
+) -> None:
+    packed = one_job(tables, replace(FEW, **changes))
+    assert final_exchanges(packed) == ONE + 1  # what the workers added up
+    assert python_nodes(packed) == ["FlatMapGroupsInArrow", "MapInArrow"]
+    scans = [node.text for node in plan(packed).walk() if "parquet" in node.text]
+    assert len([text for text in scans if "/held_out" in text]) == 1
+    assert len([text for text in scans if "/recommendations" in text]) == 1
+
+
+def test_slices_add_one_exchange_of_small_rows_however_many_there_are(
     tables: dict[str, DataFrame],
 ) -> None:
     requests = [replace(FEW, slices=[("country",)] * n_slices) for n_slices in (1, 2)]
     one, two = (metrics_of(tables, request) for request in requests)
     assert final_exchanges(one) == final_exchanges(two) == ONE + 1  # partial moments
     assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow"]
-    of_groups = evaluation_plans.to_group_metrics(two, request=requests[1])
-    assert final_exchanges(of_groups) == ONE + 2  # and the means
-    assert python_nodes(of_groups) == ["MapInArrow", "MapInArrow", "MapInArrow"]
-
-
-@pytest.mark.parametrize(("models", "n_slices", "n_tasks"), [(["m0"], 1, 1), (["m0"], 8, 2), (["m0", "m1"], 8, 3)])
-def test_groups_are_compared_in_a_task_for_each_few_slicings_of_all_models(
-    tables: dict[str, DataFrame], models: list[str], n_slices: int, n_tasks: int
-) -> None:
-    """By their size, adaptive execution would put all of them into one."""
-    request = replace(FEW, models=models, slices=[("country",)] * n_slices)
-    metrics = evaluation_plans.to_group_metrics(metrics_of(tables, request), request=request)
-    (exchange,) = [node.text for node in plan(metrics).walk() if "REPARTITION_BY_NUM" in node.text]
-    assert f", {n_tasks})" in exchange or (n_tasks == 1 and "SinglePartition" in exchange)
 
 
 def test_a_bootstrap_of_scored_rows_adds_the_node_that_merges_its_states_and_no_exchange(
@@ -333,28 +340,6 @@ def test_a_bootstrap_of_scored_rows_adds_the_node_that_merges_its_states_and_no_
     metrics = metrics_of(tables, drawn)
     assert final_exchanges(metrics) == ONE + 1
     assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "MapInArrow"]
-
-
-def test_a_bootstrap_alone_hands_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
-    drawn = replace(FEW, slices=[("country",)], draws=Draws(replicates=100, seed=0))
-    metrics = evaluation_plans.to_metrics(inputs_of(tables, drawn), request=drawn)
-    assert final_exchanges(metrics) == ONE + 1  # partial moments and sums of replicates
-    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # finish, merge, the engine
-
-
-def test_comparisons_alone_hand_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
-    tests: Any = ("t", "bootstrap", "wilcoxon")
-    compared = replace(FEW, slices=[("country",)], comparisons=Comparisons(baseline="m0", tests=tests))
-    comparisons = evaluation_plans.to_comparisons(inputs_of(tables, compared), request=compared)
-    assert comparisons is not None
-    assert final_exchanges(comparisons) == ONE + 1  # aggregates of differences
-    assert python_nodes(comparisons) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # adjust, finish, engine
-    scans = [node.text for node in plan(comparisons).walk() if "parquet" in node.text]
-    assert len([text for text in scans if "/held_out" in text]) == 1
-
-
-def test_without_comparisons_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
-    assert evaluation_plans.to_comparisons(inputs_of(tables, FEW), request=FEW) is None
 
 
 def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:

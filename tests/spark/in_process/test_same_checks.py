@@ -14,11 +14,11 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
-from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
+from tests.support.input_checks import to_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,13 +19,15 @@ def test_hosts_withhold_the_same_comparisons(spark: SparkSession, has_several_li
     spark.conf.set("spark.sql.shuffle.partitions", 3)
     log = log_of(arms.lists(range(11)), "1" if has_several_lists else "")
     log = log if has_several_lists else log.drop_columns(["list_id"])
+    there = evaluated(log=log, to_frame=spark.createDataFrame)
     with pytest.warns(UserWarning, match="withheld: 11 of the 111 users"):
         here = evaluated(log=log).comparisons
-    there = evaluated(log=log, to_frame=spark.createDataFrame)
-    assert_same(there.comparisons.toArrow(), here, tolerance=1e-12)
+    with pytest.warns(UserWarning, match="withheld: 11 of the 111 users"):
+        assert_same(there.comparisons.toArrow(), here, tolerance=1e-12)
     rows = {(row["slice_value"], row["measure"]): row for row in here.to_pylist()}
     assert tuple(rows["", "RR"][name] for name in COUNTS) == (900, 111, 11)
     assert [rows["", "RR"][name] for name in DERIVED] == [None] * len(DERIVED)
     if not has_several_lists:
-        with there.cached() as kept:
+        again = evaluated(log=log, to_frame=spark.createDataFrame)
+        with again.cached() as kept, pytest.warns(UserWarning, match="withheld"):
             assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED, cached_frames, no_spark_jobs, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark import Evaluation
@@ -87,11 +90,42 @@ def test_nothing_is_computed_and_nothing_of_the_session_changes_until_a_result_i
     frames, before = LOGS.frames(spark), spark.conf.getAll
     with no_spark_jobs(spark):
         result = evaluated(frames, models=["als", "popular"])
-        results = (result.user_metrics, result.user_values, result.metrics, result.checks, result.leaderboard())
+        results = (result.user_metrics, result.user_values, result.ranked_items)
     assert all(frame.columns for frame in results)
     assert spark.conf.getAll == before
     result.metrics.collect()
     assert spark.conf.getAll == before
+
+
+def test_one_job_makes_all_small_results_and_they_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    seen = str(tmp_path / "seen")
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            with Path(seen).open("a") as file:
+                file.write(f"{batch.num_rows}\n")
+            yield batch
+
+    def n_read() -> int:
+        return sum(map(int, Path(seen).read_text().split()))
+
+    frames = LOGS.frames(spark)
+    n_rows = frames.recommendations.count()
+    log = frames.recommendations.mapInArrow(counted, frames.recommendations.schema)
+    options: dict[str, Any] = {
+        "models": ["als", "popular"],
+        "baseline": "popular",
+        "segments": frames.segments,
+        "slices": ["country"],
+    }
+    result = evaluate(log, frames.held_out, measures=["nDCG@2", "P@1"], **options)
+    result.metrics.collect()
+    assert n_read() == n_rows
+    with no_spark_jobs(spark):
+        again = (result.metrics, result.comparisons, result.group_metrics, result.gaps, result.leaderboard())
+        assert all(frame.columns for frame in again)
+    result.checks.collect()
+    assert n_read() == n_rows
 
 
 def test_models_that_are_not_named_are_looked_up_once_with_the_first_result(spark: SparkSession) -> None:
@@ -136,26 +170,26 @@ def test_results_used_inside_cached_are_computed_once_and_released(
     with result.cached() as kept:
         assert per_user(kept) == expected[0]
         assert len(cached_frames(spark) - before) == 1
-        assert "InMemoryTableScan" in {node.name for node in plan(kept.metrics).walk()}
+        assert "InMemoryTableScan" in {node.name for node in plan(kept.user_metrics).walk()}
     assert not cached_frames(spark) - before
-    assert "InMemoryTableScan" not in {node.name for node in plan(result.metrics).walk()}
+    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
 
 
 def test_cached_needs_no_name_and_leaves_the_result_as_it_was(
     spark: SparkSession, expected: tuple[Values, Values]
 ) -> None:
     result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
-    alone = [node.name for node in plan(result.metrics).walk()]
     for _ in range(2):  # a block can follow another
         with result.cached():
             assert per_user(result) == expected[0]
             with result.cached():
                 assert_means_equal(means(result), expected[1])
-            for name in ("metrics", "user_values", "checks"):
+            for name in ("user_metrics", "user_values"):
                 assert "InMemoryTableScan" in {node.name for node in plan(getattr(result, name)).walk()}, name
             assert len(cached_frames(spark) - before) == 1
         assert not cached_frames(spark) - before
-        assert [node.name for node in plan(result.metrics).walk()] == alone
+        with no_spark_jobs(spark):
+            assert result.metrics.columns  # made inside, and kept
     assert "InMemoryTableScan" not in {node.name for node in plan(result.user_values).walk()}
 
 

@@ -10,7 +10,10 @@ from pyspark.ml.recommendation import ALS
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
+from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.errors import InputError
+from rankeval_spark.spark import plans as evaluation_plans
+from rankeval_spark.sums.sums import Totals
 from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
@@ -57,14 +60,16 @@ def test_arrays_move_in_one_exchange_and_are_not_exploded_before_it(spark: Spark
     log, judged = on_spark(spark, nested(inputs.recommendations)), on_spark(spark, inputs.held_out)
     with no_spark_jobs(spark):
         result = evaluate(log, judged, measures=MEASURES, models=["als", "knn", "popular"])
-        metrics = result.metrics
-    assert final_exchanges(metrics) == 2  # of the rows, and of the sums of partitions
-    assert not explodes(metrics)
     flat = evaluate(
         on_spark(spark, inputs.recommendations), judged, measures=MEASURES, models=["als", "knn", "popular"]
     )
-    assert final_exchanges(flat.metrics) == 2
-    assert_same(flat.metrics.toArrow(), metrics.toArrow(), tolerance=1e-12)
+    for one in (result, flat):
+        assert isinstance(one, SparkEvaluation)
+        rows = evaluation_plans.to_user_rows(one.inputs, one.request, is_aggregated=True)
+        packed = evaluation_plans.to_packed(rows, Totals(one.request, rows.job.outputs))
+        assert final_exchanges(packed) == 2  # of the rows, and of the sums of partitions
+        assert not explodes(packed)
+    assert_same(flat.metrics.toArrow(), result.metrics.toArrow(), tolerance=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import job as engine_job
+from rankeval_spark.engine import outputs
 from rankeval_spark.engine.aggregation.slices import USER_HASH, segment_columns
 from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.comparisons import comparison_state, value_cubes
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
@@ -23,6 +23,8 @@ from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rankeval_spark.engine.job import Job
 
 MODELS = ("a", "b", "c")
@@ -104,16 +106,18 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
     rows = pa.table({**by_name, USER_HASH: hashes_of(rows[C.USER_ID]), "_segments": packed})
     expected = merged(read(aggregator.aggregate_rows(iter(rows.to_batches()))))
 
-    monkeypatch.setattr(engine_job, "LISTS_AT_ONCE", at_once)
-    monkeypatch.setattr(engine_job, "JUDGED_AT_ONCE", judged)
+    monkeypatch.setattr(outputs, "LISTS_AT_ONCE", at_once)
+    monkeypatch.setattr(outputs, "JUDGED_AT_ONCE", judged)
     monkeypatch.setattr(value_cubes, "LEAST_BYTES", least_bytes)
-    batches = read(made.differences(table.to_batches(), aggregator=aggregator))
-    counts = [row for row in batches if row["slice_index"] == OF_INPUTS]
-    assert [row["kind"] for row in counts] == ["rows"]
-    found = merged([row for row in batches if row["slice_index"] != OF_INPUTS])
+    found = merged(differences(made, aggregator, table.to_batches()))
     assert found.keys() == expected.keys()
     for key, numbers in expected.items():
         np.testing.assert_allclose(found[key], numbers, rtol=0, atol=1e-12, err_msg=str(key))
+
+
+def differences(work: Job, aggregator: DifferenceAggregator, batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    parts = work.parts(batches, PartitionTallies())
+    return read(rows for part in parts for rows in work.outputs.differences(part, aggregator))
 
 
 def by_user(row: dict[str, Any]) -> tuple[str, str, int]:
@@ -122,6 +126,6 @@ def by_user(row: dict[str, Any]) -> tuple[str, str, int]:
 
 def test_no_list_is_no_aggregate() -> None:
     made, aggregator = work()
-    assert list(made.differences([], aggregator=aggregator)) == []
+    assert differences(made, aggregator, []) == []
     nothing = ListValues(pa.table({C.MODEL_ID: pa.array([], pa.string())}), np.empty((0, 2, 2)))
     assert list(aggregator.aggregate_lists([nothing])) == []

@@ -19,12 +19,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, hashes_of
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.ranking.item_lists import ITEMS as LISTED, OPENS_USER
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from tests.support import naive_lists
-from tests.support.engine_rows import Row, held_out, input_table, job, log, read, segments, train
+from tests.support.engine_rows import Row, held_out, input_table, job, log, moment_rows, read, segments, train
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.job import Job
@@ -237,7 +236,7 @@ def test_any_input_may_be_without_rows(given: list[Row], kept: set[int]) -> None
     table = table_of(some, rules)
     work = work_of(rules)
     found = outputs(work, table)
-    partials = [row for row in read(work.partials(table.to_batches())) if row["slice_index"] != OF_INPUTS]
+    partials = moment_rows(work, table.to_batches())
 
     expected = naive_lists.to_lists(
         [row for row in some if row[row_kinds.KIND] != row_kinds.SEGMENTS], rules=rules, models=MODELS
@@ -255,6 +254,6 @@ def test_a_partition_without_rows_gives_none() -> None:
     for batches in (nothing, table_of([], work.rules).to_batches()):
         assert list(work.list_rows(batches)) == []
         assert list(work.scored_rows(batches, has_partials=True)) == []
-        assert list(work.partials(batches)) == []
+        assert moment_rows(work, batches) == []
         assert list(work.ranked_items(batches)) == []
         assert list(work.item_lists(batches)) == []

@@ -54,7 +54,7 @@ def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_
 
 
 def test_scored_rows_have_the_declared_columns() -> None:
-    batch = scoring().to_scored_rows(compact_lists(*LISTS), has_partials=False)
+    batch = scoring().to_scored_rows(scoring().part(compact_lists(*LISTS)), has_partials=False)
     declared = {field.name for field in schemas.USER_METRICS.fields} - set(C.RUN_KEY)
     assert set(batch.schema.names) == declared | {"p", "ap", "ndcg"} | {"n_duplicates", N_LISTED, IS_EVALUATED}
 
@@ -140,11 +140,11 @@ def test_the_first_row_of_each_batch_carries_its_moments(at_once: int) -> None:
     """United they are those that are made of the lists directly."""
     lists = compact_lists(*({**one, PACKED: [country]} for one, country in zip(LISTS, "ffdd", strict=True)))
     by_country = replace(scoring(), slices=((), ("country",)))
-    direct = pa.Table.from_batches(list(by_country.to_partials([lists])))
+    direct = pa.Table.from_batches(list(by_country.moments(by_country.part(lists))))
     assert direct.num_rows == 3 * (1 + 2)
 
     parts = [{name: each.slice(start, at_once) for name, each in lists.items()} for start in range(0, 4, at_once)]
-    batches = [by_country.to_scored_rows(part, has_partials=True) for part in parts]
+    batches = [by_country.to_scored_rows(by_country.part(part), has_partials=True) for part in parts]
     for batch in batches:
         first, *others = batch["_partials"].to_pylist()
         assert first

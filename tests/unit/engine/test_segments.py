@@ -9,9 +9,18 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.failures import RefusedError
-from tests.support.engine_rows import Row, held_out, input_table, job, list_rows, log, read, segments, tuples
+from tests.support.engine_rows import (
+    Row,
+    held_out,
+    input_table,
+    job,
+    list_rows,
+    log,
+    moment_rows,
+    segments,
+    tuples,
+)
 
 
 def lists_of(*users: str) -> list[Row]:
@@ -108,7 +117,6 @@ def test_slices_count_each_user_with_the_values_of_their_segments() -> None:
     users = segments(("ann", "FR"), ("bob", "DE"))
     judgements = held_out("user_id item_id gain", *((user, "a", 1.0) for user in ("ann", "bob", "cat")))
     table = input_table(lists_of("ann", "bob"), judgements, users)
-    rows = read(job(measures=["P@1"], slices=[("country",)]).partials(table.to_batches()))
-    found = [row for row in rows if row["slice_index"] != OF_INPUTS]
+    found = moment_rows(job(measures=["P@1"], slices=[("country",)]), table.to_batches())
     assert len(found) == len([("all",), *(("country", value) for value in ("FR", "DE", None))])
     assert tuples(found, "model_id", "k") == [("m", 1)] * 4

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, RowCounts, refuse_unusable, without_counts
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
+from rankeval_spark.engine.checks.unusable_rows import RowCounts, refuse_unusable, refuse_without_usable
 from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.sums.input_counts import row_counts, to_row_counts
 
 
 def number(name: int, check: str) -> int:
@@ -30,9 +32,10 @@ def counted(*kinds: int) -> tuple[list[int], RowCounts]:
     return left, counts
 
 
-def merged(*partitions: tuple[int, ...]) -> pa.Table:
-    """Unite the counts of several partitions."""
-    return pa.Table.from_batches([counted(*kinds)[1].to_batch() for kinds in partitions])
+def refuse(*partitions: tuple[int, ...]) -> None:
+    """Judge the rows of several partitions, added up as the workers send them."""
+    tallies = [PartitionTallies(counts=counted(*kinds)[1]) for kinds in partitions]
+    refuse_without_usable(to_row_counts(pa.Table.from_batches([rows for one in tallies for rows in row_counts(one)])))
 
 
 def test_rows_that_can_be_used_are_handed_on_and_all_are_counted() -> None:
@@ -46,22 +49,14 @@ def test_input_without_a_usable_row_in_any_partition_is_refused_with_the_counts_
     with pytest.raises(
         RefusedError, match=r"recommendations\] 4 rows and none that can be used \(1 null_keys, 3 inval"
     ):
-        without_counts(merged((NO_KEY, NO_SCORE, row_kinds.HELD_OUT), (NO_SCORE, NO_SCORE), ()))
+        refuse((NO_KEY, NO_SCORE, row_kinds.HELD_OUT), (NO_SCORE, NO_SCORE), ())
     with pytest.raises(RefusedError, match=r"held_out\] 1 rows and none that can be used \(1 invalid_gains\)"):
-        without_counts(merged((row_kinds.LOG, NO_GAIN)))
+        refuse((row_kinds.LOG, NO_GAIN))
 
 
 def test_one_usable_row_in_another_partition_or_no_row_at_all_is_enough() -> None:
-    assert without_counts(merged((NO_KEY, NO_SCORE), (row_kinds.LOG,))).num_rows == 0
-    assert without_counts(merged((), ())).num_rows == 0
-
-
-def test_moments_are_left_as_they_are() -> None:
-    counts = merged((row_kinds.LOG,))
-    moments = counts.set_column(1, "slice_index", pa.array([0], pa.int32()))
-    assert counts["slice_index"].to_pylist() == [OF_INPUTS]
-    assert without_counts(pa.concat_tables([counts, moments])).equals(moments)
-    assert without_counts(moments).equals(moments)
+    refuse((NO_KEY, NO_SCORE), (row_kinds.LOG,))
+    refuse((), ())
 
 
 @pytest.mark.parametrize(

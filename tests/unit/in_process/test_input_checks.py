@@ -16,11 +16,11 @@ from rankeval_spark.config.sections.inference import Comparisons
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import CheckCount
 from tests.support.arrow_sources import source
+from tests.support.input_checks import to_checks
 
 COUNTED: Final = ("count", "share", "verdict", "sample_keys")
 

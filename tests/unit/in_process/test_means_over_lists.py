@@ -19,6 +19,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine import planning
 from rankeval_spark.engine.aggregation import partial_aggregates
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
+from rankeval_spark.engine.aggregation.user_means import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
@@ -35,7 +36,7 @@ Lists = list[list[float]]
 def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict[str, Any]]:
     """Summarise as the workers do: a row of ``metrics`` by measure; both have the same values."""
     weights = _denominators(ASKED, unit)
-    lists = tuple(map(planning.lists_column, ASKED.columns))
+    lists = tuple(map(lists_column, ASKED.columns))
     summariser = partial_aggregates.PartialAggregator(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
     rows = [_row(own) for own in users]
     schema = pa.Table.from_pylist([_row([0.5])]).schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,18 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.facts.joins import row_codes
-from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.policies import Unit
 
-FACTS = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
+FACTS: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
+
+
+def lists_column(measure: str) -> str:
+    """Name the column that counts the lists of a user for which the measure of another column is defined."""
+    return f"{measure}__lists"
 
 
 def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping[str, str], unit: Unit) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
+from rankeval_spark.config.evaluation_config import recorded_values
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import (
     ConfigError,
@@ -53,8 +54,7 @@ class PastNight:
     @property
     def recorded_config(self) -> dict[str, Any]:
         """The config it ran with, as it was recorded."""
-        config: dict[str, Any] = json.loads(self.row["config"])
-        return config
+        return recorded_values(self.row["config"])
 
     @property
     def completed_config(self) -> dict[str, Any]:

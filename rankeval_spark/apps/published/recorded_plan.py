@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.config import EvaluationConfig, validate_model
+from rankeval_spark.config.evaluation_config import recorded_values
 from rankeval_spark.config.request import request_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def pinned(recorded: Event) -> EvaluationConfig:
 
     All of it is validated: a table of results is no better than any other file.
     """
-    values = json.loads(recorded["config"])
+    values = recorded_values(recorded["config"])
     for fact in recorded["inputs"]:
         values["inputs"][fact["name"]] |= _pinned(values["inputs"][fact["name"]], fact)
     return validate_model(EvaluationConfig, values)

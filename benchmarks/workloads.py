@@ -52,6 +52,7 @@ COMPARED: Final = "  comparisons of all models with the first"
 WITH_ILD: Final = f"  with ILD@{DEPTH} by vectors"
 WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
 CHECKS: Final = "evaluate(...).checks"
+THREE: Final = "metrics, checks and leaderboard of one evaluation"
 TWO_LISTS: Final = "  two lists a user, without their times"
 ATTRIBUTED: Final = "  the same, interactions attributed to the last list before them"
 NIGHT: Final = "the nightly job on Spark: checked, audited, published as Delta tables"
@@ -114,6 +115,7 @@ class Workloads:
                 lambda: n_rows(self.in_time(attribution="last_touch", attribution_window="12h").metrics),
             ),
             Contender(CHECKS, lambda: n_rows(self.evaluated().checks)),
+            Contender(THREE, self.three),
             Contender(NIGHT, self.night),
         ]
 
@@ -139,6 +141,11 @@ class Workloads:
         with evaluation.cached() as kept:
             kept.user_metrics.write.mode("overwrite").parquet(str(self.scratch / "user_metrics"))
             return n_rows(kept.metrics)
+
+    def three(self) -> int:
+        """Use three small results, as someone who looks at an evaluation does."""
+        result = self.evaluated(models=self.models)
+        return sum(n_rows(frame) for frame in (result.metrics, result.checks, result.leaderboard()))
 
     def hand_over(self) -> int:
         """Move every row to its user, hand all of them to Python, and count them there."""

@@ -46,7 +46,7 @@ def micros_of(moment: datetime) -> int:
 
     Examples
     --------
-    >>> micros_of(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=timezone.utc))
+    >>> micros_of(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
     1000005
     """
     return (moment - _EPOCH) // timedelta(microseconds=1)

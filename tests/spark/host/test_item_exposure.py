@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_they_are_next_to_the_means_without_a_job(spark: SparkSession) -> None:
+def test_they_are_next_to_the_means(spark: SparkSession) -> None:
     log = ranking(spark, {"ann": "a b c", "bob": "b d"}).repartition(3)
     held_out = judgements(spark, {"ann": {"a": 1}, "bob": {"c": 1}})
     train = table(spark, "user_id item_id", ("ann", "a"), ("bob", "a"), ("bob", "never"), ("cat", "d"), ("cat", None))
@@ -20,7 +20,7 @@ def test_they_are_next_to_the_means_without_a_job(spark: SparkSession) -> None:
     with no_spark_jobs(spark):
         alone = evaluate(log, held_out, measures=["P@3"])
         both = evaluate(log, held_out, measures=measures, train=train)
-        metrics = both.metrics
+    metrics = both.metrics
     assert both.user_metrics.columns == alone.user_metrics.columns
     assert_columns(metrics, after_run(schemas.METRICS))
     assert_key(metrics, ("model_id", "slice", "slice_values", "measure", "k"))

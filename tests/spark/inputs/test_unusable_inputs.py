@@ -27,18 +27,18 @@ def inputs(spark: SparkSession, *ranks: int) -> tuple[DataFrame, DataFrame]:
 def test_ranks_from_0_fail_the_job_and_name_the_remedy(spark: SparkSession, name: str) -> None:
     log, held_out = inputs(spark, 0, 1)
     with no_spark_jobs(spark):
-        frame = getattr(evaluate(log, held_out, measures=["RR"]), name)
+        result = evaluate(log, held_out, measures=["RR"])
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:recommendations\] rank 0, .*ranks_from=0"):
-        frame.collect()
+        getattr(result, name)
 
 
 def test_a_log_without_a_usable_row_fails_the_job_with_the_counts(spark: SparkSession) -> None:
     log, held_out = inputs(spark, -1, -2)
     result = evaluate(log, held_out, measures=["RR"])
     counted = r"\[rankeval:recommendations\] 2 rows and none that can be used \(2 invalid_scores\)"
-    for frame in (result.metrics, result.checks):
+    for name in ("metrics", "checks"):
         with pytest.raises(JOB_FAILED, match=counted):
-            frame.collect()
+            getattr(result, name)
     with pytest.raises(JOB_FAILED, match=counted), result.cached() as kept:
         kept.metrics.collect()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.check_facts import row_facts, tallied_inputs, without_tallies
+from rankeval_spark.apps.check_facts import counted_facts, row_facts, tallied_inputs, without_tallies
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Progress
@@ -26,9 +26,12 @@ from tests.support.nights import FIRST
 from tests.support.plans import counted_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.result_rows.check_rows import CheckCount
 
 JUDGED = [
     {"user_id": "ann", "item_id": "a", "gain": 0.5, "day": FIRST.isoformat()},
@@ -126,10 +129,15 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     computed = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=True).persist()
     plain = plans.to_scored(inputs, request=request)
 
-    def facts(*frames: DataFrame) -> list[tuple[object, ...]]:
-        return tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys")
+    def facts(frames: list[DataFrame], counted: Sequence[CheckCount] = ()) -> list[tuple[object, ...]]:
+        found = [(one.input, one.check, one.count, one.total, [*one.sample_keys]) for one in counted]
+        found += tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys")
+        return sorted(found)
 
-    assert facts(*row_facts(inputs, request, tallied_inputs(computed))) == facts(*row_facts(inputs, request))
+    tallied = tallied_inputs(computed)
+    assert facts(row_facts(inputs, request, tallied), counted_facts(inputs, tallied)) == facts(
+        row_facts(inputs, request)
+    )
     key = [name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY]
     names = [*key, C.N_JUDGED, "is_evaluated"] if "is_evaluated" in plain.columns else [*key, C.N_JUDGED]
     assert tuples(without_tallies(computed), *names) == tuples(plain, *names)

@@ -66,7 +66,7 @@ def test_intervals_are_those_of_users_drawn_in_numpy(n_chunks: int, of_all_lists
     assert of_means == expected
     assert "bootstrap" in {values[-1] for values in of_means.values()}
     methods = {values[-1] for key, values in found.items() if key not in of_means}
-    assert methods == ({"jackknife"} if of_all_lists else set())
+    assert methods == ({"none"} if of_all_lists else set())  # 12 items are too few for an error of coverage
 
 
 def country_of(row: dict[str, Any]) -> str:

@@ -86,12 +86,12 @@ def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counte
     with no_spark_jobs(spark):
         facts = input_checks.to_held_out_facts(held_out(spark, "user_id item_id gain", *rows))
     assert facts_of(facts) == [
+        ("invalid_gains", 3, 8, ["ann b", "bob e"]),
+        ("invalid_values", 5, 8, ["ann a", "bob e"]),
         ("invalid_weights", 5, 8, ["ann a", "bob e"]),
         ("low_gains", 0, 8, []),
         ("negative_gains", 1, 8, ["ann e"]),
-        ("invalid_gains", 3, 8, ["ann b", "bob e"]),
         ("null_keys", 3, 8, ["NULL d", "bob NULL"]),
-        ("invalid_values", 5, 8, ["ann a", "bob e"]),
         ("rows", 8, 8, []),
     ]
 

@@ -34,7 +34,7 @@ def test_intervals_on_seven_partitions_are_those_of_this_process(spark: SparkSes
         result = evaluate(on_spark.recommendations, on_spark.held_out, segments=on_spark.segments, **ASKED)
     here = evaluate(tables.recommendations, tables.held_out, segments=tables.segments, **ASKED)
     found, expected = frames.tuples(result.metrics, *COLUMNS), arrow_frames.tuples(here.metrics, *COLUMNS)
-    assert {row[3] for row in found} == {"bootstrap", "jackknife"}
+    assert {row[3] for row in found} == {"bootstrap", "none"}  # of the few items that are shown
     assert [row[:4] for row in found] == [row[:4] for row in expected]
     for one, other in zip(found, expected, strict=True):
         assert one[4:] == (other[4:] if None in other else pytest.approx(other[4:], rel=0, abs=1e-12)), one

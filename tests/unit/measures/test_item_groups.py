@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.entry import Entry
 
 GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
+RATINGS: Final = {
+    "RMSE",
+    "MSE",
+    "MAE",
+    "PredictedShare",
+    "FCP",
+    "KendallTau",
+    "Spearman",
+    "AUC",
+    "GAUC",
+    "LogLoss",
+    "infAP",
+}
+"""Measures that read negative gains, as their sources say."""
 
 
 def values(texts: list[str], batch: list[Ranking]) -> list[NDArray[np.float64]]:
@@ -55,7 +70,10 @@ def test_every_such_measure_is_that_of_the_lists_without_the_other_judgements(
         options = ",".join([*scale, f"group='{group}'"])
         of_group = values([f"{name}({options}){cutoff}"], batch)
         without_group = values([f"{name}({','.join(scale)}){cutoff}"], alone)
-        has_judgements = [bool(one.missed) or any(gain is not None for gain in one.gains) for one in alone]
+        least = -math.inf if name in RATINGS else 0  # else a gain below 0 is no judgement
+        has_judgements = [
+            any(gain is not None and gain >= least for gain in (*one.gains, *one.missed)) for one in alone
+        ]
         np.testing.assert_array_equal(of_group[0], np.where(has_judgements, without_group[0], np.nan))
 
 

@@ -109,7 +109,7 @@ def test_values_scores_and_groups_of_the_remaining_items_stay_theirs() -> None:
     alone = whole.judged_only()
     assert alone is whole.judged_only()
     assert alone.scores.tolist() == [8, 6]
-    assert [each.tolist() for each in alone.values] == [[20, 40], [50, 20, 40, 30]]
+    assert [each.tolist() for each in alone.values] == [[20, 40], [50, 20, 40, 0]]  # a gain below 0 is no judgement
     tail = alone.within("tail")
     assert (tail.hit_rank.tolist(), tail.n_recommended.tolist()) == ([1], [2])
     assert tail.judged_gain.tolist() == [3, 2, -1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -204,12 +204,6 @@ def joined_fact(fact: CheckCount) -> CheckCount:
     """Make a fact that came in parts, each a JSON object in its sample keys, from these; others stay as they are."""
     make = _OF_PARTS.get(fact.check)
     return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
-
-
-def judged(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
-    """Make rows of ``schemas.CHECKS`` from ``input`` on, of facts that may come in parts."""
-    facts = [joined_fact(CheckCount(**row)) for batch in batches for row in batch.to_pylist()]
-    yield from to_check_rows(facts, checks).to_batches()
 
 
 class CheckVerdict(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import ascending, to_codes
@@ -28,9 +28,6 @@ KEY: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)
 READ: Final = (*KEY, C.SLICE_VALUE, C.SLICE_VALUES, C.VALUE, "is_small", "ci_low", "ci_high", "ci_level")
 """Columns that are read of both tables, those of :data:`NIGHT` where there are any."""
 
-IS_STATEMENT: Final = "_is_statement"
-"""Whether a row of both tables together is one of ``group_metrics``."""
-
 _STATEMENTS: Final = {
     "gap": (group_statistics.GROUP_GAP, C.VALUE),
     "ci_low": (group_statistics.GROUP_GAP, "ci_low"),
@@ -42,22 +39,23 @@ _STATEMENTS: Final = {
 }
 """Numbers that ``group_metrics`` has already: kind of the row and column, by the column that they get."""
 
-_TYPES: Final = {
-    **{name: schemas.METRICS.field(name).type for name in (*NIGHT, *KEY)},
-    **dict.fromkeys(("n_groups", "n_left_out"), "int"),
-    **dict.fromkeys(
-        ("gap", "ci_low", "ci_high", "ci_level", "ratio", "ratio_ci_low", "ratio_ci_high", "mad"), "double"
+COLUMNS: Final = (
+    *KEY,
+    *(
+        "n_groups",
+        "n_left_out",
+        "gap",
+        "ci_low",
+        "ci_high",
+        "ci_level",
+        "ratio",
+        "ratio_ci_low",
+        "ratio_ci_high",
+        "mad",
     ),
-    **{"lowest_group": "string", "lowest_value": "double", "highest_group": "string", "highest_value": "double"},
-}
-
-COLUMNS: Final = tuple(name for name in _TYPES if name not in NIGHT)
+    *("lowest_group", "lowest_value", "highest_group", "highest_value"),
+)
 """Columns of the rows that are made here, after those of :data:`NIGHT`."""
-
-
-def row_type(night: Sequence[str]) -> str:
-    """Write the columns and their types as Spark reads them, some of :data:`NIGHT` first."""
-    return ", ".join(f"{name} {_TYPES[name]}" for name in (*night, *COLUMNS))
 
 
 def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
@@ -93,15 +91,6 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     gaps = _Gaps(len(first), groups, key[:n_groups], statements, key[n_groups:])
     found = {**_columns(pc.take(keys, to_arrow(first))), **gaps.columns()}
     return pa.Table.from_pydict({name: found[name] for name in (*night, *COLUMNS)})
-
-
-def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do the same with rows of both tables together, which :data:`IS_STATEMENT` distinguishes; all of a slicing."""
-    held = [batch for batch in batches if batch.num_rows]
-    if held:
-        rows = pa.Table.from_batches(held)
-        is_statement = to_numpy(rows[IS_STATEMENT])
-        yield from to_gaps(*(rows.filter(to_arrow(each)) for each in (~is_statement, is_statement))).to_batches()
 
 
 def is_compared(metrics: pa.Table) -> BoolVector:

@@ -23,7 +23,7 @@ from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.groups import group_gaps
 
@@ -38,8 +38,6 @@ Matrix = np.ndarray
 
 SCHEMA: Final = arrow_schema(schemas.GROUP_METRICS)
 """Columns of the rows that are made here."""
-
-ROW_TYPE: Final = spark_columns(SCHEMA)
 
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"

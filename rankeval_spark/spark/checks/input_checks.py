@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,6 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import (
     ABSENT_BASELINE,
     ALIKE_VALUES,
@@ -44,18 +43,6 @@ from rankeval_spark.spark.rows.usable_rows import has_keys, is_finite_vector
 
 if TYPE_CHECKING:
     from datetime import date
-
-    import pyarrow as pa
-
-    from rankeval_spark.config import Checks
-
-VERDICT_TYPES: Final = ", ".join(
-    f"{field.name} {field.type}" for field in schemas.CHECKS.fields if field.name not in C.RUN_KEY
-)
-"""Columns of judged facts, as Spark writes their types."""
-
-FACT_TYPES: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
-"""Columns of facts, likewise."""
 
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
@@ -329,15 +316,6 @@ def _baseline_fact(baseline: str) -> Column:
     is_absent = F.coalesce(n_lists, F.lit(0)) == 0
     key = F.when(is_absent, F.array(F.lit(baseline)))
     return _struct(RECOMMENDATIONS, ABSENT_BASELINE, is_absent.cast("int"), F.lit(1), key)
-
-
-def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
-    """Compare each share with its thresholds: rows of ``schemas.CHECKS`` from ``input`` on."""
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return check_rows.judged(batches, checks)
-
-    return facts.coalesce(1).mapInArrow(judge, VERDICT_TYPES)  # some thirty rows
 
 
 def union(*facts: DataFrame) -> DataFrame:

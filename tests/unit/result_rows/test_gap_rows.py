@@ -124,18 +124,6 @@ def test_without_slices_there_is_no_gap() -> None:
     assert (found.num_rows, found.column_names) == (0, list(gap_rows.COLUMNS))
 
 
-def test_rows_of_both_tables_together_are_distinguished() -> None:
-    metrics, of_groups = table(group("a", 0.0), group("b", 1.0)), table(said("GroupGap", 1.0))
-    mixed = [
-        batch.append_column(gap_rows.IS_STATEMENT, pa.array([is_statement] * batch.num_rows))
-        for rows, is_statement in ((of_groups, True), (metrics, False), (metrics.slice(0, 0), False))
-        for batch in rows.to_batches()
-    ]
-    (found,) = gap_rows.of_batches(mixed)
-    assert found.to_pylist() == gap_rows.to_gaps(metrics, of_groups).to_pylist()
-    assert list(gap_rows.of_batches([])) == []
-
-
 def test_columns_may_be_declared_without_null() -> None:
     metrics, group_metrics = table(group("a", 0.25), group("b", 0.75)), table(said("GroupGap", 0.5))
     declared = pa.schema([field.with_nullable(field.name != C.MEASURE) for field in metrics.schema])

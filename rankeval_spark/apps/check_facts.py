@@ -43,7 +43,7 @@ class TalliedInputs:
     items : DataFrame, optional
         Items of both, some of them several times: the fields of :data:`partition_tallies.ITEM_FIELDS`.
     unmatched : Tally, optional
-        What they counted of judgements whose item is in no list; counted of ``items`` where it is left out.
+        What they counted of judgements whose item is in no list; where it is left out, ``items`` are counted.
     """
 
     counts: RowCounts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import parts_of_users
+from rankeval_spark.engine.outputs import joined, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import to_lists
 from rankeval_spark.engine.ranking.item_lists import to_item_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
@@ -95,7 +96,7 @@ class Job:
             Whether a last batch has the row of :meth:`PartitionTallies.to_row`.
         """
         tallies = PartitionTallies(is_enabled=has_tallies)
-        for lists in self._lists(batches, tallies):
+        for lists in chain.from_iterable(self._lists(batches, tallies)):
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists)
         if has_tallies:
@@ -112,7 +113,7 @@ class Job:
             As for :meth:`list_rows`.
         """
         tallies = PartitionTallies(is_enabled=has_tallies)
-        for lists in self._lists(batches, tallies):
+        for lists in chain.from_iterable(self._lists(batches, tallies)):
             yield self.outputs.to_scored_rows(self.outputs.part(lists), has_partials=has_partials)
         if has_tallies:
             yield tallies.to_row()
@@ -125,8 +126,8 @@ class Job:
         tallies : PartitionTallies
             Gets what is seen of the log and the judgements.
         """
-        for lists in self._lists(batches, tallies):
-            yield self.outputs.part(lists)
+        for cuts in self._lists(batches, tallies):
+            yield joined([self.outputs.part(lists) for lists in cuts])
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
@@ -153,17 +154,21 @@ class Job:
         for _, judgements, ranked in self._ranked(batches, PartitionTallies()):
             yield from counter.add_up(judgements, ranked, segments_of)
 
-    def _lists(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[dict[str, pa.Array]]:
-        """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
+    def _lists(
+        self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
+    ) -> Iterator[Iterator[dict[str, pa.Array]]]:
+        """Make compact lists with all that is read of them: parts of whole users, in cuts that are scored in one go."""
         needs = self.outputs.measures.needs
         compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
         for batch, judgements, ranked in self._ranked(batches, tallies):
             lists = compact(ranked, rules=self.rules)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
-            for start, n_lists in parts_of_users(lists.n_judged, ranked.keys.user):
-                part = {name: column.slice(start, n_lists) for name, column in others.items()}
-                yield {**part, **lists.part(start, n_lists)}
+            for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
+                yield (
+                    {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
+                    for cut in cuts
+                )
 
     def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""

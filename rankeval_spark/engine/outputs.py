@@ -208,18 +208,40 @@ class ListOutputs:
 def parts_of_users(
     n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
     user: IntVector,  # (n_lists,) sorted
-) -> Iterator[tuple[int, int]]:
-    """Cut lists into parts of whole users that are scored in one go: where each begins, and its lists."""
+) -> Iterator[list[tuple[int, int]]]:
+    """Cut lists into parts of whole users: where the lists begin that are scored in one go, and how many they are.
+
+    A part has several such cuts where one user alone has more lists or judgements.
+    """
     before = np.append(0, np.cumsum(n_judged))
     ends = np.append(np.flatnonzero(np.diff(user)) + 1, len(user))  # behind the lists of each user
+
+    def most(start: int) -> int:
+        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
+        return min(max(fits, start + 1), start + LISTS_AT_ONCE)
+
     start = 0
     while start < len(user):
-        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
-        most = min(fits, start + LISTS_AT_ONCE)
-        first, last = np.searchsorted(ends, [start + 1, most + 1])
-        end = int(ends[max(first, last - 1)])
-        yield start, end - start
-        start = end
+        first, last = np.searchsorted(ends, [start + 1, most(start) + 1])
+        end, cuts = int(ends[max(first, last - 1)]), list[tuple[int, int]]()
+        while start < end:
+            stop = min(most(start), end)
+            cuts.append((start, stop - start))
+            start = stop
+        yield cuts
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Join the cuts of one part."""
+    if len(parts) == 1:
+        return parts[0]
+    lists = {name: pa.concat_arrays([one.lists[name] for one in parts]) for name in parts[0].lists}
+    values, counts = (
+        {name: np.concatenate([each[name] for each in cells]) for name in cells[0]}
+        for cells in ([one.scored.values for one in parts], [one.scored.counts for one in parts])
+    )
+    members = Members(*map(np.concatenate, zip(*(one.members for one in parts), strict=True)))
+    return Part(lists, Scored(values, counts), members)
 
 
 def n_listed(lists: Mapping[str, pa.Array]) -> pa.Array:

@@ -141,7 +141,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def checks(self) -> pa.Table:
-        counted = self._totals.get(sums.LISTS, list_counts.COUNTS.empty_table())
+        counted = self._totals[sums.LISTS]
         row_facts = RowFacts(self.usable.tables, self.request).all(self.usable.segments_and_facts[1])
         return to_check_rows([*row_facts, *list_counts.list_facts(counted, self.request)], Checks())
 

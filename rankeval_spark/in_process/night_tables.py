@@ -90,11 +90,13 @@ class NightTables:
 
     @cached_property
     def _totals(self) -> dict[str, pa.Table]:
-        return self._sums.finished(self._partials)
+        found = self._sums.finished(self._partials)
+        self._partials = []  # they may be many
+        return found
 
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
-        counted = self._totals.get(sums.LISTS, list_counts.COUNTS.empty_table())
+        counted = self._totals[sums.LISTS]
         return list_counts.list_facts(counted, self._request)
 
     @cached_property

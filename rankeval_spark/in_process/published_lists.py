@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import parts_of_users
+from rankeval_spark.engine.outputs import joined, parts_of_users
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.engine.scoring.scorer import COMPACT
 from rankeval_spark.in_process.result_tables import scored_rows
@@ -87,8 +87,8 @@ class PublishedLists:
             in_order = lists.sort_by([(C.USER_ID, "ascending"), (C.MODEL_ID, "ascending"), (C.LIST_ID, "ascending")])
             user = to_numpy(in_one_piece(in_order[C.USER_ID]).dictionary_encode().indices)
             n_judged = to_numpy(pc.list_value_length(in_one_piece(in_order[C.JUDGED_GAINS])))
-            for start, n_lists in parts_of_users(n_judged, user):
-                yield self._outputs.part(self._columns(in_order.slice(start, n_lists)))
+            for cuts in parts_of_users(n_judged, user):
+                yield joined([self._outputs.part(self._columns(in_order.slice(*cut))) for cut in cuts])
 
     def _columns(self, lists: pa.Table) -> dict[str, pa.Array]:
         """Take the columns that are scored, and what is made of them."""

@@ -14,6 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.checks.partition_tallies import ITEM_FIELDS, Tally
 from rankeval_spark.engine.checks.unusable_rows import RowCounts
+from rankeval_spark.result_rows import check_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
@@ -68,5 +69,11 @@ def unmatched(rows: pa.Table) -> pa.Table:
     found = items.filter(pc.and_(pc.invert(items["is_listed_any"]), pc.greater(n_judged, 0)))
     ends = pc.min_max(found[C.ITEM_ID].cast(pa.string())).as_py()
     count, total = (pc.sum(each).as_py() or 0 for each in (found["n_judged_sum"], n_judged))
-    row = {"check": "unmatched_items", "count": count, "total": total, "first": ends["min"], "last": ends["max"]}
+    row = {
+        "check": check_rows.UNMATCHED_ITEMS,
+        "count": count,
+        "total": total,
+        "first": ends["min"],
+        "last": ends["max"],
+    }
     return pa.Table.from_pylist([row], TALLIES)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 
@@ -24,17 +23,21 @@ def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, 
     if not key or not rows.num_rows:
         yield 0, rows
         return
-    if C.SLICE_VALUES in key:  # all rows of a group of users meet
-        lists = in_one_piece(rows[C.SLICE_VALUES])
-        values = pc.fill_null(lists.flatten(), "\0")
-        ends = np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32)
-        texts = pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), values), "\1")
-        bucket = (hashes_of(texts) + to_numpy(rows["slice_index"])) % N_BUCKETS
-    else:
-        bucket = hashes_of(rows[key[0]]) % N_BUCKETS
+    texts = [_text(rows[name]) for name in key]
+    bucket = hashes_of(pc.binary_join_element_wise(*texts, "\1")) % N_BUCKETS
     found = np.unique(bucket).tolist()
     for one in found:
         yield one, rows if len(found) == 1 else rows.filter(to_arrow(bucket == one))
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Write cells as texts, lists of texts too; NULL as a text of its own."""
+    if pa.types.is_list(column.type):
+        lists = in_one_piece(column)
+        values = pc.fill_null(lists.flatten(), "\0")
+        ends = np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32)
+        column = pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), values), "\2")
+    return pc.fill_null(column.cast(pa.string()), "\0")
 
 
 def pack(name: str, bucket: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:

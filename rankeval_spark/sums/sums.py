@@ -193,6 +193,10 @@ class Totals:
 
     def adjusted(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Complete finished rows; a table of the results without a row is there too."""
-        none = {METRICS: schemas.METRICS, COMPARISONS: schemas.COMPARISONS}
-        empty = {name: arrow_schema(schema).empty_table() for name, schema in none.items() if name in self.sums}
+        none = {
+            **{METRICS: arrow_schema(schemas.METRICS), COMPARISONS: arrow_schema(schemas.COMPARISONS)},
+            **{LISTS: list_counts.COUNTS, ROWS: input_counts.ROWS},
+            **dict.fromkeys((JUDGEMENTS, ITEMS), input_counts.TALLIES),
+        }
+        empty = {name: none[name].empty_table() for name in self.sums}
         return {**empty, **{name: self.sums[name].adjust(rows) for name, rows in tables.items()}}

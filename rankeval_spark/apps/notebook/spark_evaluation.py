@@ -26,6 +26,7 @@ from rankeval_spark.apps.check_facts import (
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.config import Checks
 from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.checks.partition_tallies import Tally
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_warnings import warn_of_withheld
@@ -150,11 +151,11 @@ class SparkEvaluation(Evaluation[DataFrame]):
             tallied = TalliedInputs(
                 to_row_counts(self._totals[sums.ROWS]),
                 to_tallies(self._totals[sums.JUDGEMENTS]),
-                unmatched=to_tallies(self._totals[sums.ITEMS]).get(UNMATCHED_ITEMS),
+                unmatched=to_tallies(self._totals[sums.ITEMS]).get(UNMATCHED_ITEMS, Tally(UNMATCHED_ITEMS, 0, 0)),
             )
             counted = counted_facts(inputs, tallied)
         counted += computed_facts(*row_facts(inputs, request, tallied))
-        of_lists = list_counts.list_facts(self._totals.get(sums.LISTS, list_counts.COUNTS.empty_table()), request)
+        of_lists = list_counts.list_facts(self._totals[sums.LISTS], request)
         return self._frame(to_check_rows([*counted, *of_lists], Checks()))
 
     @override

@@ -62,7 +62,7 @@ class UserRows:
 
         Examples
         --------
-        ``user_rows.run(lambda job: job.partials)``
+        ``user_rows.run(lambda job: job.list_rows)``
         """
         on_bucket = work(self.job)
 

@@ -208,7 +208,8 @@ def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_empty", "values", "n_rows"), [((True, False), [], 0), ((False, True), [("m", None, 0)], 0)]
+    ("is_empty", "values", "n_rows"),
+    [((True, False), [], 0), ((False, True), [("m", None, 0)], 0), ((True, True), [], 0)],
 )
 def test_frames_without_rows_give_results_without_a_crash(
     spark: SparkSession, is_empty: tuple[bool, bool], values: list[tuple[Any, ...]], n_rows: int

@@ -60,7 +60,11 @@ class LostCommitsError(ConfigError):
 
 def exists(storage: Storage, table: str) -> bool:
     """Whether the folder ``table`` of the root is a Delta table."""
-    return any(True for _ in _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
+    try:
+        names = storage.names(f"{table}/{LOG_FOLDER}")
+    except NotADirectoryError:  # a file in place of the root
+        return False
+    return any(True for _ in _newest_first(names, _COMMIT))
 
 
 def is_unborn(storage: Storage, table: str) -> bool:

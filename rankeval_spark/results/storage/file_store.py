@@ -86,7 +86,7 @@ class LocalStorage:
         """Names in a folder, sorted; empty where there is no such folder."""
         try:
             return sorted(os.listdir(self._path(path)))
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
 
     def read(self, path: str) -> bytes:

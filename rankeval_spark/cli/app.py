@@ -89,7 +89,7 @@ def run(
 
 
 @_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
-def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
+def backfill(
     config: Config,
     first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
@@ -111,7 +111,7 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     "rankeval init conf/nightly.yaml",
     "rankeval init nightly.yaml --recommendations logs --held-out truth/{date}.csv",
 )
-def init(  # noqa: PLR0913, PLR0917 - an option each table
+def init(
     config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")],
     recommendations: Annotated[str | None, typer.Option(help="Your lists", metavar="PATH")] = None,
     held_out: Annotated[str | None, typer.Option(help="What users did afterwards", metavar="PATH")] = None,
@@ -201,7 +201,7 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
 
 
 @_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
-def user(  # noqa: PLR0913, PLR0917 - the options of the command
+def user(
     results: Root,
     user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
     date_: Night = None,
@@ -312,7 +312,7 @@ def reproduce(
 
 
 @_command("rankeval maintain /data/results --keep-days 90 --vacuum")
-def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
+def maintain(
     results: Root,
     keep_days: Annotated[
         int | None,

@@ -104,7 +104,7 @@ DIALECTS: Final = {
 }
 
 
-def statements(  # noqa: PLR0913 - what each caller knows of its views
+def statements(
     root: str,
     dialect: str,
     *,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
 
-def to_exposure_rows(  # noqa: PLR0913 - what is measured, of whom
+def to_exposure_rows(
     ranked: pa.Table,
     *,
     measures: Sequence[Measure],

@@ -168,7 +168,7 @@ def discounted_cumulated_gain(
     ties=_NORMALISED_TIES,
     restrictions=_WEIGHTED,
 )
-def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a dispute of the field
+def normalised_discounted_cumulated_gain(
     cut: CutLists,
     *,
     dcg: Dcg = "log2",

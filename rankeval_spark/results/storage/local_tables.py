@@ -285,7 +285,7 @@ def night_files(storage: LocalStorage, table: str, night: NightKey, version: int
     return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
 
 
-def replace_night(  # noqa: PLR0913 - where, what, by whom, and after which version
+def replace_night(
     storage: LocalStorage,
     table: str,
     night: NightKey,

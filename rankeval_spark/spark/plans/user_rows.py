@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rankeval_spark.spark.plans.input_frames import InputFrames
 
 
-def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
+def to_user_rows(
     inputs: InputFrames,
     request: Request,
     *,

@@ -119,9 +119,7 @@ IS_KNOWN: dict[str, Callable[[Item], object]] = {
 
 
 @naive("ILD")
-def _(  # noqa: PLR0913 - the list, the cutoff and the four options
-    one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unknown: str
-) -> Number | None:
+def _(one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unknown: str) -> Number | None:
     similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
     if similarity is None or (rel is None and discount == "none"):
         return None if similarity is None else 1 - similarity
@@ -237,9 +235,7 @@ def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
 
 
 @naive("Serendipity")
-def _(  # noqa: PLR0913 - the list, the cutoff and the four options
-    one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str
-) -> Number | None:
+def _(one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str) -> Number | None:
     if kind == "content":
         return distance_from_profile(one, k, sim, unknown, lambda gain: gain >= rel)
     relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
@@ -275,9 +271,7 @@ def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
 
 
 @naive("Calibration")
-def _(  # noqa: PLR0913 - the list, the cutoff and the options
-    one: PlainList, k: int, *, alpha: float, base: str, distance: str, weights: str
-) -> Number | None:
+def _(one: PlainList, k: int, *, alpha: float, base: str, distance: str, weights: str) -> Number | None:
     p: dict[str, float] = {}
     q: dict[str, float] = {}
     for name, n_categories, n_items in one.background.profile:

@@ -120,7 +120,7 @@ def _(one: PlainList, k: int, *, max_rel: float) -> Number:
 
 
 @denominator("nCG", "nDCG")
-def _(  # noqa: PLR0913 - the list, the cutoff and the options of the family
+def _(
     one: PlainList,
     k: int,
     *,

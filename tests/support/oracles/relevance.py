@@ -302,7 +302,7 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
 @naive("nCG")
 @naive("DCG")
 @naive("nDCG")
-def _(  # noqa: PLR0913 - the list, the cutoff and the options of the family
+def _(
     one: PlainList,
     k: int,
     *,

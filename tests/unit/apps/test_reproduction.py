@@ -93,7 +93,7 @@ def test_input_has_changed_where_two_known_facts_differ(
         (3, 0, 0, 0, 0, False),  # it was removed, and did not
     ],
 )
-def test_table_is_equal_where_all_rows_that_are_left_came_out_again(  # noqa: PLR0913, PLR0917 - a count each
+def test_table_is_equal_where_all_rows_that_are_left_came_out_again(
     published: int, missing: int, extra: int, differing: int, rounded: int, is_equal: bool
 ) -> None:
     assert TableComparison("metrics", 4, published, missing, extra, differing, rounded).is_equal is is_equal

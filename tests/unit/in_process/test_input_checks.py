@@ -58,7 +58,7 @@ LOG: Final = source("recommendations", "model_id user_id item_id score", ("m", "
 HELD_OUT: Final = source("held_out", "user_id item_id", ("ann", "a"))
 
 
-def checked(  # noqa: PLR0913 - the inputs, and what is asked of them
+def checked(
     log: Source = LOG,
     held_out: Source = HELD_OUT,
     *,

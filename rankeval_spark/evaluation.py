@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -128,14 +127,24 @@ class Evaluation(ABC, Generic[Frame]):
     def checks(self) -> Frame:
         """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
 
-    @contextmanager
-    def cached(self) -> Iterator[Self]:
-        """Compute the rows of users once for all results that are used inside the block.
+    def cached(self) -> Self:
+        """Compute the rows of users once for all results that are used from now on.
 
-        ``with result.cached():`` is for ``result`` itself, which ``as`` can give another name. In this process results
-        are computed once in any case.
+        ``with result.cached():`` keeps them until the outermost block ends; without ``with`` they are kept until
+        :meth:`release`. In this process results are computed once in any case.
         """
-        yield self
+        return self
+
+    def release(self) -> None:
+        """Release the rows that :meth:`cached` keeps, if any; results that need them again compute them again."""
+
+    def __enter__(self) -> Self:
+        """Keep the rows of users until the block ends."""
+        return self.cached()
+
+    def __exit__(self, *_: object) -> None:
+        """Release them with the outermost block."""
+        self.release()
 
     def gap_tests(
         self,

@@ -125,6 +125,19 @@ def test_results_used_inside_cached_are_those_outside(expected: tuple[Values, Va
     assert result.metrics is inside
 
 
+def test_cached_without_a_block_and_its_blocks_can_follow_one_another(expected: tuple[Values, Values]) -> None:
+    result = evaluated(LOGS.tables())
+    kept = result.cached()
+    assert kept is result
+    assert per_user(kept) == expected[0]
+    with kept, kept as inside:
+        assert_means_equal(means(inside), expected[1])
+    with kept:
+        kept.release()
+    result.release()
+    assert per_user(result) == expected[0]
+
+
 def test_an_evaluation_says_which_meaning_of_a_name_was_taken() -> None:
     """Only MAR, which is another number in a popular library, is a reason to warn."""
     with warnings.catch_warnings():

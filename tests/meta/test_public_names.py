@@ -62,7 +62,7 @@ EVALUATE: Final = {
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
-    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "user_metrics", "user_values"),
+    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -86,7 +85,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     given: InputFrames
     request: Request
     _kept: list[Frames] = field(default_factory=list, compare=False)
-    """Frames of scored rows that are kept, inside a block of :meth:`cached`."""
+    """Frames of scored rows that are kept, once for :meth:`cached` and once for each open block."""
 
     @cached_property
     def inputs(self) -> InputFrames:
@@ -159,20 +158,31 @@ class SparkEvaluation(Evaluation[DataFrame]):
         return self._frame(to_check_rows([*counted, *of_lists], Checks()))
 
     @override
-    @contextmanager
-    def cached(self) -> Iterator[SparkEvaluation]:
-        """Compute the scored rows once for all results that are used inside the block."""
-        if self._kept:  # inside of another block
-            yield self
-            return
-        scored = plans.to_scored(self.inputs, request=self.request, is_cached=True)
-        scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
-        self._kept.append(self._frames_of(scored))
-        try:
-            yield self
-        finally:
-            self._kept.clear()
-            scored.unpersist()
+    def cached(self) -> SparkEvaluation:
+        """Compute the scored rows once for all results that are used from now on."""
+        if not self._kept:
+            scored = plans.to_scored(self.inputs, request=self.request, is_cached=True)
+            scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result until release
+            self._kept.append(self._frames_of(scored))
+        return self
+
+    @override
+    def release(self) -> None:
+        """Release the scored rows that :meth:`cached` keeps, if any."""
+        for frames in self._kept[:1]:
+            frames.scored.unpersist()
+        self._kept.clear()
+
+    @override
+    def __enter__(self) -> SparkEvaluation:
+        self._kept.append(self.cached()._kept[0])
+        return self
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        del self._kept[-1:]
+        if not self._kept[1:]:  # the outermost block
+            self.release()
 
     @property
     @override

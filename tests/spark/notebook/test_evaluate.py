@@ -193,6 +193,37 @@ def test_cached_needs_no_name_and_leaves_the_result_as_it_was(
     assert "InMemoryTableScan" not in {node.name for node in plan(result.user_values).walk()}
 
 
+def test_cached_without_a_block_keeps_the_rows_until_release(spark: SparkSession) -> None:
+    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
+    result.cached()
+    result.cached()
+    result.user_metrics.collect()
+    assert len(cached_frames(spark) - before) == 1
+    assert "InMemoryTableScan" in {node.name for node in plan(result.user_metrics).walk()}
+    result.release()
+    assert not cached_frames(spark) - before
+    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
+    result.release()  # nothing is kept
+
+
+def test_one_cached_object_serves_blocks_in_each_other_and_in_turn(
+    spark: SparkSession, expected: tuple[Values, Values]
+) -> None:
+    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
+    kept = result.cached()
+    with kept:
+        with kept, kept as inside:
+            assert per_user(inside) == expected[0]
+        assert len(cached_frames(spark) - before) == 1  # inner blocks release nothing
+    assert not cached_frames(spark) - before
+    with kept:
+        kept.user_metrics.collect()
+        assert len(cached_frames(spark) - before) == 1
+        kept.release()
+        assert not cached_frames(spark) - before
+    assert not cached_frames(spark) - before
+
+
 def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
     def use_and_fail(result: Evaluation) -> None:
         with result.cached() as kept:

@@ -19,9 +19,8 @@ from rankeval_spark.measures.worked_examples import examples_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
-    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option, OptionValue
-    from rankeval_spark.measures.registry import SeveralMeanings
+    from rankeval_spark.measures.registry import Entry, SeveralMeanings
     from rankeval_spark.measures.worked_examples import Example
     from rankeval_spark.schemas import Schema
 

@@ -9,8 +9,8 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.config.sections.policies import TIES_BY_GAIN
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
+from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES
-from rankeval_spark.measures.shared_options import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure
-from rankeval_spark.measures.item_groups import rule_of
+from rankeval_spark.measures.required_facts import rule_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.policies import Policies

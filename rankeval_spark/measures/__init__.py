@@ -8,17 +8,16 @@
 
 from __future__ import annotations
 
-from rankeval_spark.measures import accuracy, beyond_accuracy, off_policy, prediction, registry, system
-from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
-from rankeval_spark.measures.kernel_inputs.exposure import Exposure, Shown
-from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
-from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
-from rankeval_spark.measures.kernel_inputs.rates import Offered, Preferred, Rates
+from rankeval_spark.measures import registry
+from rankeval_spark.measures.example_lists import Background, Item, Ranking
+from rankeval_spark.measures.exposure import Exposure, Offered, Preferred, Rates, Shown
+from rankeval_spark.measures.item_facts import ItemFacts
+from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError, with_cutoff
 
-for family in (accuracy, prediction, beyond_accuracy, off_policy, system):
-    registry.discover(family.__name__, family.__path__)
+for family in ("accuracy", "prediction", "beyond_accuracy", "off_policy", "system"):
+    registry.discover(f"{__name__}.{family}")
 
 __all__ = [
     "MAX_CUTOFF",

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
-from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
-from rankeval_spark.measures.shared_options import WEIGHTED
+from rankeval_spark.measures.options import WEIGHTED, OfOptions, OptionValue, option_text
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.options import NotOffered
-    from rankeval_spark.measures.shared_options import Agg
+    from rankeval_spark.measures.options import Agg, NotOffered
 
 Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
 """``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out, or the two
@@ -140,7 +138,7 @@ class TieHandling:
     """What a measure can do about tied items."""
 
     # Whether the kernel gives the mean over all orders of tied items for lists of
-    # :func:`~rankeval_spark.measures.kernel_inputs.expected_ties.over_all_orders`
+    # :func:`~rankeval_spark.measures.ties.over_all_orders`
     has_mean: OfOptions[bool] = False
     # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
     # order can give, or gains have no part in the value. Not so with ``group``, because the gains of items of other

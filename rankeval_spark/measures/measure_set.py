@@ -14,9 +14,8 @@ from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
-from rankeval_spark.measures.item_groups import MAX_GROUPS
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.required_facts import DESCRIBED, LOG, REQUIRES
+from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
     from rankeval_spark.measures.definition import Better, Link
-    from rankeval_spark.measures.kernel_inputs.lists import Lists
+    from rankeval_spark.measures.lists import Lists
     from rankeval_spark.measures.options import OptionValue
 
 

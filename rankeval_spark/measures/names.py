@@ -16,18 +16,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import group_statistics, registry
-from rankeval_spark.measures.item_groups import need_of
-from rankeval_spark.measures.options import OptionValue, option_text
-from rankeval_spark.measures.required_facts import WEIGHTS
-from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL, WEIGHTED
+from rankeval_spark.measures.options import AGG, GROUP, JUDGED_ONLY, MODEL, WEIGHTED, OptionValue, option_text
+from rankeval_spark.measures.required_facts import WEIGHTS, need_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rankeval_spark.measures.definition import Better, Link
-    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.registry import Match
+    from rankeval_spark.measures.registry import Entry, Match
 
 MAX_CUTOFF: Final = 10_000
 """Largest cutoff that is read."""

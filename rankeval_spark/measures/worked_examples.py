@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
 
-from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
-from rankeval_spark.measures.kernel_inputs.exposure import Shown
-from rankeval_spark.measures.kernel_inputs.rates import Offered, Preferred
+from rankeval_spark.measures.example_lists import Background, Item, Ranking
+from rankeval_spark.measures.exposure import Offered, Preferred, Shown
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 Given: TypeAlias = Ranking | Shown | Offered | Preferred
 """What a value is computed of: a list; or, for a measure of all lists together, a group of them."""

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.item_groups import bits_of
-from rankeval_spark.measures.kernel_inputs.example_lists import NOTHING_KNOWN
+from rankeval_spark.measures.example_lists import NOTHING_KNOWN
+from rankeval_spark.measures.required_facts import bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.measures import Background, Ranking
-    from rankeval_spark.measures.kernel_inputs.example_lists import Item
+    from rankeval_spark.measures.example_lists import Item
 
 _TEXTS: Final = pa.list_(pa.string())
 _NUMBERS: Final = pa.list_(pa.float64())

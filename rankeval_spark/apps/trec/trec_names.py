@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, nearest
 from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError, registry
-from rankeval_spark.measures.accuracy.interpolated_precision import LEVELS
+from rankeval_spark.measures.accuracy.curves import LEVELS
 from rankeval_spark.measures.arrays import ratio
 
 if TYPE_CHECKING:

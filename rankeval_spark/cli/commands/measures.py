@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rankeval_spark.cli.display.layout import Fact
-    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.group_statistics import GroupStatistic
     from rankeval_spark.measures.options import Option
+    from rankeval_spark.measures.registry import Entry
     from rankeval_spark.measures.worked_examples import Example
 
 _NARROW: Final = 110

@@ -26,7 +26,7 @@ from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scoring.item_groups import has_category, popularity_groups
 from rankeval_spark.engine.scoring.user_profiles import distinct_pairs
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.item_groups import BY_POPULARITY
+from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:

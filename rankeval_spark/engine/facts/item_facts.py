@@ -18,7 +18,7 @@ from rankeval_spark.engine.facts.catalogue import to_catalogue
 from rankeval_spark.engine.facts.popularity import ItemCounts, to_item_popularity
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
     from datetime import date

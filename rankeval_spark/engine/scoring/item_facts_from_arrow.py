@@ -1,7 +1,7 @@
 """Facts of items and users of one batch of lists, from Arrow to numpy.
 
 ``engine.facts.item_facts`` makes them; the kernels read them as
-``measures.kernel_inputs.item_facts.ItemFacts``.
+``measures.item_facts.ItemFacts``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.list_columns import lengths_of, owners_of
 from rankeval_spark.measures import ItemFacts, required_facts
 from rankeval_spark.measures.arrays import places_of
-from rankeval_spark.measures.kernel_inputs.item_facts import Judged, Labels, Shared, SimilarPairs
+from rankeval_spark.measures.item_facts import Judged, Labels, Shared, SimilarPairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

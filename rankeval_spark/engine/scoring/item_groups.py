@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
 from rankeval_spark.engine.scoring.list_columns import owners_of
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -28,7 +28,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
     known : mapping of str to pa.Array
         As :attr:`Batch.known_items`.
     groups : sequence of str
-        Names of :data:`item_groups.BY_POPULARITY`, or categories; at most :data:`item_groups.MAX_GROUPS`.
+        Names of :data:`required_facts.BY_POPULARITY`, or categories; at most :data:`required_facts.MAX_GROUPS`.
     """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     if not set(groups).isdisjoint(BY_POPULARITY):
@@ -42,7 +42,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
 
 
 def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
-    """Place of each item's group in :data:`item_groups.BY_POPULARITY`; the tail where `train` does not have it."""
+    """Place of each item's group in :data:`required_facts.BY_POPULARITY`; the tail where `train` does not have it."""
     tail = BY_POPULARITY.index(TAIL)
     return to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
 

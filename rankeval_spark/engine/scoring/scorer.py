@@ -17,11 +17,9 @@ from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.scoring.item_facts_from_arrow import to_item_facts
 from rankeval_spark.engine.scoring.list_columns import owners_of
 from rankeval_spark.measures import Lists
-from rankeval_spark.measures.item_groups import Groups
-from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
-from rankeval_spark.measures.kernel_inputs.lists import Empty, RaggedGains, RaggedHits
-from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
-from rankeval_spark.measures.required_facts import LIST_NAMES
+from rankeval_spark.measures.lists import Empty, RaggedGains, RaggedHits
+from rankeval_spark.measures.required_facts import LIST_NAMES, Groups
+from rankeval_spark.measures.ties import has_mixed_ties, over_all_orders
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet

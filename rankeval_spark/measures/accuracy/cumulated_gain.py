@@ -16,10 +16,9 @@ from rankeval_spark.measures.definition import (
     only_with,
     weighted_only_with,
 )
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import GainMap
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import GainMap, Level
 from rankeval_spark.measures.required_facts import VALUES
-from rankeval_spark.measures.shared_options import Level
 
 _NO_GAIN = (
     "no judgement with a positive gain; with gains='binary': no relevant one (R = 0); with 'value': no such value"

@@ -19,9 +19,8 @@ from rankeval_spark.measures.definition import (
     OptionRule,
     Restrictions,
 )
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import Meaning
-from rankeval_spark.measures.shared_options import Level
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import Level, Meaning
 
 
 @Definition(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
+    from rankeval_spark.measures.lists import CutLists, Lists
 
 Dcg: TypeAlias = Annotated[
     Literal["log2", "exp-log2", "jk2", "ln", "inverse"],

@@ -9,9 +9,8 @@ import numpy as np
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, positions, ratio, running_count_by_list
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import Meaning
-from rankeval_spark.measures.shared_options import Level
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import Level, Meaning
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
+from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import (
+    ANY_ORDER_OF_TIES,
     MEAN_OVER_TIES,
     Cutoff,
     Definition,
@@ -18,10 +20,13 @@ from rankeval_spark.measures.definition import (
     TieHandling,
     weighted_only_with,
 )
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import Above, Meaning
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import Above, Level, Meaning, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
-from rankeval_spark.measures.shared_options import Level, RecallWeight
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import BoolMatrix
+
 
 NO_RELEVANT: Final = "no relevant judgement (R = 0)"
 """Where nearly every measure of binary relevance is undefined."""
@@ -227,3 +232,159 @@ def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> Ratio:
     is_within = lists.hit_rank <= depth[lists.hit_list, 0]
     hits = cut.sum_hits(lists.relevance(rel).is_relevant * is_within)
     return Ratio(hits, np.minimum(depth, cut.k), where=n_relevant > 0)
+
+
+@Definition(
+    name="SetP",
+    formula="h_n / n",
+    undefined=NO_RELEVANT,
+    source="trec_eval set_P and set_relative_P; ir_measures SetP",
+    aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
+    cutoff=Cutoff("forbidden"),
+    ties=ANY_ORDER_OF_TIES,
+)
+def set_precision(
+    cut: CutLists,
+    *,
+    rel: Level = 1,
+    relative: Annotated[
+        bool, Meaning("Whether hits are divided by how many there can be, min(n, R), instead of by n.")
+    ] = False,
+) -> Ratio:
+    """Share of all recommended items that are relevant.
+
+    ``h_n / n``, n being the number of items of the list: in [0, 1]; 0 without a list; NaN where the user has no
+    relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> set_precision(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
+    array([[0.4]])
+    """
+    whole = precision(cut, denom="len", rel=rel)
+    if not relative:
+        return whole
+    return Ratio(whole.numerator, np.minimum(whole.denominator, cut.n_relevant(rel)), where=whole.where)
+
+
+@Definition(
+    name="SetR",
+    formula="h_n / R",
+    undefined=NO_RELEVANT,
+    source="trec_eval set_recall",
+    aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
+    cutoff=Cutoff("forbidden"),
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=Restrictions(judged_only=False, weighted=True),
+)
+def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
+    """Share of the relevant items that are recommended at all.
+
+    ``h_n / R``, n being the length of the list: in [0, 1]; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> set_recall(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
+    array([[0.5]])
+    """
+    return recall(cut, rel=rel)
+
+
+@Definition(
+    name="SetF",
+    formula="(1 + b^2) P R / (b^2 P + R) with P = SetP, R = SetR, b = beta; 0 where P = R = 0",
+    undefined=NO_RELEVANT,
+    source="trec_eval set_F, whose parameter is beta squared",
+    aliases={"set_F": {}},
+    cutoff=Cutoff("forbidden"),
+    ties=ANY_ORDER_OF_TIES,
+)
+def set_f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
+    """Weighted harmonic mean of precision and recall of the whole list.
+
+    ``(1 + b^2) h_n / (b^2 R + n)``: in [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> set_f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
+    array([[0.44444444]])
+    """
+    return f_ratio(cut, cut.n_items, beta=beta, rel=rel)
+
+
+_UNDEFINED: Final = "no relevant judgement (R = 0); a catalogue of fewer items than k and those that were missed"
+
+
+class _Confusion(NamedTuple):
+    """How the items of the catalogue are classified, as counts: shape (n_lists, n_cutoffs)."""
+
+    true_positive: FloatMatrix
+    false_positive: FloatMatrix
+    false_negative: FloatMatrix
+    true_negative: FloatMatrix
+
+    @classmethod
+    def of(cls, cut: CutLists, rel: float) -> _Confusion:
+        hits = cut.hits(rel)
+        missed = cut.n_relevant(rel) - hits
+        # The whole list, which has no k, is never requested.
+        places = np.where(np.isfinite(cut.k), cut.k, 0.0)
+        return cls(hits, places - hits, missed, _catalogue_size(cut) - places - missed)
+
+    def is_defined(self, cut: CutLists, rel: float) -> BoolMatrix:
+        """Whether there is something to find, and the catalogue holds what was recommended and what was missed."""
+        return (cut.n_relevant(rel) > 0) & (self.true_negative >= 0)
+
+
+def _catalogue_size(cut: CutLists) -> FloatMatrix:
+    return cut.lists.known_items.totals[required_facts.CATALOGUE_ITEMS][:, None]
+
+
+@Definition(
+    name="ClassAccuracy",
+    formula="(TP + TN) / |T|, TP = h_k, TN = |T| - k - (R - h_k)",
+    undefined=_UNDEFINED,
+    source="RecTools Accuracy",
+    cutoff=Cutoff("required"),
+    needs=(required_facts.CATALOGUE_ITEMS,),
+    needs_catalogue=True,
+)
+def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Share of the catalogue that the first k places classify rightly; not recommended.
+
+    ``(h_k + TN) / |T|`` with ``TN = |T| - k - (R - h_k)``: in [0, 1]; NaN where the user has no relevant judgement, or
+    the catalogue fewer items than k and those missed.
+
+    >>> from rankeval_spark.measures import Background, Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
+    >>> class_accuracy(batch.cut([1, 3]))
+    array([[0.9, 0.7]])
+    """
+    table = _Confusion.of(cut, rel)
+    right = table.true_positive + table.true_negative
+    return where_defined(ratio(right, _catalogue_size(cut)), table.is_defined(cut, rel))
+
+
+@Definition(
+    name="MCC",
+    formula="(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); 0 where the root is 0",
+    bounds=(-1, 1),
+    undefined=_UNDEFINED,
+    source="Matthews (1975); RecTools MCC",
+    cutoff=Cutoff("required"),
+    needs=(required_facts.CATALOGUE_ITEMS,),
+    needs_catalogue=True,
+)
+def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Correlation of being among the first k with being relevant, over the whole catalogue; not recommended.
+
+    ``(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))``: in [-1, 1]. NaN where the user has no relevant
+    judgement, or the catalogue has fewer items than k and those missed.
+
+    >>> from rankeval_spark.measures import Background, Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
+    >>> matthews_correlation(batch.cut([3])).round(4)
+    array([[0.2182]])
+    """
+    table = _Confusion.of(cut, rel)
+    tp, fp, fn, tn = table
+    is_defined = table.is_defined(cut, rel)
+    root = np.sqrt(np.where(is_defined, (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
+    return where_defined(ratio(tp * tn - fp * fn, root), is_defined)

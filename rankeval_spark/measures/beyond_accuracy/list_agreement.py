@@ -9,9 +9,8 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient, where_defined
 from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition, Naming
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import Meaning
-from rankeval_spark.measures.shared_options import OtherModel, Persistence
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import Meaning, OtherModel, Persistence
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector

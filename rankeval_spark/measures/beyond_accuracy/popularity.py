@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, quotient
 from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
+from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
 NO_LIST: Final = "the user has no list"

@@ -1,17 +1,17 @@
-"""How much of the catalogue is shown, and to how many users."""
+"""Share of the catalogue that all lists show, how evenly they show it, and how much they differ."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
-from rankeval_spark.measures.definition import Aggregation, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.exposure import Exposure, positive
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
-from rankeval_spark.measures.options import Above, Meaning
+from rankeval_spark.measures.definition import Aggregation, Cutoff, Definition, OptionRule, Restrictions
+from rankeval_spark.measures.exposure import Exposure, positive
+from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.options import Above, Meaning, NotOffered
 
 
 @Definition(
@@ -87,3 +87,135 @@ def user_coverage(
            [0.]])
     """
     return (cut.n_items >= min_items).astype(np.float64)
+
+
+_NOTHING_SHOWN: Final = "no list holds an item"
+
+
+@Definition(
+    name="Entropy",
+    formula="-sum_i p_i log2 p_i; p_i the share of item i in all places of the lists",
+    bounds=(0, np.inf),
+    undefined=f"{_NOTHING_SHOWN}, or with norm=True the catalogue has fewer than two items",
+    source="Elliot ShannonEntropy, LensKit; Shannon (1948), A mathematical theory of communication",
+    aliases={"DistributionalCoverage": {}, "ShannonEntropy": {}},
+    needs_catalogue=lambda norm, **_: bool(norm),
+)
+def entropy(
+    exposure: Exposure,
+    *,
+    base: Annotated[Literal["2", "e"], Meaning("Base of the logarithm: bits or nats.")] = "2",
+    norm: Annotated[
+        bool, Meaning("Whether to divide by log |T|, T being the catalogue; items outside of it are then left out.")
+    ] = False,
+) -> FloatVector:
+    """Entropy of what the lists show: how evenly the places are spread over the items.
+
+    ``-sum_i p_i log p_i``: 0 where one item takes every place, log |T| (with ``norm`` 1) where each item of the
+    catalogue has as many; NaN where no list holds an item and, with ``norm``, where the catalogue has fewer than two.
+
+    >>> from rankeval_spark.measures import Exposure, Shown
+    >>> entropy(Exposure.of([Shown(("a b", "a c"))]))
+    array([1.5])
+    """
+    log = np.log2 if base == "2" else np.log
+    places = (exposure.n_catalogued if norm else exposure.n_items) * exposure.times
+    n_places = positive(exposure.sum(places))
+    value = np.maximum(log(n_places) - exposure.sum(places * log(exposure.times)) / n_places, 0.0)  # not -1e-17
+    return value / positive(log(positive(exposure.catalogue_size))) if norm else value
+
+
+@Definition(
+    name="Gini",
+    formula="sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x); x_(1) <= ... <= x_(n) lists that hold an item of the "
+    "catalogue, n = |T|",
+    undefined="no list holds an item that counts, or with norm='n-1' there is only one",
+    source="Elliot GiniIndex (which is 1 - Gini); Castells, Hurley & Vargas (2015), Novelty and diversity in "
+    "recommender systems",
+    needs_catalogue=lambda items, **_: items == "catalogue",
+    better="lower",
+)
+def gini(
+    exposure: Exposure,
+    *,
+    items: Annotated[
+        Literal["catalogue", "recommended"],
+        Meaning("Items that count: those of the catalogue, shown or not; those that some list shows."),
+    ] = "catalogue",
+    norm: Annotated[
+        Literal["n-1", "n"],
+        Meaning("What the sum is divided by: n - 1, with which one item that takes all places gives 1; n."),
+    ] = "n-1",
+) -> FloatVector:
+    """Concentration of what the lists show: 0 where every item is in as many, 1 where one takes all.
+
+    ``sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x)``, x ascending: in [0, 1]; NaN where no list holds an item that
+    counts and, with ``norm='n-1'``, where there is only one.
+
+    >>> from rankeval_spark.measures import Exposure, Shown
+    >>> gini(Exposure.of([Shown(("a b", "a c"), catalogue="a b c d e")]))
+    array([0.625])
+    """
+    counted = exposure.n_catalogued if items == "catalogue" else exposure.n_items
+    n = exposure.catalogue_size if items == "catalogue" else exposure.n_distinct
+    never_shown = n - exposure.sum(counted)
+    # c items of equal x that come after a others add c (2a + c - n) x.
+    before = never_shown[exposure.group] + exposure.running_sum(counted) - counted
+    weight = counted * (2 * before + counted - n[exposure.group])
+    n_places = exposure.sum(counted * exposure.times)
+    return exposure.sum(weight * exposure.times) / positive((n - 1 if norm == "n-1" else n) * n_places)
+
+
+_JACCARD: Final = (
+    "the Jaccard index takes every pair of lists, these follow from how often items are shown: take sim='cosine'"
+)
+
+
+@Definition(
+    name="Personalization",
+    formula="1 - mean over pairs of lists of |L_u@k and L_v@k| / k",
+    undefined="fewer than two lists",
+    source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h); "
+    "sim='cosine' as recmetrics",
+    cutoff=Cutoff("required").but("optional", denom="min", sim="cosine"),
+    rules=(
+        OptionRule(
+            "denom only with sim='overlap': a cosine has the root of the product of both lengths below",
+            lambda options: options["denom"] != "k" and options["sim"] != "overlap",
+        ),
+    ),
+    needs=lambda denom, sim, **_: (required_facts.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
+)
+def personalization(
+    exposure: Exposure,
+    *,
+    denom: Annotated[
+        Literal["k", "min"],
+        Meaning(
+            "What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that "
+            "short lists do not differ for being short."
+        ),
+    ] = "k",
+    sim: Annotated[
+        Literal["overlap", "cosine"],
+        NotOffered("jaccard", _JACCARD),
+        Meaning(
+            "How alike two lists are: the items that they share, divided as `denom` says; the cosine of the two sets "
+            "of items as vectors of 0 and 1, the items that they share divided by the root of the product of their "
+            "lengths."
+        ),
+    ] = "overlap",
+) -> FloatVector:
+    """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
+
+    ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``, without a look at any pair: in [0, 1]; NaN below two lists.
+
+    >>> from rankeval_spark.measures import Exposure, Shown
+    >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
+    array([0.5])
+    """
+    pairs = positive(exposure.n_lists * (exposure.n_lists - 1))
+    if denom == "min" or sim == "cosine":
+        alike = exposure.cosine if sim == "cosine" else exposure.shared
+        return np.clip(1 - exposure.sum(alike) / pairs, 0, 1)  # sums of fractions: not -1e-17
+    return 1 - exposure.sum(exposure.n_items * exposure.times * (exposure.times - 1)) / (pairs * exposure.k)

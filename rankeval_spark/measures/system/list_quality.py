@@ -10,7 +10,7 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
+from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
 _NO_LIST: Final = "the user has no list"

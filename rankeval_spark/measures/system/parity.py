@@ -10,8 +10,8 @@ import numpy as np
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatVector, quotient
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Definition
-from rankeval_spark.measures.kernel_inputs.rates import Rates
-from rankeval_spark.measures.shared_options import Category, Level
+from rankeval_spark.measures.exposure import Rates
+from rankeval_spark.measures.options import Category, Level
 
 _SOURCE: Final = "Zhu, Wang & Caverlee (2020), Measuring and mitigating item under-recommendation bias; Elliot"
 _UNEVEN: Final = math.sqrt(2)

@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
 from rankeval_spark.measures import Rates
-from rankeval_spark.measures.item_groups import BY_POPULARITY
+from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
 from rankeval_spark.statistics import intervals

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, registry
-from rankeval_spark.measures.options import GainMap
-from rankeval_spark.measures.shared_options import GROUP, MODEL
+from rankeval_spark.measures.options import GROUP, MODEL, GainMap
 from tests.support.rankings import GRADES, OTHER_MODEL
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
+    from rankeval_spark.measures.registry import Entry
 
 NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""

@@ -20,7 +20,7 @@ from tests.support import nights
 from tests.support.cli import PROJECT, rankeval, rankeval_process
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
     from tests.support.nights import Workspace
 
 

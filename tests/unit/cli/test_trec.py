@@ -20,7 +20,7 @@ from tests.support.cli import PROJECT, rankeval
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 SECONDS_FOR_300_MB: Final = 30
 """On a machine that does other things too; two or three by itself."""

@@ -13,7 +13,7 @@ from rankeval_spark.engine.batch.batch import to_batch
 from rankeval_spark.engine.scoring.item_groups import bits_of_items
 from rankeval_spark.engine.scoring.user_profiles import to_profiles
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.item_groups import BY_POPULARITY
+from rankeval_spark.measures.required_facts import BY_POPULARITY
 from tests.support.engine_rows import Row, held_out, input_table, judgements_of, known_items, log, train
 
 FACTS: Final = {

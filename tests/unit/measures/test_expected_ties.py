@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
-from rankeval_spark.measures.shared_options import GROUP
+from rankeval_spark.measures.options import GROUP
+from rankeval_spark.measures.ties import over_all_orders
 from tests.support import oracles
 from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 KS: Final = (1, 2, 3, 5, 0)
 TAKING: Final = [entry for entry in registry.entries() if entry.definition.ties.has_mean]

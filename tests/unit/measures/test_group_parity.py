@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 ENTRIES = registry.entries("parity")
 EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]

@@ -16,7 +16,7 @@ from tests.support import naive_exposures, oracles
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 ENTRIES = registry.entries("exposure")
 EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]

@@ -13,15 +13,15 @@ from hypothesis import given, strategies as st
 from rankeval_spark.apps.trec.trec_names import requested_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry, required_facts
-from rankeval_spark.measures.item_groups import BY_POPULARITY, MAX_GROUPS
-from rankeval_spark.measures.shared_options import GROUP
+from rankeval_spark.measures.options import GROUP
+from rankeval_spark.measures.required_facts import BY_POPULARITY, MAX_GROUPS
 from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
 RATINGS: Final = {

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
-from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
-from rankeval_spark.measures.shared_options import GROUP, JUDGED_ONLY
+from rankeval_spark.measures.options import GROUP, JUDGED_ONLY
+from rankeval_spark.measures.ties import over_all_orders
 from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(JUDGED_ONLY)]
 LEFT_OUT: Final = {

@@ -13,12 +13,12 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.arrays import product_of_earlier
-from rankeval_spark.measures.kernel_inputs.lists import RaggedGains, RaggedHits
+from rankeval_spark.measures.lists import RaggedGains, RaggedHits
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 KS = (1, 2, 3, 5, 20)
 EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))))

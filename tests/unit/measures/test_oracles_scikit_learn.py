@@ -13,7 +13,7 @@ from sklearn import config_context, metrics
 
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.ties import over_all_orders
 
 N_LISTS: Final = 200
 """Lists of a test, others for each cutoff: thousands in all."""

@@ -14,11 +14,11 @@ from scipy import stats
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
-from rankeval_spark.measures.prediction.concordant_pairs import inversions, pairs_of
+from rankeval_spark.measures.prediction.concordance import inversions, pairs_of
 from tests.support.rankings import rankings
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 LONG = 100_000
 """Judged items of a list, of whose pairs there are five thousand million."""

@@ -14,13 +14,13 @@ import pytest
 import rankeval_spark.measures
 from rankeval_spark.measures import Lists, Measure, MeasureSet, definition, registry
 from rankeval_spark.measures.definition import Definition
-from rankeval_spark.measures.shared_options import GROUP
+from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
 from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
     from rankeval_spark.measures.worked_examples import Example
 
 every_measure = pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
@@ -34,7 +34,7 @@ from typing import Annotated
 
 from rankeval_spark.measures.arrays import FloatMatrix
 from rankeval_spark.measures.definition import Definition
-from rankeval_spark.measures.kernel_inputs.lists import CutLists
+from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
 
@@ -162,7 +162,7 @@ def test_measures_are_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Mon
     (package / "lengths.py").write_text(NEW_MODULE)
     (package / "lengths.yaml").write_text(NEW_EXAMPLES)
     monkeypatch.syspath_prepend(tmp_path)
-    registry.discover("added_measures", [str(package)])
+    registry.discover("added_measures")
     measure = Measure.parse("length(Doubled=true)@1")
     assert str(measure) == "Length(doubled=True)@1"
     (example,) = examples_of(registry.get("Length"))

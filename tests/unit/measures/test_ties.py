@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from rankeval_spark.measures import Lists, Ranking
-from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
+from rankeval_spark.measures.ties import has_mixed_ties
 from tests.support.rankings import rankings
 
 KS = (1, 2, 4, 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.measures.shared_options import WEIGHTED
+from rankeval_spark.measures.options import WEIGHTED
 from tests.support import oracles
 from tests.support.rankings import batches
 

@@ -13,7 +13,7 @@ from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from tests.support.accuracy import is_accuracy
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.registry import Entry
 
 LIST_A = Ranking([None, 1, 1])
 LIST_B = Ranking([1, 1, None])

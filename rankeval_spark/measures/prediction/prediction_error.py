@@ -1,4 +1,4 @@
-"""How near the predicted ratings of held-out pairs come to the true ones: the score predicts the gain."""
+"""Distance of predicted ratings from the true ones, and of predicted probabilities from what happened."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from rankeval_spark.measures.definition import (
     Definition,
     Restrictions,
 )
-from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
-from rankeval_spark.measures.options import Meaning, option_text
+from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.options import Level, Meaning, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
+
 
 Missing: TypeAlias = Annotated[
     Literal["drop", "error"],
@@ -34,6 +35,7 @@ Missing: TypeAlias = Annotated[
 
 NO_PREDICTION: Final = "no held-out pair of the user has a score"
 NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
+NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is in scikit-learn"
 """Where most measures take an item with a negative gain for one that was not judged."""
 
 _GREATEST_ERROR: Final = 1e150
@@ -173,3 +175,47 @@ def _refuse_unpredicted(cut: CutLists) -> None:
         found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
         fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
         raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
+
+
+SMALLEST: Final = 1e-15
+"""A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
+
+
+@Definition(
+    name="LogLoss",
+    formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
+    bounds=(0, -math.log(SMALLEST)),
+    undefined=NO_PREDICTION,
+    source=f"scikit-learn log_loss; RecBole; {NEGATIVE_CLASS}",
+    aliases={"CrossEntropy": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    better="lower",
+    aggregation=NEVER_FILLED,
+    ties=ANY_ORDER_OF_TIES,
+)
+def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
+    """Mean negative logarithm of the probability that the model gave to what happened.
+
+    ``-(1 / n) sum y ln p + (1 - y) ln(1 - p)``, p kept between 1e-15 and 1 - 1e-15: from 0 to 15 ln 10; NaN where no
+    held-out pair of the user was predicted.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).values.round(4)
+    array([[0.1643]])
+    """
+    return mean_over_hits(cut.lists, _surprise(cut.lists, rel))
+
+
+def _surprise(lists: Lists, rel: float) -> FloatVector:
+    """-ln of the probability of what happened, for each hit."""
+    scores = lists.scores
+    is_outside = (scores < 0) | (scores > 1)
+    if is_outside.any():
+        found = f"a score of {option_text(float(scores[is_outside][0]))} for a held-out item"
+        fix = "leave LogLoss out, or give the log probabilities for scores"
+        raise JudgementError(Fault("measures, LogLoss", found, "probabilities, from 0 to 1", fix))
+    # The probability of the other outcome is subtracted here: 1 - 1e-15 itself has no sixteen digits.
+    of_truth = np.where(lists.relevance(rel).is_relevant > 0, scores, 1 - scores)
+    surprise: FloatVector = -np.log(np.clip(of_truth, SMALLEST, 1 - SMALLEST))
+    return surprise

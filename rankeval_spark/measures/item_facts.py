@@ -1,4 +1,4 @@
-"""What is known of the recommended items and of the users who got them, as ragged arrays."""
+"""Facts of the recommended items and of the users who got them, as ragged arrays."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
+
 
 T = TypeVar("T")
 

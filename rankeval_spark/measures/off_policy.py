@@ -16,12 +16,13 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
-from rankeval_spark.measures.kernel_inputs.lists import CutLists, Lists
+from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Above, Meaning, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
+
 
 NEEDS: Final = (HIT_SCORES, PROPENSITIES)
 NO_IMPRESSION: Final = "the user has no impression"

@@ -15,16 +15,17 @@ import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import places_of, positions, running_count_by_list, sum_by_list
-from rankeval_spark.measures.kernel_inputs.example_facts import arrays_of, item_facts_of
-from rankeval_spark.measures.kernel_inputs.item_facts import Shared
+from rankeval_spark.measures.example_lists import arrays_of, item_facts_of
+from rankeval_spark.measures.item_facts import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from rankeval_spark.measures.arrays import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.item_groups import Groups
-    from rankeval_spark.measures.kernel_inputs.example_lists import Ranking
-    from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
+    from rankeval_spark.measures.example_lists import Ranking
+    from rankeval_spark.measures.item_facts import ItemFacts
+    from rankeval_spark.measures.required_facts import Groups
+
 
 T = TypeVar("T")
 

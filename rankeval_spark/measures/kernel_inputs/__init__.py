@@ -1,1 +1,0 @@
-"""What kernels take: lists cut at several ranks, exposures of items, and rates of groups of items."""

@@ -1,0 +1,359 @@
+"""Agreement of the scores of held-out items with their gains: pairs in the right order, AUC, rank correlations.
+
+Pairs are counted in O(n log n), for all lists of a batch together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.columns import HIT_SCORES
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, sum_by_list, where_defined
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
+from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.options import Level, Meaning, NotOffered
+from rankeval_spark.measures.prediction.prediction_error import NEGATIVE_CLASS, NEGATIVE_RATING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+    from rankeval_spark.measures.lists import Lists
+
+
+_NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
+_SURPRISE: Final = (
+    "Surprise divides means over different users, and leaves users without a wrong pair out of one: take agg='micro' "
+    "with ties='discordant', or see 'Surprise' in docs/presets.md for its own number"
+)
+
+
+@Definition(
+    name="FCP",
+    formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
+    undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
+    source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    aggregation=Aggregation(not_offered=(NotOffered("surprise", _SURPRISE),)),
+    ties=ANY_ORDER_OF_TIES,
+)
+def fraction_of_concordant_pairs(
+    cut: CutLists,
+    *,
+    ties: Annotated[
+        Literal["half", "discordant", "ignore"],
+        Meaning("What a pair of one score counts: half as concordant; as discordant; not at all."),
+    ] = "half",
+) -> Ratio:
+    """Share of the pairs of held-out items, of different gains, that the scores put in the right order.
+
+    ``c / (c + d)`` over pairs of items that were held out and scored: in [0, 1]; NaN where no pair can be compared.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).values.round(4)
+    array([[0.6667]])
+    """
+    pairs = pairs_of(cut.lists)
+    untied = pairs.concordant + pairs.discordant
+    right, n_pairs = {
+        "half": (pairs.concordant + pairs.tied_score / 2, untied + pairs.tied_score),
+        "discordant": (pairs.concordant, untied + pairs.tied_score),
+        "ignore": (pairs.concordant, untied),
+    }[ties]
+    return Ratio(right, n_pairs, where=n_pairs > 0)
+
+
+@Definition(
+    name="KendallTau",
+    formula="(c - d) / sqrt((N - t_g) (N - t_s)), N all pairs, t_g and t_s those of one gain and of one score (tau-b)",
+    bounds=(-1, 1),
+    undefined=_NO_SPREAD,
+    source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {NEGATIVE_RATING}",
+    aliases={"Tau": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    ties=ANY_ORDER_OF_TIES,
+)
+def kendall_tau(cut: CutLists) -> FloatMatrix:
+    """Rank correlation of scores and gains by pairs, Kendall's tau-b.
+
+    ``(c - d) / sqrt((N - t_g) (N - t_s))`` over the items of the list that were held out: in [-1, 1]; NaN where gains
+    or scores do not differ.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> kendall_tau(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
+    array([[0.3333]])
+    """
+    pairs = pairs_of(cut.lists)
+    untied = np.sqrt(pairs.all - pairs.tied_gain) * np.sqrt(pairs.all - pairs.all_tied_score)
+    return where_defined(np.clip(ratio(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
+
+
+@Definition(
+    name="Spearman",
+    formula="correlation of the ranks of scores and gains, ties with the mean of their ranks",
+    bounds=(-1, 1),
+    undefined=_NO_SPREAD,
+    source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
+    f"{NEGATIVE_RATING}",
+    aliases={"SpearmanRho": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    ties=ANY_ORDER_OF_TIES,
+)
+def spearman(cut: CutLists) -> FloatMatrix:
+    """Rank correlation of scores and gains, Spearman's rho.
+
+    Pearson's correlation of the ranks, over the items of the list that were held out: in [-1, 1]; NaN where gains or
+    scores do not differ.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> spearman(Lists.of([Ranking([2, 3, None, 1])]).cut([0]))
+    array([[0.5]])
+    """
+    lists = cut.lists
+    middle = ((lists.n_hits[:, 0] + 1) / 2)[lists.hit_list]
+    scores, gains = (
+        EqualHits.of(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain)
+    )
+    covariance, of_scores, of_gains = (lists.sum_hits(product) for product in (scores * gains, scores**2, gains**2))
+    spread = np.sqrt(of_scores) * np.sqrt(of_gains)
+    return where_defined(np.clip(ratio(covariance, spread), -1, 1), spread > 0)
+
+
+AucTies: TypeAlias = Annotated[Literal["half", "zero"], Meaning("What a pair of one score counts: a half; nothing.")]
+
+_ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a gain below rel"
+
+
+@Definition(
+    name="AUC",
+    formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
+    undefined=_ONE_CLASS,
+    source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
+    f"{NEGATIVE_CLASS}",
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    ties=ANY_ORDER_OF_TIES,
+)
+def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
+    """Share of the pairs, of a relevant item and another that was held out, which the scores put in the right order.
+
+    ``(c + t / 2) / (n_1 n_0)`` over the held-out items that the list holds: in [0, 1]; NaN without a pair.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
+    array([[0.75]])
+    """
+    lists = cut.lists
+    is_relevant = lists.relevance(rel).is_relevant
+    n_relevant, n_others, in_order = (
+        lists.sum_hits(each)
+        for each in (is_relevant, 1 - is_relevant, is_relevant * _others_below(lists, 1 - is_relevant, ties))
+    )
+    n_pairs = n_relevant * n_others
+    return Ratio(in_order, n_pairs, where=n_pairs > 0)
+
+
+@Definition(
+    name="GAUC",
+    formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
+    undefined=_ONE_CLASS,
+    source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    aggregation=Aggregation(default="micro"),
+    ties=ANY_ORDER_OF_TIES,
+)
+def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
+    """AUC of the user, weighted in the mean by their number of impressions.
+
+    ``sum n_u AUC_u / sum n_u``: in [0, 1]; NaN without a pair.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
+    array([[0.75]])
+    """
+    area, n = area_under_curve(cut, rel=rel, ties=ties), cut.lists.n_hits
+    return Ratio(np.nan_to_num(area.values) * n, n, where=area.where, value=area.values)
+
+
+def _others_below(lists: Lists, is_other: FloatVector, ties: str) -> FloatVector:
+    """Count the items that are not relevant with a lower score than each hit, and half of those with the same one."""
+    blocks = EqualHits.of(lists.hit_list, lists.scores)
+    in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
+    of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
+    below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]
+    return (below + (in_block / 2 if ties == "half" else 0))[blocks.of_hit]
+
+
+@dataclass(frozen=True, eq=False)
+class EqualHits:
+    """Hits of one list that are equal in a value, made by :meth:`of`."""
+
+    of_hit: IntVector  # shape (n_hits,): block of each hit
+    # Shape (n_blocks,): list of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend
+    # with their list and then with the value.
+    owner: IntVector
+    size: IntVector
+    n_before: IntVector
+
+    @classmethod
+    def of(cls, owner: IntVector, values: FloatVector) -> EqualHits:
+        """Find the blocks of hits of equal value, given the list of each hit in ascending order.
+
+        Examples
+        --------
+        >>> blocks = EqualHits.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
+        >>> blocks.of_hit, blocks.size, blocks.n_before
+        (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
+        """
+        order = _ascending(owner, values)
+        is_first = _opens_block(owner, values[order])
+        of_hit = np.empty(len(order), dtype=np.int64)
+        of_hit[order] = np.cumsum(is_first) - 1
+        starts = np.flatnonzero(is_first)
+        owners = owner[starts]
+        return cls(of_hit, owners, np.diff(np.append(starts, len(order))), starts - starts[_first_of_run(owners)])
+
+    @property
+    def place(self) -> IntVector:
+        """Block of each hit, counted from 0 within its list."""
+        return (np.arange(len(self.owner)) - _first_of_run(self.owner))[self.of_hit]
+
+    @property
+    def mid_rank(self) -> FloatVector:
+        """Rank of each hit, 1 for the smallest; equal ones share the mean of their ranks."""
+        return (self.n_before + (self.size + 1) / 2)[self.of_hit]
+
+
+class PairCounts(NamedTuple):
+    """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number."""
+
+    # Pairs of different gains and different scores: the better item has the higher score, or the lower one
+    concordant: FloatMatrix
+    discordant: FloatMatrix
+    tied_score: FloatMatrix  # pairs of different gains and one score
+    tied_gain: FloatMatrix  # pairs of one gain, whatever their scores
+    all: FloatMatrix  # all pairs
+    all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
+
+
+def pairs_of(lists: Lists) -> PairCounts:
+    """Count the pairs of hits by the order of their gains and of their scores; once for a batch.
+
+    Notes
+    -----
+    Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
+    gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant
+    pairs. The concordant ones are what is left when ties are taken away.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> pairs = pairs_of(Lists.of([Ranking([3, 1, 2, 1], scores=[0.9, 0.6, 0.6, 0.2])]))
+    >>> pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain
+    (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
+    """
+    return lists.once("pairs", lambda: _count(lists))
+
+
+def _count(lists: Lists) -> PairCounts:
+    owner, n = lists.hit_list, lists.n_lists
+    by_score = _ascending(owner, lists.scores)
+    in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
+    gain, score = lists.hit_gain[in_order], lists.scores[in_order]
+    discordant = inversions(owner, EqualHits.of(owner, lists.scores).place[in_order], n_lists=n)
+    tied_gain = _count_tied(owner, gain, n_lists=n)
+    all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
+    tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
+    hits = np.bincount(owner, minlength=n)
+    everything = hits * (hits - 1) / 2
+    concordant = everything - tied_gain - tied_score - discordant
+    counts = (concordant, discordant, tied_score, tied_gain, everything, all_tied_score)
+    return PairCounts(*(count[:, None] for count in counts))
+
+
+def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:
+    """Count the pairs of each list that are equal in all values; equal ones are adjacent."""
+    starts = np.flatnonzero(_opens_block(owner, *values))
+    size = np.diff(np.append(starts, len(owner)))
+    return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
+
+
+def _opens_block(owner: IntVector, *values: FloatVector) -> NDArray[np.bool_]:
+    """Return True for entries that differ from the one before, in the list or in any of the values."""
+    is_first = np.ones(len(owner), dtype=np.bool_)
+    is_first[1:] = np.any([key[1:] != key[:-1] for key in (owner, *values)], axis=0)
+    return is_first
+
+
+def _ascending(owner: IntVector, values: FloatVector) -> IntVector:
+    """Order that sorts by list and then by value; equal values in any order.
+
+    Hits come best score first: where that is so, each list is only turned round, which spares the sort.
+    """
+    if np.any((values[1:] > values[:-1]) & (owner[1:] == owner[:-1])):
+        return _stable_order(owner, values)
+    first, n_hits = _first_of_run(owner), np.bincount(owner)
+    return 2 * first + n_hits[owner] - 1 - np.arange(len(owner))
+
+
+def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
+    """Order that sorts by list and then by value, equal values as they come.
+
+    Uses one integer key for both: the lists are sorted already, and a merge sort makes use of that. Five times as fast
+    as ``np.lexsort``, which begins with the values of all lists together.
+    """
+    distinct, code = np.unique(values, return_inverse=True)
+    return np.argsort(owner * len(distinct) + code, kind="stable")
+
+
+def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
+    """Count, for each list, the pairs of entries of which the earlier one is the greater: shape (n_lists,).
+
+    ``owner`` is the list of each entry, ascending; values are whole numbers from 0 on.
+
+    Notes
+    -----
+    Bit by bit from the highest one: among entries that agree in all higher bits, each 0 is in inversion with the 1s
+    before it. Then the 0s go before the 1s, in the order they have. The steps are the bits of the greatest value.
+
+    Examples
+    --------
+    >>> inversions(np.array([0, 0, 0, 1, 1]), np.array([2, 0, 1, 0, 3]), n_lists=2)
+    array([2., 0.])
+    """
+    total = np.zeros(n_lists)
+    group = owner
+    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
+        is_one = (values >> bit) & 1 == 1
+        start = _first_of_run(group)
+        ones_through = np.cumsum(is_one)
+        ones_before = ones_through - is_one - (ones_through - is_one)[start]
+        total += sum_by_list(owner, ones_before * ~is_one, n_lists=n_lists)
+        zeros_before = np.arange(len(values)) - start - ones_before
+        run = _numbered(start)
+        n_zeros = np.bincount(run, weights=~is_one).astype(np.int64)[run]
+        position = start + np.where(is_one, n_zeros + ones_before, zeros_before)
+        moved_values, moved_group = np.empty_like(values), np.empty_like(run)
+        moved_values[position], moved_group[position] = values, 2 * run + is_one
+        values, group = moved_values, moved_group
+    return total
+
+
+def _first_of_run(labels: IntVector) -> IntVector:
+    """Position of the first entry with the label of each entry; equal labels are adjacent."""
+    positions = np.arange(len(labels))
+    is_first = np.ones(len(labels), dtype=np.bool_)
+    is_first[1:] = labels[1:] != labels[:-1]
+    return np.maximum.accumulate(np.where(is_first, positions, 0))
+
+
+def _numbered(start: IntVector) -> IntVector:
+    """Count the runs before that of each entry, given where the run of each entry starts."""
+    return np.cumsum(start == np.arange(len(start))) - 1

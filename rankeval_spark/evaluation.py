@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
-    from rankeval_spark.report.notebook_plots import Plots
+    from rankeval_spark.report.notebook import Plots
     from rankeval_spark.statistics.multiple_testing import Correction
 
 Frame = TypeVar("Frame", default=Any)
@@ -63,7 +63,7 @@ class Evaluation(ABC, Generic[Frame]):
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
-        from rankeval_spark.report.notebook_plots import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
+        from rankeval_spark.report.notebook import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
 
         return Plots(self)
 

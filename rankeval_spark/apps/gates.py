@@ -15,7 +15,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.few_differences import with_exact_test
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.gate_verdict import FAILING
+from rankeval_spark.report.gates import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict

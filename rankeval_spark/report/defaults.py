@@ -25,25 +25,21 @@ MeasureKey: TypeAlias = tuple[str, int]
 
 USUAL_CUTOFF: Final = 10
 USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
-"""Measures that are looked at first where the order of the request is not known."""
+"""Measures to show first if the order of the request is not known."""
 
 CURVE: Final = "IPrec"
 SAMPLE: Final = "[.]sample-[0-9][0-9.e-]*$"
-"""What the name of a sample of the users ends with, as a regular expression of Python, DuckDB and Spark."""
+"""End of the name of a sample of the users, as a regular expression of Python, DuckDB and Spark."""
 
 BEYOND_ACCURACY: Final = frozenset({"beyond_accuracy", "system"})
-"""Families that say what lists are like, not how well they meet the held-out interactions."""
+"""Families that describe lists, not how well they meet the held-out interactions."""
 
 
 def newest_nights(has_means: Mapping[tuple[str, date], bool], evaluation: str | None = None) -> dict[str, date]:
-    """Choose the newest night of each evaluation: the newest one with means, or the newest one where none has any.
+    """Return the newest night with means by evaluation, or the newest one if none has means.
 
-    Parameters
-    ----------
-    has_means : mapping
-        Published evaluations and dates, and whether anything was measured.
-    evaluation : str, optional
-        Only this one. Without it a sample of the users is left out, unless there are only samples.
+    ``has_means`` maps published evaluations and dates to whether anything was measured. Without ``evaluation``,
+    samples of the users are left out, unless there are only samples.
     """
     names = set(chosen_evaluations((name for name, _ in has_means), evaluation))
     oldest_first = sorted(has_means, key=lambda night: (has_means[night], night[1]))
@@ -51,10 +47,8 @@ def newest_nights(has_means: Mapping[tuple[str, date], bool], evaluation: str | 
 
 
 def chosen_evaluations(names: Iterable[str], evaluation: str | None = None) -> list[str]:
-    """Choose the evaluation that is named, or all that are no samples, or all samples where there is nothing else.
+    """Return the named evaluation, else all that are no samples, else all samples.
 
-    Examples
-    --------
     >>> chosen_evaluations(["nightly", "nightly.sample-0.01"]), chosen_evaluations(["nightly.sample-0.01"])
     (['nightly'], ['nightly.sample-0.01'])
     """
@@ -65,13 +59,7 @@ def chosen_evaluations(names: Iterable[str], evaluation: str | None = None) -> l
 
 
 def one_night(table: pa.Table, *, what: str) -> pa.Table:
-    """Keep the newest night of a frame of several; frames of ``evaluate`` have no night.
-
-    Raises
-    ------
-    ConfigError
-        If the frame holds several evaluations.
-    """
+    """Keep the newest night of a frame; ConfigError if it has several evaluations. Frames of ``evaluate`` have none."""
     if C.EVALUATION in table.column_names:
         names = [name for (name,) in distinct(table, C.EVALUATION)]
         if len(names) > 1:
@@ -95,13 +83,7 @@ def measures_of(table: pa.Table) -> list[MeasureKey]:
 
 
 def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> MeasureKey:
-    """Find a measure by its name with the cutoff, such as ``nDCG@10``.
-
-    Raises
-    ------
-    ConfigError
-        If the frame has no such measure.
-    """
+    """Find a measure by its name with the cutoff, such as ``nDCG@10``; ConfigError if it is not known."""
     written = {with_cutoff(*one): one for one in known}
     if text in written:
         return written[text]
@@ -117,10 +99,8 @@ def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> 
 
 
 def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
-    """Choose the measure that is looked at first: of the first label that was requested, the cutoff nearest to 10.
+    """Return the measure to show first: of the first label that was requested, the cutoff nearest to 10.
 
-    Examples
-    --------
     >>> headline_measure([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline_measure([("P", 5), ("nDCG", 5)], [("P", 5)])
     (('nDCG', 5), ('P', 5))
     """
@@ -132,9 +112,9 @@ def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey
 def headlines(
     known: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
 ) -> list[MeasureKey]:
-    """Choose one cutoff of each of several measures: that of the first one, where a measure has it.
+    """Return one cutoff of each requested measure: that of the first one, if the measure has it.
 
-    Levels of precision-recall curves and values within groups of items are left out: they have figures of their own.
+    Levels of precision-recall curves and values within groups of items are left out: they have their own figures.
     """
     labels = dict.fromkeys([first[0], *(label for label, _ in requested if parent_of(label) is None)])
     chosen = []
@@ -146,7 +126,7 @@ def headlines(
 
 
 def parent_of(label: str) -> str | None:
-    """Name what a measure is a part of: a curve, or the measure over all items; None where it is no part."""
+    """Return the curve or the measure over all items that a measure is a part of; None if it is no part."""
     measure = measure_of(label)
     if measure is None:
         return None
@@ -157,34 +137,34 @@ def parent_of(label: str) -> str | None:
 
 
 def family_of(label: str) -> str | None:
-    """Name the family of a measure; None where this version does not know it."""
+    """Return the family of a measure; None if this version does not know it."""
     measure = measure_of(label)
     return None if measure is None else measure.entry.family
 
 
 def is_accuracy(label: str) -> bool:
-    """Say whether a measure is about the held-out interactions."""
+    """Return whether a measure is about the held-out interactions."""
     return family_of(label) not in BEYOND_ACCURACY and parent_of(label) is None
 
 
 def better_of(label: str) -> Better:
-    """Say which value is the better one, if either is; of a measure that this version does not know, the higher is."""
+    """Return the better direction, if any; ``higher`` for a measure that this version does not know."""
     measure = measure_of(label)
     return "higher" if measure is None else measure.better
 
 
 def is_lower_better(label: str) -> bool:
-    """Say whether the lower value is the better one."""
+    """Return whether the lower value is the better one."""
     return better_of(label) == "lower"
 
 
 def has_better_side(label: str) -> bool:
-    """Say whether the higher or the lower value is the better one."""
+    """Return whether the higher or the lower value is the better one."""
     return better_of(label) != "neither"
 
 
 def order_in_words(label: str) -> str:
-    """Say in which order models are shown by a measure."""
+    """Return the order of models by a measure, in words."""
     return "best first" if has_better_side(label) else "highest first"
 
 

@@ -1,4 +1,4 @@
-"""The night that a report is about: which run, which measures and models, and what happened in other nights."""
+"""The night of a report: its run, measures and models, and the events of earlier nights."""
 
 from __future__ import annotations
 
@@ -23,42 +23,25 @@ if TYPE_CHECKING:
 
 PUBLISHED: Final = "PUBLISHED"
 FAILED: Final = "FAILED"
-MOST_HEADLINES: Final = 6
-"""Measures that are drawn; the tables hold all of them."""
-
-MOST_NIGHTS: Final = 60
-"""Nights of a history."""
+MAX_HEADLINES: Final = 6  # measures that are drawn; the tables hold all of them
+MAX_NIGHTS: Final = 60  # of a history
 
 
 @dataclass(frozen=True)
 class Night:
-    """One night of one evaluation, published or failed.
-
-    Attributes
-    ----------
-    run : mapping
-        Its event of ``runs``: the newest PUBLISHED one, or FAILED where none is.
-    wanted_baseline : str or None
-        Baseline that is to be drawn; that of the comparisons where it is not given.
-    """
+    """One night of one evaluation, published or failed."""
 
     tables: ReportTables
     evaluation: str
     day: date
-    run: Row
-    wanted_baseline: str | None = None
+    run: Row  # its event of `runs`: the newest PUBLISHED one, or FAILED where none is
+    wanted_baseline: str | None = None  # baseline that is to be drawn; that of the comparisons where it is not given
 
     @classmethod
     def of(
         cls, tables: ReportTables, *, evaluation: str | None, day: date | None, baseline: str | None = None
     ) -> Night:
-        """Find the night, as :func:`chosen_run` does.
-
-        Raises
-        ------
-        ConfigError
-            If the baseline is none of those compared with.
-        """
+        """Find the night, as :func:`chosen_run` does; ConfigError if nothing was compared with the baseline."""
         run = chosen_run(tables.runs, evaluation=evaluation, day=day)
         night = cls(tables, run[C.EVALUATION], run[C.EVALUATION_DATE], run, baseline)
         names = night.baselines
@@ -113,7 +96,7 @@ class Night:
         """Rows of ``metrics`` over all users, of this night and those before it, 60 at most."""
         own = keep(self.tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
         days = [day for (day,) in distinct(own, C.EVALUATION_DATE) if day <= self.day]
-        return keep(own, **{C.EVALUATION_DATE: days[-MOST_NIGHTS:]})
+        return keep(own, **{C.EVALUATION_DATE: days[-MAX_NIGHTS:]})
 
     @cached_property
     def known(self) -> list[MeasureKey]:
@@ -128,7 +111,7 @@ class Night:
 
     @cached_property
     def first(self) -> MeasureKey | None:
-        """The measure that the eye meets first: that of the first gate, or the first one requested."""
+        """The headline measure: that of the first gate, or the first one requested; None without means."""
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((one for one in of_gates if one in self.known), None)
         return judged or defaults.headline_measure(self.known, self.requested)
@@ -138,7 +121,7 @@ class Night:
         """The measures that are drawn, the first one first."""
         if self.first is None:
             return []
-        return defaults.headlines(self.known, self.requested, first=self.first, at_most=MOST_HEADLINES)
+        return defaults.headlines(self.known, self.requested, first=self.first, at_most=MAX_HEADLINES)
 
     @cached_property
     def models(self) -> list[str]:
@@ -153,7 +136,7 @@ class Night:
 
     @cached_property
     def baseline(self) -> str | None:
-        """The model that others are held against."""
+        """The model that others are compared with."""
         if self.wanted_baseline is not None:
             return self.wanted_baseline
         configured = (self.config.get("comparisons") or {}).get("baseline")
@@ -178,14 +161,14 @@ class Night:
         return {day: run for day, run in nights.items() if day <= self.day}
 
     def marks(self, measure: MeasureKey) -> Marks:
-        """Say what happened in the history of a measure: bounds of gates, changed definitions, failed nights."""
+        """Return the events in the history of a measure: bounds of gates, changed definitions, failed nights."""
         redefined = redefined_nights(self._nights, measure)
         return Marks(bounds=self._bounds(measure), redefined=redefined, failures=self.failures)
 
     def _bounds(self, measure: MeasureKey) -> list[dict[str, Any]]:
-        """Find the bounds that the mean over all users was held against, night by night.
+        """Return the bounds on the mean over all users by night.
 
-        What was judged is in ``gates``; that it was the value itself, not a difference, is in the config of the night.
+        The table ``gates`` holds the judged rows. Only the night's config tells bounds on values from those on gains.
         """
         wanted = {C.EVALUATION: self.evaluation, C.MEASURE: measure[0], C.K: measure[1], C.SLICE: C.ALL_USERS}
         judged = {(row[C.EVALUATION_DATE], row["gate"]) for row in rows_of(keep(self.tables.gates, **wanted))}
@@ -205,7 +188,7 @@ class Night:
 
     @cached_property
     def failures(self) -> dict[date, str]:
-        """Nights up to this one of which nothing is published, with the reason."""
+        """Nights up to this one without a published run, with the reason."""
         events = rows_of(self.tables.runs, status=FAILED, evaluation=self.evaluation)
         found = {}
         for row in sorted(events, key=lambda row: row["recorded_at"]):
@@ -222,13 +205,7 @@ def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
 
 
 def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[date, str]:
-    """Find the nights from which on the definition of a measure is another one, and what changed.
-
-    Parameters
-    ----------
-    nights : mapping of date to row of ``runs``
-        As of :func:`newest_runs`.
-    """
+    """Return the nights since which a measure is defined otherwise, with the change; ``nights`` as of newest_runs."""
     found: dict[date, str] = {}
     before: RecordedDefinition | None = None
     for day, run in nights.items():
@@ -241,17 +218,10 @@ def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[da
 
 
 def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
-    """Find the event of ``runs`` that a night is known by: PUBLISHED, or FAILED where nothing was.
+    """Find the last event of a night in ``runs``: PUBLISHED, or FAILED if nothing was published.
 
-    Without a date the newest night, see :func:`defaults.newest_nights`, or the newest that failed where none was
-    published.
-
-    Raises
-    ------
-    InputError
-        If there is no such night.
-    ConfigError
-        If several evaluations are there and none is named.
+    Without a date the newest night, see :func:`defaults.newest_nights`, or the newest failure if none was published.
+    Raises InputError if there is no such night, ConfigError if there are several evaluations and none is named.
     """
     events = rows_of(runs, status=(PUBLISHED, FAILED))
     name = _evaluation(events, evaluation)
@@ -270,7 +240,7 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
 
 
 def _has_means(run: Row) -> bool:
-    """Return True if the run published any; a failed one published nothing."""
+    """Return whether the run published means."""
     return run["status"] == PUBLISHED and schemas.METRICS.name in dict(run["n_rows"] or ())
 
 
@@ -283,7 +253,7 @@ def _config_of(run: Row) -> Mapping[str, Any]:
 
 
 def _difference(before: RecordedDefinition, after: RecordedDefinition) -> str:
-    """Say which options and policies of a definition are other ones."""
+    """Return the options and policies that differ between two definitions, in words."""
     gone, new = before.without(after), after.without(before)
     return "; ".join(
         [*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])]

@@ -1,33 +1,40 @@
-"""What a notebook shows of an evaluation: what was requested, the leaderboard if it is known, and how to go on."""
+"""The notebook's view of results: the summary of an evaluation, and its figures and those of published nights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
-from rankeval_spark.report import wording
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.report import defaults, figures, wording
+from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
+from rankeval_spark.report.figures.means import Marks
+from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
+from rankeval_spark.report.night import MAX_NIGHTS, newest_runs, redefined_nights
+from rankeval_spark.report.tables import pruned, to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rankeval_spark.config.request import Request
 
-MOST_MODELS: Final = 20
-MOST_MEASURES: Final = 12
+
+MAX_MODELS: Final = 20
+MAX_MEASURES: Final = 12
 _CELL: Final = "padding:3px 12px;text-align:{side}"
+_NOT_YET: Final = (
+    '<div style="opacity:.8;margin:6px 0">Nothing is computed for this summary; <code>.leaderboard()</code> computes '
+    "the means.</div>"
+)
 
 
 def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]] | None) -> str:
-    """Write it as HTML; names are text, whatever they hold.
+    """Return the request and the leaderboard as HTML. ``leaderboard`` is None if it is not computed yet.
 
-    Parameters
-    ----------
-    name : str
-        Of the class.
-    leaderboard : sequence of mapping, optional
-        Rows of ``leaderboard()``; None where they are not computed yet.
+    ``name`` is that of the evaluation's class. Every text is escaped.
     """
     facts = {
         "measures": ", ".join(_some(list(map(str, request.measures.measures)))),
@@ -43,39 +50,29 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
         if said
     )
     board = _NOT_YET if leaderboard is None else _board(leaderboard)
-    onward = " · ".join(f"<code>.{one}</code>" for one in _onward(request))
+    of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
+    names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
+    onward = " · ".join(f"<code>.{one}</code>" for one in names)
     return f"<div><b>{escape(name)}</b><table>{lines}</table>{board}<div>Go on with {onward}</div></div>"
 
 
-_NOT_YET: Final = (
-    '<div style="opacity:.8;margin:6px 0">Nothing is computed for this summary; <code>.leaderboard()</code> computes '
-    "the means.</div>"
-)
-
-
-def _onward(request: Request) -> list[str]:
-    """Name the results that this request has."""
-    of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
-    return ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
-
-
 def _some(names: Sequence[str]) -> list[str]:
-    shown = list(names[:MOST_MEASURES])
-    return shown if len(names) <= MOST_MEASURES else [*shown, f"and {len(names) - MOST_MEASURES} more"]
+    shown = list(names[:MAX_MEASURES])
+    return shown if len(names) <= MAX_MEASURES else [*shown, f"and {len(names) - MAX_MEASURES} more"]
 
 
 def _board(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out models by measures, the best first."""
+    """Return the table of models by measures, the best first."""
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
-    measures = names[:MOST_MEASURES]
+    measures = names[:MAX_MEASURES]
     head = _row("th", ["model", *measures, "users"])
     cells = (
         [str(row[C.MODEL_ID]), *(wording.number(row[name]) for name in measures), wording.count(row["n_users"])]
-        for row in rows[:MOST_MODELS]
+        for row in rows[:MAX_MODELS]
     )
     body = "".join(_row("td", each) for each in cells)
     left = [
-        *([f"{len(rows) - MOST_MODELS} more models"] if len(rows) > MOST_MODELS else []),
+        *([f"{len(rows) - MAX_MODELS} more models"] if len(rows) > MAX_MODELS else []),
         *([f"{len(names) - len(measures)} more measures"] if len(names) > len(measures) else []),
     ]
     note = f'<div style="opacity:.7">{" and ".join(left)} in <code>.leaderboard()</code></div>' if left else ""
@@ -88,3 +85,195 @@ def _row(tag: str, texts: Sequence[str]) -> str:
         for place, text in enumerate(texts)
     )
     return f"<tr>{''.join(cells)}</tr>"
+
+
+Frame: TypeAlias = Any
+"""A result frame of any library."""
+
+Day: TypeAlias = date | str | None
+"""An evaluation date; the newest where it is None."""
+
+
+class Evaluated(Protocol):
+    """The results that figures are drawn from."""
+
+    request: Request
+
+    @property
+    def metrics(self) -> Frame:
+        """Means."""
+
+    @property
+    def user_metrics(self) -> Frame:
+        """Values of users."""
+
+    @property
+    def comparisons(self) -> Frame:
+        """Models against a baseline."""
+
+
+class Plots:
+    """Figures of an evaluation, each a chart of Altair; the numbers behind it are computed when it is drawn.
+
+    Those of means and comparisons need aggregates only. Those of single users (:meth:`pr_curve`, :meth:`user_values`,
+    :meth:`user_differences`) read a few columns of ``user_metrics``, which on Spark come to the driver.
+
+    ``look``: colours and width; `figures.NOTEBOOK_DARK` fits a dark notebook.
+    """
+
+    def __init__(self, evaluation: Evaluated, look: Look = NOTEBOOK) -> None:
+        self._evaluation = evaluation
+        self._look = look
+
+    def with_look(self, look: Look) -> Plots:
+        """Return the same figures in another look."""
+        return Plots(self._evaluation, look)
+
+    def leaderboard(self, *measures: str) -> Chart:
+        """Draw each model's mean with its interval, best first; of the first measure where none is named."""
+        named = measures or (self._first(),)
+        return figures.leaderboard(self._evaluation.metrics, measures=named, baseline=self._baseline, look=self._look)
+
+    def curves(self, *labels: str) -> Chart:
+        """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
+        return figures.curves(self._evaluation.metrics, measures=labels, baseline=self._baseline, look=self._look)
+
+    def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
+        """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
+        named = measure or self._first(is_compared=True)
+        return figures.forest(self._evaluation.comparisons, measure=named, model=model, look=self._look)
+
+    def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
+        """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
+        named = measure or self._first()
+        return figures.groups(
+            self._evaluation.metrics, measure=named, slices=slices, baseline=self._baseline, look=self._look
+        )
+
+    def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
+        """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
+        named = measure or self._first()
+        return figures.tradeoffs(
+            self._evaluation.metrics, measure=named, against=against, baseline=self._baseline, look=self._look
+        )
+
+    def pr_curve(self, *models: str) -> Chart:
+        """Draw precision over recall, the mean over the curves of some users; a panel a model."""
+        columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
+        users = pruned(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
+        return figures.pr_curve(
+            self._evaluation.metrics, users, models=models, baseline=self._baseline, look=self._look
+        )
+
+    def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
+        """Draw how the values of single users are spread; a panel a model."""
+        named = measure or self._first(is_of_users=True)
+        users = self._users(named)
+        return figures.user_values(users, measure=named, models=models, baseline=self._baseline, look=self._look)
+
+    def user_differences(
+        self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
+    ) -> Chart:
+        """Draw how the differences of single users from a baseline are spread; a panel a model."""
+        named, other = measure or self._first(is_of_users=True), baseline or self._baseline
+        if other is None:
+            fix = "name it here, or call evaluate(..., baseline='popular')"
+            raise ConfigError(Fault("plot.user_differences(baseline=)", "none", "the model to compare with", fix))
+        users = self._users(named)
+        return figures.user_differences(users, measure=named, baseline=other, models=models, look=self._look)
+
+    def _users(self, measure: str) -> object:
+        """Return the rows of users with the few columns that a measure needs."""
+        label, k = parsed(measure)
+        column = column_of(label)
+        return pruned(self._evaluation.user_metrics, [*KEY, C.K, *([column] if column else [])], k=k)
+
+    def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
+        """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""
+        measures = self._evaluation.request.measures
+        comparable = set(measures.comparable)
+        wanted = [
+            one
+            for one in (measures.per_list if is_of_users or is_compared else measures.measures)
+            if not is_compared or one.column in comparable
+        ]
+        by_name = {(one.label, one.k): str(one) for one in wanted}
+        found = defaults.headline_measure(list(by_name), list(by_name))
+        if found is None:
+            raise ConfigError(Fault("plot", "no such measure among those requested", "at least one, such as nDCG@10"))
+        return by_name[found]
+
+    @property
+    def _baseline(self) -> str | None:
+        compared = self._evaluation.request.comparisons
+        return None if compared is None else compared.baseline
+
+
+class Published(Protocol):
+    """The results that figures of published nights are drawn from."""
+
+    def arrow(self, table: str, **wanted: Any) -> Any:  # noqa: ANN401 - as `Results` takes and gives them
+        """Read rows of a table."""
+
+    def runs(self, *, date: Any = None, evaluation: Any = None) -> Any:  # noqa: ANN401 - as above
+        """Read the events of runs."""
+
+    def nights(self) -> list[tuple[str, date]]:
+        """Return the published nights, oldest first."""
+
+
+class PublishedPlots:
+    """Figures of published nights, each a chart of Altair; only the rows that are drawn are read.
+
+    ``evaluation`` is needed where there are several. ``date`` is the newest night where it is left out.
+    """
+
+    def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
+        self._results = results
+        self._look = look
+
+    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
+        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure.
+
+        A line across marks the nights from which on a measure is defined otherwise.
+        """
+        name, days = self._nights(evaluation)
+        shown = days[-MAX_NIGHTS:]
+        rows = self._results.arrow("metrics", evaluation=name, date=shown, slice=C.ALL_USERS)
+        nights = newest_runs(to_arrow(self._results.runs(date=shown, evaluation=name)), name)
+        return figures.history(
+            rows,
+            measures=measures,
+            baseline=baseline,
+            marks=lambda measure: Marks(redefined=redefined_nights(nights, measure)),
+            look=self._look,
+        )
+
+    def leaderboard(
+        self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None
+    ) -> Chart:
+        """Draw each model's mean of a night with its interval, best first."""
+        rows = self._night("metrics", date, evaluation)
+        return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
+
+    def forest(
+        self, measure: str | None = None, *, date: Day = None, evaluation: str | None = None, model: str | None = None
+    ) -> Chart:
+        """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
+        rows = self._night("comparisons", date, evaluation)
+        return figures.forest(rows, measure=measure, model=model, look=self._look)
+
+    def _night(self, table: str, day: Day, evaluation: str | None) -> Frame:
+        name, days = self._nights(evaluation)
+        return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
+
+    def _nights(self, evaluation: str | None) -> tuple[str, list[date]]:
+        nights = self._results.nights()
+        names = sorted({name for name, _ in nights})
+        chosen = defaults.chosen_evaluations(names, evaluation)
+        if evaluation is None and len(chosen) == 1:
+            evaluation = chosen[0]
+        if evaluation not in names:
+            expected, fix = f"one of: {', '.join(names)}", nearest(evaluation or "", names)
+            raise ConfigError(Fault("plot(evaluation=)", repr(evaluation), expected, fix))
+        return evaluation, [day for name, day in nights if name == evaluation]

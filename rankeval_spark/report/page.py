@@ -1,20 +1,25 @@
-"""One file that holds the whole report: text, figures, tables, styles and scripts, and no address."""
+"""The whole report in one file: text, figures, tables, styles and scripts, and no address."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.report import scripts, sections, wording
+from rankeval_spark.report import wording
 from rankeval_spark.report.figures.look import DARK, INSTALL, LIGHT, PAGE, Palette, config_of, extra, library
-from rankeval_spark.report.gate_summary import answer
+from rankeval_spark.report.gates import answer
 from rankeval_spark.report.night import Night
-from rankeval_spark.report.page_charts import Drawer, swatches
-from rankeval_spark.report.page_parts import Page
+from rankeval_spark.report.page_parts import Drawer, Page, swatches
+from rankeval_spark.report.sections import BUILDERS
 
 if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables
@@ -24,78 +29,60 @@ _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u
 
 
 def report(
-    tables: ReportTables, *, evaluation: str | None = None, day: date | None = None, baseline: str | None = None
+    tables: ReportTables,
+    *,
+    evaluation: str | None = None,  # required if there are several
+    day: date | None = None,  # default: the newest published date
+    baseline: str | None = None,  # default: that of the config
 ) -> str:
-    """Write the report of a night as HTML.
-
-    Parameters
-    ----------
-    evaluation : str, optional
-        Which one; needed where there are several.
-    day : date, optional
-        Evaluation date; the newest that was published where left out.
-    baseline : str, optional
-        Model that others are held against; that of the config where left out.
-    """
-    bundle = scripts.started()
+    """Return the report of a night as HTML."""
+    pool = ThreadPoolExecutor(max_workers=1)
+    bundle = pool.submit(drawing_library)  # takes a second, in which the page is built
+    pool.shutdown(wait=False)
     night = Night.of(tables, evaluation=evaluation, day=day, baseline=baseline)
-    drawer = Drawer()
-    page = page_of(night, drawer)
-    return render(page, drawer.specs, bundle.result())
-
-
-def require_extra() -> None:
-    """Refuse at once what would be refused after all rows were read.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        If a library of the extra ``report`` is not installed.
-    """
-    library()
-    _engine()
-    scripts.converter()
-
-
-def page_of(night: Night, drawer: Drawer) -> Page:
-    """Combine what the page shows."""
-    day = night.day.isoformat()
+    drawer = Drawer(night.baseline)
     recorded = night.run["recorded_at"]
     written = f"{recorded:%Y-%m-%d %H:%M} UTC" if recorded is not None else ""
-    subtitle = f"Evaluation date {day}, run {night.run[C.RUN_ID]}, recorded {written}"
-    return Page(
-        title=f"{night.evaluation}, {day}",
+    page = Page(
+        title=f"{night.evaluation}, {night.day.isoformat()}",
         evaluation=night.evaluation,
-        day=day,
-        subtitle=subtitle,
+        day=night.day.isoformat(),
+        subtitle=f"Evaluation date {night.day.isoformat()}, run {night.run[C.RUN_ID]}, recorded {written}",
         answer=answer(night),
-        sections=sections.all_sections(night, drawer),
+        sections=[build(night, drawer) for build in BUILDERS],
         swatches=swatches(night.models, baseline=night.baseline),
         footer=f"rankeval-spark {night.run['code_version']}",
     )
+    return _render(page, drawer.specs, bundle.result())
 
 
-def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
-    """Fill the template; every text is escaped, whatever it holds, but our own styles, scripts and JSON."""
+def require_extra() -> None:
+    """Raise EnvironmentFaultError if a library of the extra ``report`` is missing, before any row is read."""
+    library()
+    _engine()
+    _converter()
+
+
+def _render(page: Page, specs: dict[str, Any], bundle: str) -> str:
+    """Fill the template. Every text is escaped, except our own styles, scripts and JSON."""
     jinja2 = _engine()
-    own = scripts.own("page.js")
+    script = own("page.js")
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(scripts.own),
+        loader=jinja2.FunctionLoader(own),
     )
-    environment.filters["parts"] = parts
+    environment.filters["parts"] = _parts
     environment.filters["count"] = wording.count
-    template = environment.get_template("page.html")
-    text: str = template.render(
+    text: str = environment.get_template("page.html").render(
         page=page,
-        style=f"{_variables()}\n{scripts.own('page.css')}",
+        style=f"{_variables()}\n{own('page.css')}",
         data=as_json({"config": {**config_of(PAGE), "aria": False}, "figures": specs}),
         library=bundle,
-        script=own,
-        admitted=f"{scripts.admitted(bundle)} {scripts.admitted(own)}",
+        script=script,
+        admitted=f"{admitted(bundle)} {admitted(script)}",
     )
     return text
 
@@ -104,19 +91,21 @@ def _engine() -> Any:  # noqa: ANN401 - a module
     return extra("jinja2", Fault("report", "no jinja2", "the engine of the page", INSTALL))
 
 
-def parts(text: str) -> list[tuple[bool, str]]:
+def _converter() -> Any:  # noqa: ANN401 - a module
+    return extra("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", INSTALL))
+
+
+def _parts(text: str) -> list[tuple[bool, str]]:
     """Split a text of ours at its `code`: whether each part is code, and the part.
 
-    Examples
-    --------
-    >>> parts("set `slices` first")
+    >>> _parts("set `slices` first")
     [(False, 'set '), (True, 'slices'), (False, ' first')]
     """
     return [(place % 2 == 1, part) for place, part in enumerate(_IN_CODE.split(text)) if part]
 
 
 def as_json(value: object) -> str:
-    """Write JSON that no parser of HTML takes for markup."""
+    """Return JSON that no HTML parser reads as markup."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, escaped in _UNSAFE.items():
         text = text.replace(character, escaped)
@@ -124,7 +113,7 @@ def as_json(value: object) -> str:
 
 
 def _variables() -> str:
-    """Write both palettes as variables; the dark one where the reader, or their system, wants it."""
+    """Return both palettes as CSS variables. The dark one applies if the reader or their system wants it."""
     light, dark = (_declared(palette) for palette in (LIGHT, DARK))
     return (
         f":root{{{light}}}\n"
@@ -137,3 +126,23 @@ def _declared(palette: Palette) -> str:
     names = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
     single = "".join(f"--{name}:{getattr(palette, name)};" for name in names)
     return single + "".join(f"--model-{place}:{colour};" for place, colour in enumerate(palette.models, 1))
+
+
+@cache
+def drawing_library() -> str:
+    """Return Vega-Embed, Vega-Lite and Vega as one script, in the version that Altair writes for."""
+    version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
+    bundle: str = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    # Nothing in it may end its element: the text of an end tag occurs in strings only.
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def own(name: str) -> str:
+    """Read a file that is shipped with the page."""
+    return resources.files("rankeval_spark.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def admitted(script: str) -> str:
+    """Return the hash by which a content security policy admits this script only."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,40 +1,29 @@
-"""The parts of a page as its template takes them: text, never markup."""
+"""Parts of a page as its template reads them: text, never markup, and specifications of charts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-MOST_ROWS: Final = 1000
-"""Rows of a table in a page; what is left out is said."""
+from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
+
+MAX_ROWS: Final = 1000
+"""Rows of a table in a page; the page says how many are left out."""
 
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]
+"""The first three have a sign in addition to a colour."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table.
-
-    Attributes
-    ----------
-    text : str
-        What is read.
-    sort : float or None
-        By what it is sorted where that is a number; cells without one come last.
-    note : str
-        Smaller, below the text.
-    tone : str
-        ``good``, ``bad`` and ``open`` have a sign in addition to a colour.
-    is_best : bool
-        The best value of its column.
-    """
+    """One cell of a table."""
 
     text: str
-    sort: float | None = None
-    note: str = ""
+    sort: float | None = None  # sort key of a number; cells without one come last
+    note: str = ""  # smaller, below the text
     tone: Tone = "plain"
-    is_best: bool = False
+    is_best: bool = False  # the best value of its column
 
 
 @dataclass(frozen=True)
@@ -47,7 +36,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table that can be sorted, and filtered where it is long."""
+    """A table that can be sorted, and filtered if it is long."""
 
     id: str
     caption: str
@@ -64,18 +53,12 @@ class TableView:
         headings: Iterable[str],
         rows: Iterable[Sequence[Cell | str]],
         *,
-        numbers: Collection[str] = (),
+        numbers: Collection[str] = (),  # headings of the columns that hold numbers
     ) -> TableView:
-        """Make a table of cells and plain texts; of a very long one the first 1,000 rows are kept.
-
-        Parameters
-        ----------
-        numbers : collection of str
-            Headings of the columns that hold numbers.
-        """
+        """Build a table of cells and plain texts, cut after 1,000 rows."""
         found = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
         columns = [Heading(name, is_number=name in numbers) for name in headings]
-        return cls(id_, caption, columns, found[:MOST_ROWS], len(found))
+        return cls(id_, caption, columns, found[:MAX_ROWS], len(found))
 
     @property
     def folded(self) -> TableView:
@@ -90,7 +73,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class FigureView:
-    """A chart: its title as text, what it shows for those who do not see it, and its specification."""
+    """A chart: its title as text, a summary for screen readers, and its height in pixels."""
 
     id: str
     title: str
@@ -102,7 +85,7 @@ class FigureView:
 
 @dataclass(frozen=True)
 class Term:
-    """A name and what is said of it."""
+    """A name and its description."""
 
     name: str
     lines: Sequence[str] = ()
@@ -111,7 +94,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Block:
-    """A heading inside of a section, with what belongs to it."""
+    """A heading inside a section, with its contents."""
 
     title: str = ""
     notes: Sequence[str] = ()
@@ -125,7 +108,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page; without blocks its hint says how to get what it would show."""
+    """One section of the page. Without blocks its hint explains how to get the data."""
 
     id: str
     title: str
@@ -136,7 +119,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence of a gate."""
+    """One sentence about a gate or a model, and its verdict in a word."""
 
     text: str
     tone: Tone
@@ -145,7 +128,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Rule:
-    """One gate: what it requires, in how many cases it is met, and the sentences of its rows, the worst first."""
+    """One gate: its requirement, a count of cases by verdict, and their sentences, the worst first."""
 
     number: int
     text: str
@@ -157,7 +140,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Answer:
-    """May it ship: the answer, why, and the rules behind it."""
+    """The answer to "may it ship", the reason, and the rules behind it."""
 
     tone: Tone
     headline: str
@@ -170,7 +153,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Swatch:
-    """A model in the legend: the number of its colour, its shape and its dash."""
+    """A model in the legend: its colour, shape and dash."""
 
     name: str
     colour: str
@@ -191,3 +174,64 @@ class Page:
     sections: Sequence[Section]
     swatches: Sequence[Swatch]
     footer: str
+
+
+DEFAULT_HEIGHT: Final = 220
+PATHS: Final = {
+    "circle": "M8 3.5a4.5 4.5 0 1 0 .01 0Z",
+    "square": "M4 4h8v8h-8Z",
+    "diamond": "M8 2.2l5.2 5.8l-5.2 5.8l-5.2-5.8Z",
+    "triangle-up": "M8 3l5 9.5h-10Z",
+    "triangle-down": "M8 13l5-9.5h-10Z",
+    "triangle-left": "M3 8l9.5 5v-10Z",
+    "triangle-right": "M13 8l-9.5 5v-10Z",
+    "cross": "M6.3 3h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3Z",
+}
+"""Shapes of the charts as paths in a square of 16, for the legend."""
+
+
+class Drawer:
+    """Figures of one page, drawn by the functions of a notebook; `specs` holds their specifications by id."""
+
+    def __init__(self, baseline: str | None) -> None:
+        self._baseline = baseline
+        self.specs: dict[str, Any] = {}
+
+    def draw(
+        self,
+        make: Callable[..., Any],
+        *frames: object,
+        title: str,
+        summary: str,
+        note: str = "",
+        is_wide: bool = False,
+        **options: object,
+    ) -> list[FigureView]:
+        """Draw a figure by a function of :mod:`rankeval_spark.report.figures`; none if there is no value."""
+        library()
+        from altair.utils import schemapi  # noqa: PLC0415 - an extra
+
+        with schemapi.debug_mode(False):  # the tests check each part, which takes a third of the time
+            try:
+                spec = make(*frames, look=PAGE, baseline=self._baseline, **options).to_dict(validate=False)
+            except NothingToDrawError:
+                return []
+        for name in ("$schema", "config", "title"):  # the title is text of the page
+            spec.pop(name, None)
+        number = f"figure-{len(self.specs) + 1}"
+        self.specs[number] = spec
+        return [FigureView(number, title, summary, int(spec.get("height") or DEFAULT_HEIGHT), note, is_wide)]
+
+
+def swatches(models: Sequence[str], *, baseline: str | None) -> list[Swatch]:
+    """Return the legend: one swatch per model."""
+    return [
+        Swatch(
+            name,
+            style.colour,
+            PATHS[style.shape],
+            ",".join(map(str, style.dash)),
+            role="baseline" if style.shape == BASELINE_SHAPE else "",
+        )
+        for name, style in styles(models, PAGE.palette, baseline=baseline).items()
+    ]

@@ -1,4 +1,4 @@
-"""What a figure or a page is drawn from: result frames of any library as Arrow, and rows of them."""
+"""Sources of figures and pages: result frames of any library as Arrow, and rows of them."""
 
 from __future__ import annotations
 
@@ -18,41 +18,25 @@ if TYPE_CHECKING:
 Row: TypeAlias = Mapping[str, Any]
 
 PAIRED: Final = "t"
-"""The test whose rows verdicts and gates read."""
+"""The test that verdicts and gates read."""
 
 
 @dataclass(frozen=True)
 class ReportTables:
-    """Published tables, each with the columns of :mod:`rankeval_spark.schemas`.
+    """Published tables, each with the columns of :mod:`rankeval_spark.schemas`."""
 
-    Attributes
-    ----------
-    runs : pyarrow.Table
-        Every event of the evaluation.
-    metrics : pyarrow.Table
-        Rows of the night that is reported; of other nights those of all users are enough.
-    gates : pyarrow.Table
-        Rows of every night: bounds are drawn in the history.
-    group_metrics, comparisons, checks : pyarrow.Table
-        Rows of the night that is reported; others are ignored.
-    user_metrics : pyarrow.Table
-        Rows of single users of that night, all or a sample; none where they were deleted.
-    user_share : float
-        Share of the users that ``user_metrics`` holds.
-    """
-
-    runs: pa.Table
-    metrics: pa.Table
-    group_metrics: pa.Table
+    runs: pa.Table  # every event of the evaluation
+    metrics: pa.Table  # rows of the night that is reported; of other nights those of all users are enough
+    group_metrics: pa.Table  # rows of the night that is reported; others are ignored
     comparisons: pa.Table
-    gates: pa.Table
+    gates: pa.Table  # rows of every night: bounds are drawn in the history
     checks: pa.Table
-    user_metrics: pa.Table
-    user_share: float = 1.0
+    user_metrics: pa.Table  # rows of single users of that night, all or a sample; none where they were deleted
+    user_share: float = 1.0  # share of the users that `user_metrics` holds
 
     @classmethod
     def of_runs(cls, runs: pa.Table) -> ReportTables:
-        """Make tables without rows for runs of which none published anything."""
+        """Build tables without rows, for runs that published nothing."""
         names = (schemas.METRICS, schemas.GROUP_METRICS, schemas.COMPARISONS, schemas.GATES, schemas.CHECKS)
         return cls(runs, *map(empty_table, (*names, schemas.USER_METRICS)))
 
@@ -71,18 +55,12 @@ _TYPES: Final = {
 
 
 def empty_table(schema: Schema) -> pa.Table:
-    """Make a published table without rows."""
+    """Return a published table without rows."""
     return pa.schema([(field.name, _TYPES[field.type]) for field in schema.fields]).empty_table()
 
 
 def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
-    """Read a result frame of Spark, pandas, polars, DuckDB or Arrow.
-
-    Raises
-    ------
-    ConfigError
-        If it is none of these.
-    """
+    """Read a result frame of Spark, pandas, polars, DuckDB or Arrow; ConfigError for anything else."""
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
@@ -100,7 +78,7 @@ def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
 
 
 def _usual(kind: pa.DataType) -> pa.DataType:
-    """Give the usual form of a type: Arrow cannot filter texts as polars keeps them."""
+    """Return the usual form of a type: Arrow cannot filter the text types of polars."""
     if pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -111,7 +89,7 @@ def _usual(kind: pa.DataType) -> pa.DataType:
 
 
 def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
-    """Leave only some columns, and the rows of one cutoff, of a DataFrame of Spark; other frames are here already."""
+    """Select columns and the rows of one cutoff of a DataFrame of Spark; return other frames as they are."""
     if not callable(getattr(frame, "toArrow", None)):
         return frame
     there = [name for name in columns if name in frame.columns]
@@ -119,7 +97,7 @@ def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN40
 
 
 def keep(table: pa.Table, **wanted: object) -> pa.Table:
-    """Keep the rows whose columns have the wanted value, or one of several; None keeps every row."""
+    """Keep rows by the value of columns, or by one of several values; None keeps every row."""
     for name, value in wanted.items():
         if value is None:
             continue
@@ -133,7 +111,7 @@ def keep(table: pa.Table, **wanted: object) -> pa.Table:
 
 
 def rows_of(table: pa.Table, columns: Sequence[str] = (), **wanted: object) -> list[dict[str, Any]]:
-    """Read the wanted rows as dictionaries, with the columns that are named and there."""
+    """Return the wanted rows as dictionaries, with the named columns that exist."""
     found = keep(table, **wanted)
     if columns:
         found = found.select([name for name in columns if name in found.column_names])
@@ -142,7 +120,7 @@ def rows_of(table: pa.Table, columns: Sequence[str] = (), **wanted: object) -> l
 
 
 def distinct(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
-    """List the different values of some columns together, sorted."""
+    """Return the distinct combinations of some columns, sorted."""
     if not table.num_rows:
         return []
     found = table.select(list(names)).group_by(list(names)).aggregate([])
@@ -150,7 +128,7 @@ def distinct(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
 
 
 def demand_columns(table: pa.Table, needed: Sequence[str], *, what: str) -> None:
-    """Refuse a frame that has not the columns of the result it is taken for."""
+    """Raise ConfigError if a frame lacks columns of the result that it should be."""
     missing = [name for name in needed if name not in table.column_names]
     if missing:
         fix = f"pass {what} of evaluate(...) or of Results, or a frame with its columns"

@@ -16,16 +16,14 @@ USUAL_DECIMALS: Final = 4
 LARGE: Final = 1000
 
 FAILED_IN: Final = "failed in "
-"""How the reason of a failed run begins, before its stage and exit code."""
+"""Start of the reason of a failed run, before its stage and exit code."""
 
 
 def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
-    """Decimals that a column of numbers deserves: two digits of the narrowest interval, from 2 to 5.
+    """Return the decimals of a column of numbers: two digits of the narrowest interval, from 2 to 5.
 
-    Where there is no interval, four digits of the greatest value.
+    Without an interval, four digits of the greatest value.
 
-    Examples
-    --------
     >>> decimals([0.026, 0.031]), decimals([None], [0.68]), decimals([1.6]), decimals([])
     (3, 4, 2, 4)
     """
@@ -39,10 +37,8 @@ def decimals(half_widths: Iterable[float | None], values: Iterable[float | None]
 
 
 def number(value: float | None, places: int = USUAL_DECIMALS) -> str:
-    """Write a number; one that there is none of is undefined, not 0.
+    """Format a number; None and NaN are "undefined".
 
-    Examples
-    --------
     >>> number(0.28614, 3), number(None), number(73.366, 2), number(1234567.0)
     ('0.286', 'undefined', '73.37', '1,234,567')
     """
@@ -54,10 +50,8 @@ def number(value: float | None, places: int = USUAL_DECIMALS) -> str:
 
 
 def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
-    """Write a difference with its sign, a true minus included.
+    """Format a difference with its sign and a true minus.
 
-    Examples
-    --------
     >>> signed(0.0123, 3), signed(-0.5, 1), signed(0.0, 2), signed(None)
     ('+0.012', '−0.5', '0.00', 'undefined')
     """
@@ -72,10 +66,8 @@ UNCERTAIN: Final = "uncertain"
 
 
 def mean_interval(row: Mapping[str, Any], places: int) -> str:
-    """Write the interval of a row of ``metrics``, marked where it is uncertain; "none" where there is none.
+    """Format the interval of a row of ``metrics``, marked if it is uncertain; "none" without one.
 
-    Examples
-    --------
     >>> mean_interval({"ci_low": 0.26, "ci_high": 0.31, "is_uncertain": True}, 2)
     '0.26 to 0.31, uncertain'
     """
@@ -84,10 +76,8 @@ def mean_interval(row: Mapping[str, Any], places: int) -> str:
 
 
 def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS, *, has_sign: bool = False) -> str:
-    """Write the ends of an interval; empty where there is none.
+    """Format the ends of an interval; empty if there is none.
 
-    Examples
-    --------
     >>> interval(0.26, 0.31, 2), interval(None, None), interval(-0.01, 0.02, 2, has_sign=True)
     ('0.26 to 0.31', '', '−0.01 to +0.02')
     """
@@ -98,10 +88,8 @@ def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS
 
 
 def p_value(p: float | None) -> str:
-    """Write a p; below a thousandth only that it is.
+    """Format a p; "< .001" below a thousandth.
 
-    Examples
-    --------
     >>> p_value(0.00001), p_value(0.0312), p_value(0.5), p_value(None)
     ('< .001', '.031', '.50', '')
     """
@@ -113,10 +101,8 @@ def p_value(p: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share.
+    """Format a share in percent.
 
-    Examples
-    --------
     >>> percent(0.0123), percent(1.0), percent(0.5), percent(None), percent(0.0), percent(0.00001)
     ('1.2 %', '100 %', '50 %', '', '0 %', '< 0.01 %')
     """
@@ -128,10 +114,8 @@ def percent(share: float | None) -> str:
 
 
 def count(value: int | None, noun: str = "") -> str:
-    """Write how many there are, with the noun in its number.
+    """Format a count, with its noun in singular or plural.
 
-    Examples
-    --------
     >>> count(1, "user"), count(1234, "user"), count(None)
     ('1 user', '1,234 users', '')
     """
@@ -141,10 +125,8 @@ def count(value: int | None, noun: str = "") -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Write names as a list in a sentence.
+    """Join names to a list in a sentence.
 
-    Examples
-    --------
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
@@ -153,10 +135,8 @@ def listed(names: Iterable[str]) -> str:
 
 
 def slice_name(name: str, value: str) -> str:
-    """Name a slice, such as ``country = DE``.
+    """Return the name of a slice, such as ``country = DE``.
 
-    Examples
-    --------
     >>> slice_name("all", ""), slice_name("country*device", "DE*phone"), slice_name("age", "(unknown)")
     ('all users', 'country × device = DE × phone', 'age = (unknown)')
     """
@@ -164,10 +144,8 @@ def slice_name(name: str, value: str) -> str:
 
 
 def crossed(text: str) -> str:
-    """Write a crossing of segments, or of their values; where a value is in quotes, as it is.
+    """Format a crossing of segments, or of their values; a crossing with quotes stays as it is.
 
-    Examples
-    --------
     >>> crossed("country*device"), crossed('"a*b"*phone')
     ('country × device', '"a*b"*phone')
     """
@@ -175,15 +153,8 @@ def crossed(text: str) -> str:
 
 
 def failure_of(run: Mapping[str, Any]) -> str:
-    """Say in one line why a run failed: its stage and exit code, and the first fault.
+    """Return why a run failed in one line, from its event FAILED: stage and exit code, and the first fault.
 
-    Parameters
-    ----------
-    run : mapping
-        The event FAILED of ``runs``.
-
-    Examples
-    --------
     >>> failure_of({"reason": "failed in read, code 4", "error": {"stage": "read", "message": "no row in logs"}})
     'read, code 4: no row in logs'
     """

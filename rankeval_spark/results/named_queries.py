@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
-    from rankeval_spark.report.notebook_plots import PublishedPlots
+    from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.results.query_choices import ChosenNight, UserSide
     from rankeval_spark.results.storage.requested_rows import Requested
 
@@ -59,7 +59,7 @@ class Results(PublishedResults[Frame]):
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
-        from rankeval_spark.report.notebook_plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
+        from rankeval_spark.report.notebook import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
 
         return PublishedPlots(self)
 

@@ -19,7 +19,7 @@ from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
-from rankeval_spark.report.night import MOST_NIGHTS, Night, chosen_run
+from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
@@ -84,7 +84,7 @@ def report_tables(
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
     if not _has_commit(runs):
         return ReportTables.of_runs(runs)
-    days = [one for own, one in results.nights() if own == name and one <= day][-MOST_NIGHTS:]
+    days = [one for own, one in results.nights() if own == name and one <= day][-MAX_NIGHTS:]
     night: dict[str, Any] = {"evaluation": name, "date": day}
     before = [one for one in days if one != day]
     metrics = [_read(results, schemas.METRICS, **night), _read_earlier(results, schemas.METRICS, name, before)]

@@ -23,6 +23,7 @@ from rankeval_spark.report.figures.look import (
     library,
     panel,
     require_rows,
+    tooltips,
 )
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
 from rankeval_spark.statistics.comparisons.shared_users import why_withheld
@@ -48,7 +49,7 @@ SHAPES: Final = {
     "not tested": "M0,-1V1",  # an upright stroke: a level one cannot be seen on its interval
 }
 SIGNS: Final = {"better": "▲", "worse": "▼", "different": "◆", "undecided": "○", "not tested": "|"}
-"""How each verdict is written next to its row; the marks of the plot have the same shapes."""
+"""Signs of the verdicts next to the rows; the marks of the plot have the same shapes."""
 
 
 def forest(
@@ -93,10 +94,10 @@ def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tup
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
-    """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
+    """Return a row per slice: all users first, then the greatest gain first, undefined differences last.
 
-    Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``different``,
-    ``undecided`` or ``not tested``, and ``withheld`` says why there is no difference of models of other users.
+    ``outcome`` is ``better``, ``worse``, ``different``, ``undecided`` or ``not tested``. ``withheld`` is the reason why
+    models of different users have no difference.
     """
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, NEEDED, test=PAIRED, **wanted)
@@ -113,7 +114,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
 
 
 def outcomes_of(measure: MeasureKey) -> list[str]:
-    """List the outcomes that rows of a measure can have."""
+    """Return the outcomes that rows of a measure can have."""
     unused = ("different",) if defaults.has_better_side(measure[0]) else ("better", "worse")
     return [one for one in GAINS if one not in unused]
 
@@ -121,6 +122,7 @@ def outcomes_of(measure: MeasureKey) -> list[str]:
 def _forest_row(row: Row, places: int) -> dict[str, Any]:
     outcome = row["verdict"] or "not tested"
     delta, p = row["delta"], wording.p_value(row["p_adjusted"])
+    p_in_words = f"p {p}" if p.startswith("<") else f"p = {p}" if p else "no p"
     return {
         "slice": wording.slice_name(row[C.SLICE], row[C.SLICE_VALUE]),
         "delta": delta,
@@ -135,15 +137,9 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "p": p or (row["reason"] or "").replace("_", " ") or "none",
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
-        "note": f"{SIGNS[outcome]} {_p_in_words(p)}",
+        "note": f"{SIGNS[outcome]} {p_in_words}",
         "withheld": why_withheld(row),
     }
-
-
-def _p_in_words(p: str) -> str:
-    if not p:
-        return "no p"
-    return f"p {p}" if p.startswith("<") else f"p = {p}"
 
 
 def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
@@ -166,6 +162,15 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=shapes), legend=legend)
+    shown = tooltips(
+        slice="slice",
+        text=f"difference of {with_cutoff(*measure)}",
+        interval="interval",
+        relative="of the baseline",
+        outcome="verdict",
+        p="adjusted p",
+        users="users",
+    )
     layers = [layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
     for is_decided in (False, True):
         own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
@@ -177,7 +182,7 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
         point = {"size": 85, "opacity": 1, "strokeWidth": 1.6, **filling}
         layers += [
             layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
-            layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=_tooltips(measure)),
+            layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
         ]
     height = ROW_HEIGHT * max(len(order), 2)
     both = panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
@@ -186,9 +191,9 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
 
 
 def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
-    """Write verdict and p right of each row, as labels of a second axis.
+    """Return verdict and p of each row as labels of a second axis.
 
-    The names of rows are values of data. Only our own words, as JSON, are part of an expression.
+    Names of rows are values of data. Only our own words, as JSON, are part of an expression.
     """
     alt = library()
     notes = json.dumps([row["note"] for row in rows])
@@ -209,17 +214,3 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
     scale = alt.Scale(domain=places)
     y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
     return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
-
-
-def _tooltips(measure: MeasureKey) -> list[Any]:
-    alt = library()
-    names = {
-        "slice": "slice",
-        "text": f"difference of {with_cutoff(*measure)}",
-        "interval": "interval",
-        "relative": "of the baseline",
-        "outcome": "verdict",
-        "p": "adjusted p",
-    }
-    shown = [alt.Tooltip(f"{name}:N", title=title) for name, title in names.items()]
-    return [*shown, alt.Tooltip("users:Q", title="users", format=",")]

@@ -1,6 +1,6 @@
-"""How figures look: two palettes, a colour, shape and dash for each model, and what all charts share.
+"""Palettes, the style of each model, and the building blocks of all charts.
 
-No figure says anything by colour alone: models differ in shape and dash too, verdicts in shape and filling.
+No figure relies on colour alone: models differ in shape and dash too, verdicts in shape and filling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Chart: TypeAlias = Any
 """A chart of Altair, or a part of one: an extra, whose types are not there for everyone."""
 
 INSTALL: Final = "pip install 'altair>=5.5,<7' 'vl-convert-python>=1.8' 'jinja2>=3.1'"
-"""What the extra `report` is, by names that an index has: this package need not be on one."""
+"""The libraries of the extra `report` by name: this package need not be on an index."""
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
@@ -24,14 +24,14 @@ LABEL_LIMIT: Final = 150
 
 
 class NothingToDrawError(ConfigError):
-    """There is no value that a figure could show."""
+    """Raised if a figure has no value to show."""
 
     title = "the figure has nothing to show"
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by what they are for: hexadecimal in a notebook, variables of the style sheet in a page."""
+    """Colours by purpose: hexadecimal in a notebook, variables of the style sheet in a page."""
 
     ink: str
     muted: str
@@ -79,7 +79,7 @@ PAGE_COLOURS: Final = Palette(
     baseline="var(--baseline)",
     models=tuple(f"var(--model-{number})" for number in range(1, len(LIGHT.models) + 1)),
 )
-"""A theme is changed by the style sheet alone: charts are not drawn again for it."""
+"""Variables, so that the style sheet alone changes the theme of a page."""
 
 SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-left")
 DASHES: Final = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (1, 3), (12, 3))
@@ -89,19 +89,11 @@ BASELINE_DASH: Final = (4, 4)
 
 @dataclass(frozen=True)
 class Look:
-    """Where a figure is shown.
-
-    Attributes
-    ----------
-    width : int or "container"
-        Pixels of a panel, or the width of the place that it is put into.
-    has_legend : bool
-        Whether each figure explains the models; a page does so once.
-    """
+    """The place where a figure is shown."""
 
     palette: Palette
-    width: int | Literal["container"]
-    has_legend: bool
+    width: int | Literal["container"]  # pixels of a panel, or the width of its container
+    has_legend: bool  # in each figure; a page has one for all
 
 
 NOTEBOOK: Final = Look(LIGHT, 440, has_legend=True)
@@ -111,7 +103,7 @@ PAGE: Final = Look(PAGE_COLOURS, "container", has_legend=False)
 
 @dataclass(frozen=True)
 class Style:
-    """How one model is drawn everywhere."""
+    """Colour, shape and dash of one model in every figure."""
 
     colour: str
     shape: str
@@ -119,12 +111,10 @@ class Style:
 
 
 def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = None) -> dict[str, Style]:
-    """Give each model its colour, shape and dash, by name, so that reports of two nights look alike.
+    """Return the style of each model, by name, so that reports of two nights look alike.
 
-    The baseline is grey; with more models than colours, colours come again with another shape.
+    The baseline is grey. With more models than colours, a colour returns with another shape.
 
-    Examples
-    --------
     >>> {name: (own.shape, own.dash) for name, own in styles(["b", "a", "pop"], LIGHT, baseline="pop").items()}
     {'a': ('circle', (1, 0)), 'b': ('square', (7, 3)), 'pop': ('triangle-right', (4, 4))}
     """
@@ -144,18 +134,12 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
 
 
 def library() -> Chart:
-    """Import Altair, which only figures need; as :func:`extra`."""
+    """Import Altair, which only figures need; EnvironmentFaultError without it."""
     return extra("altair", Fault("figures", "no Altair", "the library that draws them", INSTALL))
 
 
 def extra(name: str, missing: Fault) -> Chart:
-    """Import a library of the extra ``report``.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        The fault ``missing``, if it is not installed.
-    """
+    """Import a library of the extra ``report``; without it EnvironmentFaultError of the fault ``missing``."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -163,7 +147,7 @@ def extra(name: str, missing: Fault) -> Chart:
 
 
 def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool = False) -> dict[str, Any]:
-    """Encode models by colour and shape; their legend is one, and none where an axis names them."""
+    """Encode models by colour and shape, with one legend, or none if an axis names the models."""
     alt, names = library(), list(styles_by_model)
     legend = None
     if look.has_legend and not has_axis:
@@ -183,7 +167,7 @@ def dashes(styles_by_model: Mapping[str, Style]) -> Chart:
 
 
 class _Rows:
-    """Rows that Altair takes as they are: it copies a chart for each thing that is set, with all values in a list."""
+    """Rows that Altair does not copy: it copies a list of values at each property that is set."""
 
     _schema: ClassVar = {"type": "array"}
 
@@ -195,62 +179,64 @@ class _Rows:
 
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> Chart:
-    """Put rows into the chart as plain JSON."""
-    return library().Data(values=_Rows([{name: _short(value) for name, value in row.items()} for row in rows]))
-
-
-def _short(value: object) -> object:
-    """Keep six digits of a number: no eye sees more, and the file is half as large."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    """Return rows as data of a chart, numbers with six digits: no eye sees more, and the file is half as large."""
+    short = [
+        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
+        for row in rows
+    ]
+    return library().Data(values=_Rows(short))
 
 
 def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart) -> Chart:
-    """Make one layer of a figure: a kind of mark, its data and options, and what its channels show.
+    """Build one layer of a figure: a kind of mark, its data, its options and its channels.
 
-    A channel that is a text is a field with its type; in a dictionary it is a place that does not depend on the data.
+    A channel that is a text is a field with its type. A dictionary is a position that does not depend on the data.
     Altair's own chain of ``mark_...().encode()`` copies the chart at each step, which takes half of a report's time.
     """
     alt = library()
+    encoded = {}
+    for name, value in channels.items():
+        channel = f"{name[0].upper()}{name[1:]}"
+        if isinstance(value, str):
+            encoded[name] = getattr(alt, channel)(value)
+        elif isinstance(value, dict):
+            encoded[name] = getattr(alt, f"{channel}Value")(value["value"])
+        else:
+            encoded[name] = value
     data = inline(rows) if isinstance(rows, Sequence) else rows
-    encoded = {name: _channel(name, value) for name, value in channels.items()}
-    mark = alt.MarkDef(type=kind, **options)
-    return alt.Chart(data, mark=mark, encoding=alt.FacetedEncoding(**encoded))
+    return alt.Chart(data, mark=alt.MarkDef(type=kind, **options), encoding=alt.FacetedEncoding(**encoded))
 
 
-def _channel(name: str, value: Chart) -> Chart:
+def tooltips(**titles: str) -> list[Any]:
+    """Return fields of a tooltip with their titles; ``users`` and ``count`` are numbers."""
     alt = library()
-    if isinstance(value, str):
-        return getattr(alt, f"{name[0].upper()}{name[1:]}")(value)
-    if isinstance(value, dict):
-        return getattr(alt, f"{name[0].upper()}{name[1:]}Value")(value["value"])
-    return value
+    return [
+        alt.Tooltip(f"{name}:Q", title=title, format=",")
+        if name in ("users", "count")
+        else alt.Tooltip(f"{name}:N", title=title)
+        for name, title in titles.items()
+    ]
 
 
 def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Chart:
-    """Put layers on top of one another."""
+    """Combine layers on top of one another."""
     return library().layer(*layers, title=title, width=look.width, height=height)
 
 
 def require_rows(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
-    """Return rows of which there is at least one.
-
-    Raises
-    ------
-    NothingToDrawError
-        If there is none: no model has the measure, or it is undefined for every user.
-    """
+    """Return rows if there is one. NothingToDrawError: no model has the measure, or no user has a value."""
     if not rows:
         raise NothingToDrawError(Fault(what, "no value: not computed, or undefined for every user", "at least one"))
     return rows
 
 
 def axis(title: str | None = None, **options: Chart) -> Chart:
-    """Make an axis with few ticks."""
+    """Build an axis with few ticks."""
     return library().Axis(**{"title": title, "tickCount": 5, **options})
 
 
 def config_of(look: Look) -> dict[str, Any]:
-    """Set what all charts share: font, quiet axes, no frame, in a page no background of their own."""
+    """Return the config of all charts: font, quiet axes, no frame, and in a page no background."""
     palette = look.palette
     return {
         "font": FONT,
@@ -287,8 +273,8 @@ def config_of(look: Look) -> dict[str, Any]:
 
 
 def combine_panels(panels: Sequence[Any], look: Look) -> Chart:
-    """Put panels below one another and set what they share; a page sets that itself, once for all of its charts."""
+    """Combine panels below one another and set their config; a page sets it once for all of its charts."""
     chart = panels[0] if len(panels) == 1 else library().vconcat(*panels, spacing=26)
     if look.width != "container":
-        chart.config = config_of(look)  # a method that configures would copy the chart
+        chart.config = config_of(look)  # a method would copy the chart
     return chart

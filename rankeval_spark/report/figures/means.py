@@ -1,14 +1,15 @@
-"""Figures of ``metrics``: the leaderboard, measures over cutoffs, and the history of nights."""
+"""Figures of ``metrics``: leaderboard, curves over cutoffs, history of nights, groups of users, trade-offs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.look import (
@@ -28,44 +29,37 @@ from rankeval_spark.report.figures.look import (
     panel,
     require_rows,
     styles,
+    tooltips,
 )
-from rankeval_spark.report.tables import Row, all_users_rows, demand_columns, rows_of, to_arrow
+from rankeval_spark.report.tables import Row, all_users_rows, demand_columns, distinct, rows_of, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.report.defaults import MeasureKey
 
+
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
 READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain")
 ROW_HEIGHT: Final = 36
 PANEL_HEIGHT: Final = 220
-MOST_TICKS: Final = 5
-MANY_PLACES: Final = 12
-"""Nights or cutoffs from which on points are smaller."""
-_THICK: Final = {"strokeWidth": 2.5, "strokeCap": "round"}
+GROUP_HEIGHT: Final = 44
+POINT_HEIGHT: Final = 230
+GROUP_NAME_LIMIT: Final = 74  # pixels
+MAX_TICKS: Final = 5
+MAX_LARGE_POINTS: Final = 12  # with more nights or cutoffs, points are smaller
+MIN_CUTOFFS: Final = 2  # of a curve
 _POINT: Final = {"filled": True, "size": 100, "opacity": 1}
-LEAST_CURVE: Final = 2
-"""Cutoffs that a curve needs."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What happened in the nights of a history, in addition to its values.
+    """Events of the nights of a history."""
 
-    Attributes
-    ----------
-    bounds : sequence of mapping
-        ``date``, ``bound`` and ``text`` of the gates on the mean of all users.
-    redefined : mapping of date to str
-        Nights from which on the measure is defined otherwise, with what changed.
-    failures : mapping of date to str
-        Nights of which nothing was published, with the reason.
-    """
-
-    bounds: Sequence[Row] = ()
+    bounds: Sequence[Row] = ()  # `date`, `bound` and `text` of the gates on the mean of all users
+    # nights since which the measure is defined otherwise, with the change
     redefined: Mapping[date, str] = field(default_factory=dict)
-    failures: Mapping[date, str] = field(default_factory=dict)
+    failures: Mapping[date, str] = field(default_factory=dict)  # nights of which nothing was published, with the reason
 
 
 def leaderboard(
@@ -85,7 +79,7 @@ def leaderboard(
 
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
-    """Give a row a model, best first; ``value`` is None where the measure is undefined for every user."""
+    """Return a row per model, best first. ``value`` is None if the measure is undefined for every user."""
     found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     by_name = {row[C.MODEL_ID]: row for row in found}
     values = {name: row[C.VALUE] for name, row in by_name.items()}
@@ -103,17 +97,16 @@ def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None,
     encoded = by_model(styles(order, look.palette, baseline=baseline), look, has_axis=True)
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=look.palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
-    data = inline(known)
-    colour = encoded["color"]
-    layers = (
-        []
-        if not known
-        else [
-            layer("rule", data, _THICK, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
-            layer("point", data, _POINT, y=y, x=x, tooltip=tooltips(measure), **encoded),
-            layer("text", data, {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}, y=y, x=x, text="text:N"),
+    layers = []
+    if known:
+        data, low = inline(known), alt.X("low:Q", title=None)
+        thick = {"strokeWidth": 2.5, "strokeCap": "round"}
+        words = {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}
+        layers = [
+            layer("rule", data, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
+            layer("point", data, _POINT, y=y, x=x, tooltip=_tooltips(measure), **encoded),
+            layer("text", data, words, y=y, x=x, text="text:N"),
         ]
-    )
     without = [{"model": row["model"], "text": wording.UNDEFINED} for row in rows if row["value"] is None]
     if without:
         words = {"align": "left", "fontStyle": "italic", "color": look.palette.muted}
@@ -142,15 +135,12 @@ def curves(
 def curve_labels(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
     """List the measures that have two cutoffs or more, in the order of the request."""
     labels = dict.fromkeys(label for label, _ in (requested or known))
-    return [label for label in labels if len(_cutoffs(label, known)) >= LEAST_CURVE]
-
-
-def _cutoffs(label: str, known: Sequence[MeasureKey]) -> list[int]:
-    return sorted(k for name, k in known if name == label and k != C.WHOLE_LIST)
+    cutoffs = Counter(label for label, k in set(known) if k != C.WHOLE_LIST)
+    return [label for label in labels if cutoffs[label] >= MIN_CUTOFFS]
 
 
 def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
-    """Give a row a model and cutoff at which the measure has a value."""
+    """Return a row per model and cutoff at which the measure has a value."""
     found = [row for row in rows_of(all_users_rows(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
     places = decimals_of(found)
     rows = [{**_estimate(row, places), "k": row[C.K]} for row in found if row[C.VALUE] is not None]
@@ -163,7 +153,7 @@ def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) ->
     ks = sorted({row["k"] for row in rows})
     ticks = axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
     x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
-    lines = _lines(rows, x, styles_by_model, look, shown=[alt.Tooltip("k:Q"), *tooltips((label, C.WHOLE_LIST))])
+    lines = _lines(rows, x, styles_by_model, look, shown=[alt.Tooltip("k:Q"), *_tooltips((label, C.WHOLE_LIST))])
     return panel(lines, look, height=PANEL_HEIGHT, title=label)
 
 
@@ -177,8 +167,8 @@ def history(
 ) -> Chart:
     """Draw means over nights with their intervals, a line a model: a panel a measure.
 
-    The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` gives the bounds of gates,
-    changed definitions and failed nights of a measure.
+    The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` returns the events of a
+    measure: bounds of gates, changed definitions and failed nights.
     """
     table = to_arrow(metrics, what="metrics")
     demand_columns(table, NEEDED, what="metrics")
@@ -186,21 +176,15 @@ def history(
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     wanted = chosen(table, measures)
-    panels = [
-        _history(
-            require_rows(history_rows(table, one), with_cutoff(*one)),
-            one,
-            baseline,
-            Marks() if marks is None else marks(one),
-            look,
-        )
-        for one in wanted
-    ]
+    panels = []
+    for one in wanted:
+        rows = require_rows(history_rows(table, one), with_cutoff(*one))
+        panels.append(_history(rows, one, baseline, Marks() if marks is None else marks(one), look))
     return combine_panels(panels, look)
 
 
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
-    """Give a row a model and night on which the measure has a value."""
+    """Return a row per model and night on which the measure has a value."""
     found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     places = decimals_of(found)
     rows = [
@@ -215,20 +199,17 @@ def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, mar
     alt, palette = library(), look.palette
     styles_by_model = styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
-    ticks = axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=_ticks({row["date"] for row in rows}))
+    days = [date.fromisoformat(day) for day in sorted({row["date"] for row in rows})]
+    some = [
+        alt.DateTime(year=day.year, month=day.month, date=day.day, utc=True)
+        for day in days[:: -(-len(days) // MAX_TICKS)]  # a tick between two nights would be of no night
+    ]
+    ticks = axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=some)
     x = alt.X("date:T", scale=alt.Scale(type="utc", padding=12), axis=ticks)
-    shown = [alt.Tooltip("date:N", title="night"), *tooltips(measure)]
+    shown = [alt.Tooltip("date:N", title="night"), *_tooltips(measure)]
     lines = _lines(rows, x, styles_by_model, look, shown=shown)
     layers = [*_bounds(marks.bounds, x, palette), *lines, *_events(marks, x, palette)]
     return panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
-
-
-def _ticks(days: set[str]) -> list[Any]:
-    """Choose some of the nights: a tick between two of them would be of no night."""
-    alt = library()
-    found = [date.fromisoformat(day) for day in sorted(days)]
-    some = found[:: -(-len(found) // MOST_TICKS)] if found else []
-    return [alt.DateTime(year=day.year, month=day.month, date=day.day, utc=True) for day in some]
 
 
 def _bounds(bounds: Sequence[Row], x: Chart, palette: Palette) -> list[Any]:
@@ -278,19 +259,12 @@ def _lines(
     data, colour = inline(rows), encoded["color"]
     n_places = len({(row.get("date"), row.get("k")) for row in rows})
     line = {"strokeWidth": 2, "strokeJoin": "round"}
+    point = {**_POINT, "size": 46 if n_places <= MAX_LARGE_POINTS else 20}
     low = alt.Y("low:Q", title=None)
     return [
         layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
         layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(styles_by_model)),
-        layer(
-            "point",
-            data,
-            {**_POINT, "size": 46 if n_places <= MANY_PLACES else 20},
-            x=x,
-            y=y,
-            tooltip=list(shown),
-            **encoded,
-        ),
+        layer("point", data, point, x=x, y=y, tooltip=list(shown), **encoded),
     ]
 
 
@@ -300,7 +274,7 @@ def read_means(metrics: object) -> pa.Table:
 
 
 def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
-    """Find the measures that are named, or the one that is looked at first."""
+    """Return the named measures, or the headline measure if none is named."""
     known = defaults.measures_of(all_users_rows(table))
     if measures:
         return [defaults.named(text, known, where="measures") for text in measures]
@@ -316,15 +290,9 @@ def decimals_of(rows: Sequence[Row]) -> int:
     return wording.decimals(halves, [row[C.VALUE] for row in rows])
 
 
-def tooltips(measure: MeasureKey) -> list[Any]:
-    """Name what a point says."""
-    alt = library()
-    return [
-        alt.Tooltip("model:N", title="model"),
-        alt.Tooltip("text:N", title=with_cutoff(*measure)),
-        alt.Tooltip("interval:N", title="interval"),
-        alt.Tooltip("users:Q", title="users", format=","),
-    ]
+def _tooltips(measure: MeasureKey) -> list[Any]:
+    """Return the fields of a point's tooltip."""
+    return tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
 
 
 def _estimate(row: Row, places: int) -> dict[str, Any]:
@@ -338,3 +306,179 @@ def _estimate(row: Row, places: int) -> dict[str, Any]:
         "interval": wording.mean_interval(row, places),
         "users": row["n_users"],
     }
+
+
+def groups(
+    metrics: object,
+    *,
+    measure: str | None = None,
+    slices: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
+
+    Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
+    one axis, so that a longer bar is a larger gap. ``slices`` are slicings such as ``["country"]``; all where left out.
+    """
+    table = read_means(metrics)
+    (wanted,) = chosen(table, [] if measure is None else [measure])
+    known = slicings(table)
+    unknown = [name for name in slices if name not in known]
+    if not known:
+        fix = "call evaluate(..., segments=, slices=)"
+        raise NothingToDrawError(Fault("groups", "means of all users only", "means of slices", fix))
+    if unknown:
+        expected = f"some of: {', '.join(known)}"
+        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown), expected, nearest(unknown[0], known)))
+    rows = {name: group_rows(table, wanted, name) for name in known}
+    means = [row["value"] for own in rows.values() for row in own]
+    title, span = with_cutoff(*wanted), (min(means, default=0.0), max(means, default=0.0))
+    panels = [
+        _groups(require_rows(rows[name], title), name, title, span, baseline, look) for name in list(slices) or known
+    ]
+    return combine_panels(panels, look)
+
+
+def slicings(metrics: pa.Table) -> list[str]:
+    """List the slicings of a frame, those by one segment first."""
+    names = [str(name) for (name,) in distinct(metrics, C.SLICE) if name != C.ALL_USERS]
+    return sorted(names, key=lambda name: (name.count(C.CROSSING), name))
+
+
+def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dict[str, Any]]:
+    """Return a row per model and group with a value. ``is_end`` marks the least and the greatest of a model."""
+    columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", "is_uncertain")
+    found = rows_of(metrics, (*columns, C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
+    places = decimals_of(found)
+    rows = [
+        {
+            **_estimate(row, places),
+            "group": wording.crossed(row[C.SLICE_VALUE]),
+            "is_small": bool(row["is_small"]) or None in row[C.SLICE_VALUES],
+            "is_end": False,
+        }
+        for row in found
+        if row[C.VALUE] is not None
+    ]
+    for model in {row["model"] for row in rows}:
+        own = [row for row in rows if row["model"] == model and not row["is_small"]]
+        for pick in (min, max) if own else ():
+            pick(own, key=lambda row: row["value"])["is_end"] = True
+    return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
+
+
+def _groups(
+    rows: Sequence[dict[str, Any]],
+    slicing: str,
+    title: str,
+    span: tuple[float, float],  # least and greatest mean of all slicings
+    baseline: str | None,
+    look: Look,
+) -> Chart:
+    alt, palette = library(), look.palette
+    order = sorted({row["model"] for row in rows})
+    encoded = by_model(styles(order, palette, baseline=baseline), look, has_axis=True)
+    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
+    domain = {"domain": list(span)} if span[0] < span[1] else {}
+    scale = alt.Scale(zero=False, nice=False, padding=52, **domain)  # with room for the names of groups
+    x = alt.X("value:Q", scale=scale, axis=axis(title))
+    shown = tooltips(model="model", group="group", text=title, interval="interval", users="users")
+    large = [row for row in rows if not row["is_small"]]
+    ranges = [
+        {"model": model, "low": min(own), "high": max(own)}
+        for model in order
+        if (own := [row["value"] for row in large if row["model"] == model])
+    ]
+    ends = [row for row in rows if row["is_end"]]
+    lowest = [row for row in ends if row["value"] == min(e["value"] for e in ends if e["model"] == row["model"])]
+    highest = [row for row in ends if row not in lowest]
+    layers = []
+    if large:
+        thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
+        low, point = alt.X("low:Q", title=title), {"filled": True, "size": 55, "opacity": 0.9}
+        layers = [
+            layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
+            layer("point", large, point, y=y, x=x, tooltip=shown, **encoded),
+        ]
+    small = [row for row in rows if row["is_small"]]
+    if small:
+        hollow = {"size": 40, "strokeDash": [2, 1]}
+        layers.append(layer("point", small, hollow, y=y, x=x, tooltip=shown, color=encoded["color"]))
+    words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": GROUP_NAME_LIMIT}
+    for own, align in ((lowest, "right"), (highest, "left")):
+        layers += [layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
+    height = GROUP_HEIGHT * max(len(order), 1)
+    return panel(layers, look, height=height, title=wording.crossed(slicing))
+
+
+def tradeoffs(
+    metrics: object,
+    *,
+    measure: str | None = None,
+    against: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw accuracy against coverage, novelty, popularity or whatever else was measured: a panel a measure.
+
+    ``measure`` is that of accuracy; it is drawn ``against`` all measures beyond accuracy where none is named.
+    """
+    table = read_means(metrics)
+    (accuracy,) = chosen(table, [] if measure is None else [measure])
+    known = defaults.measures_of(all_users_rows(table))
+    others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)
+    if not others:
+        fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
+        raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
+    panels = [
+        _tradeoff(require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
+        for one in others
+    ]
+    return combine_panels(panels, look)
+
+
+def beyond_accuracy(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:
+    """Choose one cutoff, near 10, of each measure that is not about accuracy."""
+    labels = dict.fromkeys(label for label, _ in (requested or known))
+    wanted = [label for label in labels if defaults.family_of(label) in defaults.BEYOND_ACCURACY]
+    cutoffs = {label: [k for name, k in known if name == label] for label in wanted}
+    return [(label, min(ks, key=lambda k: (abs(k - defaults.USUAL_CUTOFF), k))) for label, ks in cutoffs.items() if ks]
+
+
+def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) -> list[dict[str, Any]]:
+    """Return a row per model that has a value of both measures."""
+    everyone = all_users_rows(metrics)
+    found: list[dict[str, dict[str, Any]]] = []
+    for label, k in (accuracy, other):
+        rows = [row for row in rows_of(everyone, READ, measure=label, k=k) if row[C.VALUE] is not None]
+        places = decimals_of(rows)
+        found.append({row[C.MODEL_ID]: _estimate(row, places) for row in rows})
+    return [
+        {"model": model}
+        | {
+            f"{name}{suffix}": rows[model][column]
+            for name, rows in zip("xy", found, strict=True)
+            for suffix, column in {"": "value", "_low": "low", "_high": "high", "_text": "text"}.items()
+        }
+        for model in sorted(found[0].keys() & found[1].keys())
+    ]
+
+
+def _tradeoff(
+    rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
+) -> Chart:
+    alt = library()
+    encoded = by_model(styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
+    names = with_cutoff(*accuracy), with_cutoff(*other)
+    x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())
+    shown = tooltips(model="model", x_text=names[0], y_text=names[1])
+    data, thin, colour = inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
+    x_low, y_low = alt.X("x_low:Q", title=names[0]), alt.Y("y_low:Q", title=None)
+    layers = [
+        layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
+        layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
+        layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
+    ]
+    return panel(layers, look, height=POINT_HEIGHT, title=names[1])

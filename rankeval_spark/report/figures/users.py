@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from rankeval_spark.report.figures.look import (
     library,
     panel,
     styles,
+    tooltips,
 )
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
@@ -40,17 +40,13 @@ if TYPE_CHECKING:
 
 KEY: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 NEEDED: Final = (*KEY, C.K)
-N_CURVES: Final = 50
-"""Users whose curves are drawn faintly."""
+N_CURVES: Final = 50  # users whose curves are drawn faintly
 N_BINS: Final = 20
 CURVE_HEIGHT: Final = 230
 BAR_HEIGHT: Final = 130
-LEVELS: Final = 11
+N_LEVELS: Final = 11  # of recall
 SIDES: Final = ("better", "worse", "higher", "lower")
-"""What a difference of a user is; the last two where neither side of the measure is better."""
-
-
-# ---- precision over recall -----------------------------------------------------------------------------------------
+"""Sides of a user's difference; the last two if neither side of the measure is better."""
 
 
 def pr_curve(
@@ -80,19 +76,19 @@ def pr_curve(
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else mean_recall_ceiling(users, model)
-        panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), styles_by_model[model].colour, look))
+        panels.append(_pr_curve(model, own, sample, ceiling, styles_by_model[model].colour, look))
     return combine_panels(panels, look)
 
 
 def level_of(label: str) -> float | None:
-    """Read the level of recall of a measure; None where it is none of a curve."""
+    """Return the level of recall of a measure; None if it is not part of a curve."""
     measure = measure_of(label)
     is_level = measure is not None and measure.name == defaults.CURVE and measure.group is None
     return float(str(measure.options["recall"])) if is_level and measure is not None else None
 
 
 def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
-    """Give a row a model and level of recall: mean precision and its interval."""
+    """Return a row per model and level of recall: mean precision and its interval."""
     everyone = all_users_rows(metrics)
     levels = {label: level_of(str(label)) for (label,) in distinct(everyone, C.MEASURE)}
     wanted = [label for label, level in levels.items() if level is not None]
@@ -113,7 +109,7 @@ def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
 
 
 def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list[dict[str, Any]]:
-    """Give the curves of some users, chosen by a hash of their id: a row a user and level."""
+    """Return the curves of some users, chosen by a hash of their id: a row per user and level."""
     columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
     if not columns:
         return []
@@ -131,8 +127,8 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
 
 
 def curve_columns() -> dict[str, float]:
-    """Name the columns of the 11 levels of recall."""
-    levels = [step / (LEVELS - 1) for step in range(LEVELS)]
+    """Return the columns of the 11 levels of recall, with their level."""
+    levels = [step / (N_LEVELS - 1) for step in range(N_LEVELS)]
     return {Measure.parse(f"IPrec@{level:g}").column: level for level in levels}
 
 
@@ -144,7 +140,7 @@ def some_users(users: pa.Table, at_most: int) -> list[Any]:
 
 
 def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
-    """Mean recall that the lists of a model could have reached by their length: min(R, n) / R."""
+    """Mean recall that the lists of a model could reach by their length, min(R, n) / R; None if unknown."""
     if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
         return None
     own = keep(users, **{C.MODEL_ID: model})
@@ -156,48 +152,38 @@ def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
     return float(np.mean(np.minimum(relevant, recommended) / relevant))
 
 
-@dataclass(frozen=True)
-class _ModelCurve:
-    """What the panel of a model shows: means by level of recall, curves of some users, the recall they can reach."""
-
-    model: str
-    means: Sequence[Mapping[str, Any]]
-    users: Sequence[Mapping[str, Any]]
-    ceiling: float | None
-
-
-def _pr_curve(curve: _ModelCurve, colour: str, look: Look) -> Chart:
+def _pr_curve(
+    model: str,
+    means: Sequence[Mapping[str, Any]],
+    users: Sequence[Mapping[str, Any]],  # rows of the curves of some users
+    ceiling: float | None,  # recall that the lists can reach
+    colour: str,
+    look: Look,
+) -> Chart:
     alt, palette = library(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
     y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
     layers = []
-    if curve.users:
+    if users:
         faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
-        layers.append(layer("line", curve.users, faint, x=x, y=y, detail="user:N"))
-    shown = [
-        alt.Tooltip("recall:Q"),
-        alt.Tooltip("text:N", title="precision"),
-        alt.Tooltip("interval:N", title="interval"),
-    ]
-    data, low = inline(curve.means), alt.Y("low:Q", title="precision")
+        layers.append(layer("line", users, faint, x=x, y=y, detail="user:N"))
+    shown = [alt.Tooltip("recall:Q"), *tooltips(text="precision", interval="interval")]
+    data, low = inline(means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
         layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
         layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
         layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
-    if curve.ceiling is not None:
-        rows = [{"recall": curve.ceiling, "text": f"lists reach {curve.ceiling:.2f}"}]
+    if ceiling is not None:
+        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
         words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
         layers += [
             layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
             layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
         ]
-    return panel(layers, look, height=CURVE_HEIGHT, title=curve.model)
-
-
-# ---- distributions -------------------------------------------------------------------------------------------------
+    return panel(layers, look, height=CURVE_HEIGHT, title=model)
 
 
 def user_values(
@@ -247,7 +233,7 @@ def user_differences(
     bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
     panels = [
-        _difference_bars(f"{model}: {spoken(found[model], wanted)}", bins[model], channels, look)
+        _difference_bars(f"{model}: {win_phrase(found[model], wanted)}", bins[model], channels, look)
         for model in list(models) or sorted(found)
     ]
     return combine_panels(panels, look)
@@ -265,13 +251,13 @@ def parsed(measure: str) -> MeasureKey:
 
 
 def column_of(label: str) -> str | None:
-    """Name the column of a measure in ``user_metrics``; None where users have no value of it."""
+    """Return the column of a measure in ``user_metrics``; None if users have no value of it."""
     measure = measure_of(label)
     return measure.column if measure is not None and measure.has_user_values else None
 
 
 def values_of(users: pa.Table, measure: MeasureKey) -> dict[str, Any]:
-    """Give the value of each user by model, as numpy; a user with several lists has the mean of theirs."""
+    """Return the values of users by model, as numpy; a user with several lists has the mean of theirs."""
     averaged = _averaged(users, measure)
     models = averaged[C.MODEL_ID].to_numpy(zero_copy_only=False)
     values = averaged[C.VALUE].to_numpy()
@@ -279,7 +265,7 @@ def values_of(users: pa.Table, measure: MeasureKey) -> dict[str, Any]:
 
 
 def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
-    """Give a row a model and user who has a value: ``model_id, user_id, value``."""
+    """Return a row per model and user with a value: ``model_id, user_id, value``."""
     column = column_of(measure[0])
     if column is None or column not in users.column_names:
         known = ", ".join(name for name in users.column_names if pa.types.is_floating(users.schema.field(name).type))
@@ -324,7 +310,7 @@ def _serve_others(users: pa.Table, baseline: str) -> set[str]:
 
 
 def bin_edges(values: Sequence[Any]) -> Chart:
-    """Cut the range of all values into 20; that of values in [0, 1] is [0, 1]."""
+    """Return the edges of 20 bins: [0, 1] if all values are in it, else their range and 0."""
     together = np.concatenate(values) if values else np.zeros(0)
     if not together.size:
         return np.linspace(0, 1, N_BINS + 1)
@@ -335,7 +321,7 @@ def bin_edges(values: Sequence[Any]) -> Chart:
 
 
 def difference_edges(differences: Sequence[Any]) -> Chart:
-    """Cut a range around 0, as wide to one side as to the other, into 21 of which none is both better and worse."""
+    """Return the edges of 20 bins, symmetric around 0, so that no bin is both better and worse."""
     together = np.concatenate(differences) if differences else np.zeros(0)
     reach = float(np.abs(together).max()) if together.size else 0.0
     return np.linspace(-(reach or 1.0), reach or 1.0, N_BINS + 1)
@@ -351,7 +337,7 @@ def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
 
 
 def difference_bins(differences: FloatVector, edges: FloatVector, measure: MeasureKey) -> list[dict[str, Any]]:
-    """Count users with a difference by bin, and say whether it is a gain, if either side is better."""
+    """Count users with a difference by bin and kind: a gain or loss, if either side is better."""
     n_users = len(differences)
     counts, _ = np.histogram(differences[differences != 0], edges)
     above, below = _sides(measure)
@@ -362,8 +348,8 @@ def difference_bins(differences: FloatVector, edges: FloatVector, measure: Measu
     ]
 
 
-def spoken(differences: FloatVector, measure: MeasureKey) -> str:
-    """Say for how many users the model is better; or higher, where neither side is better."""
+def win_phrase(differences: FloatVector, measure: MeasureKey) -> str:
+    """Return for how many users the model is better, or higher if neither side is better, as a phrase."""
     signs = np.sign(differences)
     n_by_side = dict(zip(_sides(measure), (int((signs == sign).sum()) for sign in (1, -1)), strict=True))
     counts = [f"{side} for {n_by_side[side]:,}" for side in SIDES if side in n_by_side]
@@ -371,30 +357,36 @@ def spoken(differences: FloatVector, measure: MeasureKey) -> str:
 
 
 def _sides(measure: MeasureKey) -> tuple[str, str]:
-    """Name what a difference above 0 is, and one below 0."""
+    """Return the kinds of a difference above 0 and of one below 0."""
     if not defaults.has_better_side(measure[0]):
         return "higher", "lower"
     return ("worse", "better") if defaults.is_lower_better(measure[0]) else ("better", "worse")
 
 
 def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
-    inside = wording.number(float(low), 3) if low == high else f"{low:.3g} to {high:.3g}"
     share = int(n) / n_users
-    named = {"range": f"exactly {0}" if low == high else inside, "count": int(n), "part": wording.percent(share)}
-    return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
+    return {
+        "low": float(low),
+        "high": float(high),
+        "share": share,
+        "kind": "some",
+        "range": "exactly 0" if low == high else f"{low:.3g} to {high:.3g}",
+        "count": int(n),
+        "part": wording.percent(share),
+    }
 
 
 def _shared_channels(
     title: str, measure: MeasureKey, edges: FloatVector, bins: Iterable[Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
-    """Make what the bars of all models share: axes of values and of shares of users, and what a bar says."""
+    """Return the channels that the bars of all models share: both axes and the tooltip."""
     alt = library()
     most = max((row["share"] for rows in bins for row in rows), default=1.0)
     span = alt.Scale(domain=[float(edges[0]), float(edges[-1])])
     return {
         "x": alt.X("low:Q", bin="binned", scale=span, axis=axis(title, grid=False)),
         "y": alt.Y("share:Q", scale=alt.Scale(domain=[0, most]), axis=axis("users", format=".0%", tickCount=3)),
-        "tooltip": _tooltips(measure),
+        "tooltip": tooltips(range=with_cutoff(*measure), count="users", part="of all"),
     }
 
 
@@ -423,12 +415,3 @@ def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapp
         layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),
     ]
     return panel(layers, look, height=BAR_HEIGHT, title=title)
-
-
-def _tooltips(measure: MeasureKey) -> list[Any]:
-    alt = library()
-    return [
-        alt.Tooltip("range:N", title=with_cutoff(*measure)),
-        alt.Tooltip("count:Q", title="users", format=","),
-        alt.Tooltip("part:N", title="of all"),
-    ]

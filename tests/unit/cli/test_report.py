@@ -214,7 +214,7 @@ def test_a_night_whose_users_were_deleted_is_reported_without_them(tmp_path: Pat
 
 
 def test_at_most_sixty_nights_are_read(results: Results[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MOST_NIGHTS", 1)
+    monkeypatch.setattr(app, "MAX_NIGHTS", 1)
     tables = app.report_tables(results)
     assert set(tables.metrics["evaluation_date"].to_pylist()) == {SECOND}
     assert Night.of(tables, evaluation=None, day=None).n_nights == 1

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark.report.defaults import measures_of
-from rankeval_spark.report.figures import forest_plot, groups_and_tradeoffs, means, users
+from rankeval_spark.report.figures import forest_plot, means, users
 from rankeval_spark.report.figures.look import LIGHT, styles
 from rankeval_spark.report.tables import keep, rows_of
 
@@ -164,27 +164,27 @@ def test_differences_are_those_of_users_with_a_value_under_both_models() -> None
     )
     found = users.differences_of(table, ("nDCG", 10), baseline="b")
     assert {model: sorted(values) for model, values in found.items()} == {"a": [0.0, 0.25]}
-    assert users.spoken(found["a"], ("nDCG", 10)) == "better for 1, worse for 0, equal for 1 users"
+    assert users.win_phrase(found["a"], ("nDCG", 10)) == "better for 1, worse for 0, equal for 1 users"
 
 
 def test_rounding_is_neither_a_gain_nor_a_loss() -> None:
     table = users_of(*(("a", "ann", 0.1 + 0.2), ("a", "bob", 0.3)), *(("b", "ann", 0.3), ("b", "bob", 0.1 + 0.2)))
     found = users.differences_of(table, ("nDCG", 10), baseline="b")["a"]
-    assert users.spoken(found, ("nDCG", 10)) == "better for 0, worse for 0, equal for 2 users"
+    assert users.win_phrase(found, ("nDCG", 10)) == "better for 0, worse for 0, equal for 2 users"
 
 
 def test_where_lower_is_better_a_difference_below_zero_is_a_gain() -> None:
     differences = np.array([-0.5, 0.5, -0.25])
     bins = users.difference_bins(differences, users.difference_edges([differences]), ("RMSE", 0))
     assert [(one["high"] <= 0, one["kind"]) for one in bins] == [(True, "better"), (True, "better"), (False, "worse")]
-    assert users.spoken(differences, ("RMSE", 0)) == "better for 2, worse for 1, equal for 0 users"
+    assert users.win_phrase(differences, ("RMSE", 0)) == "better for 2, worse for 1, equal for 0 users"
 
 
 def test_where_neither_side_is_better_a_difference_is_no_gain() -> None:
     differences = np.array([-0.5, 0.5, -0.25])
     bins = users.difference_bins(differences, users.difference_edges([differences]), ("ARP", 10))
     assert [one["kind"] for one in bins] == ["lower", "lower", "higher"]
-    assert users.spoken(differences, ("ARP", 10)) == "higher for 1, lower for 2, equal for 0 users"
+    assert users.win_phrase(differences, ("ARP", 10)) == "higher for 1, lower for 2, equal for 0 users"
     assert forest_plot.outcomes_of(("ARP", 10)) == ["different", "undecided", "not tested"]
 
 
@@ -231,7 +231,7 @@ def test_groups_that_are_small_or_unknown_are_no_end_of_the_range() -> None:
         return metrics("a", mean, slice="country", slice_value=name, slice_values=[value], **changes)
 
     rows = [group("DE", 0.5), group("FR", 0.3), group("IT", 0.9, is_small=True), group(None, 0.1)]
-    found = groups_and_tradeoffs.group_rows(pa.Table.from_pylist(rows), ("nDCG", 10), "country")
+    found = means.group_rows(pa.Table.from_pylist(rows), ("nDCG", 10), "country")
     assert {row["group"]: (row["is_small"], row["is_end"]) for row in found} == {
         "(unknown)": (True, False),
         "FR": (False, True),
@@ -241,18 +241,18 @@ def test_groups_that_are_small_or_unknown_are_no_end_of_the_range() -> None:
 
 
 def test_slicings_by_one_segment_come_first(nights: ReportTables) -> None:
-    assert groups_and_tradeoffs.slicings(nights.metrics) == ["country", "device", "country*device"]
+    assert means.slicings(nights.metrics) == ["country", "device", "country*device"]
 
 
 def test_a_tradeoff_has_the_models_with_both_values(nights: ReportTables) -> None:
     table = keep(nights.metrics, **NEWEST)
-    assert groups_and_tradeoffs.beyond_accuracy(measures_of(table)) == [
+    assert means.beyond_accuracy(measures_of(table)) == [
         *(("ARP", 10), ("CatalogCoverage", 10), ("MIUF", 10), ("Personalization", 10)),
     ]
-    rows = groups_and_tradeoffs.tradeoff_rows(table, ("nDCG", 10), ("MIUF", 10))
+    rows = means.tradeoff_rows(table, ("nDCG", 10), ("MIUF", 10))
     assert [row["model"] for row in rows] == ["als", "item_knn", "popular"]
     without = table.filter(pc.invert(pc.and_(pc.equal(table["model_id"], "als"), pc.equal(table["measure"], "MIUF"))))
-    assert [row["model"] for row in groups_and_tradeoffs.tradeoff_rows(without, ("nDCG", 10), ("MIUF", 10))] == [
+    assert [row["model"] for row in means.tradeoff_rows(without, ("nDCG", 10), ("MIUF", 10))] == [
         *("item_knn", "popular"),
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rankeval_spark.report.gate_summary import answer
+from rankeval_spark.report.gates import answer
 from rankeval_spark.report.night import Night
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs
 

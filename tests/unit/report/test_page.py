@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.report import scripts
-from rankeval_spark.report.page import as_json, report
+from rankeval_spark.report.page import admitted, as_json, drawing_library, report
 from tests.support import report_tables
 from tests.support.html import Element, parsed
 from tests.support.report_tables import FIRST_NIGHT, Plan, failed, published, runs, together
@@ -150,7 +149,7 @@ def test_only_its_own_scripts_may_run_and_nothing_may_be_fetched(page: Element) 
     assert rules["default-src"] == "'none'"
     (data, library, own) = page.all("script")
     assert data.attributes["type"] == "application/json"
-    assert rules["script-src"].split() == [scripts.admitted(library.text), scripts.admitted(own.text)]
+    assert rules["script-src"].split() == [admitted(library.text), admitted(own.text)]
 
 
 def test_no_element_points_out_of_the_file(page: Element) -> None:
@@ -311,7 +310,7 @@ def test_a_month_of_five_models_on_thirty_slices_fits_into_3_mb_and_5_s(large: R
 def test_a_library_that_is_not_there_is_named_with_the_extra(
     nights: ReportTables, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripts.drawing_library.cache_clear()
+    drawing_library.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(EnvironmentFaultError, match=r"pip install 'altair>="):
         report(nights)

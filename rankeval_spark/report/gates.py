@@ -1,23 +1,26 @@
-"""The summary at the top of the page: the gates of a night in words, with the numbers that belong to them."""
+"""The verdict of all gates of a night, and the summary at the top of its page."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
-from rankeval_spark.report.gate_verdict import tone_of, verdict_of
 from rankeval_spark.report.page_parts import Answer, Rule, Sentence, Tone
 from rankeval_spark.report.tables import all_users_rows, rows_of
 
 if TYPE_CHECKING:
     from rankeval_spark.report.night import Night
 
+
+PASSED: Final = "passed"
+FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
+"""Verdicts that keep a model from shipping. The others pass, or leave the decision to people."""
 WORDS: Final = {
     "passed": "passed",
     "failed": "failed",
@@ -27,16 +30,50 @@ WORDS: Final = {
     "too_few_users": "not judged",
 }
 TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
-SHORT: Final = 4
-"""Sentences of a rule that are all open; of more, those that passed are folded."""
-MOST_SENTENCES: Final = 20
-"""Sentences of a rule that are open at all."""
-
+MAX_PASSED_OPEN: Final = 4  # a rule with more sentences has those that passed folded
+MAX_OPEN: Final = 20  # sentences of a rule that are open at all
+ORDER: Final[Mapping[Tone, int]] = {"bad": 0, "open": 1, "good": 2}
 NO_GATES: Final = "No rules: add `gates` to the config, such as {measure: nDCG@10, least_gain: 0.01}."
 
 
+class NightVerdict(NamedTuple):
+    """The answer for a night, and the reason in a sentence."""
+
+    tone: Tone
+    headline: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return both as one line."""
+        return f"{self.headline}. {self.reason}"
+
+
+def tone_of(verdict: str) -> Tone:
+    """Return ``good`` for a rule that is met, ``bad`` for one that fails, ``open`` for one that is not judged."""
+    return "good" if verdict == PASSED else "bad" if verdict in FAILING else "open"
+
+
+def verdict_of(gates: Sequence[Mapping[str, Any]]) -> NightVerdict:
+    """Return the verdict of all rules of a night, from at least one row of ``gates``."""
+    tones = Counter(tone_of(row["verdict"]) for row in gates)
+    n_rules = len({row["gate"] for row in gates})
+    broken = {row["gate"] for row in gates if tone_of(row["verdict"]) == "bad"}
+    left = f" {wording.count(tones['open'], 'case')} could not be judged." if tones["open"] else ""
+    if broken:
+        models = sorted({row[C.MODEL_ID] or "every model" for row in gates if tone_of(row["verdict"]) == "bad"})
+        rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
+        return NightVerdict("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
+    if not tones["good"]:
+        none = "The rule could not be judged" if n_rules == 1 else f"None of {n_rules} rules could be judged"
+        return NightVerdict("open", "Not decided", f"{none}.")
+    met = "The rule is met" if n_rules == 1 else f"All {n_rules} rules are met"
+    if left:
+        return NightVerdict("open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}")
+    return NightVerdict("good", "Yes, it may ship", f"{met}, in {wording.count(tones['good'], 'case')}.")
+
+
 def answer(night: Night) -> Answer:
-    """Say whether the models of a night may ship, and why."""
+    """Return whether the models of a night may ship, and why."""
     facts = _facts(night)
     if not night.is_published:
         why = f"The run failed. {_sentence(wording.failure_of(night.run))}"
@@ -54,14 +91,13 @@ def answer(night: Night) -> Answer:
 
 
 def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
-    """Put the rows of each rule together, what failed first."""
-    rank = {"bad": 0, "open": 1, "good": 2}
+    """Group the rows by rule, what failed first."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in gates:
         by_number.setdefault(row["gate"], []).append(row)
     rules = []
     for number, rows in by_number.items():
-        ordered = sorted(rows, key=lambda row: (rank[tone_of(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
+        ordered = sorted(rows, key=lambda row: (ORDER[tone_of(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
         sentences = [
             Sentence(
                 _without_verdict(row["explanation"]), tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
@@ -69,23 +105,24 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
             for row in ordered
         ]
         tones = Counter(one.tone for one in sentences)
-        tone: Tone = "bad" if tones["bad"] else "open" if tones["open"] else "good"
+        tone = min(tones, key=lambda one: ORDER[one])
         words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
         summary = ", ".join(f"{tones[one]} {word}" for one, word in words if tones[one])
-        is_short = len(sentences) <= SHORT
-        n_open = len(sentences) if is_short else min(tones["bad"] + tones["open"], MOST_SENTENCES)
+        n_open = len(sentences)
+        if n_open > MAX_PASSED_OPEN:
+            n_open = min(tones["bad"] + tones["open"], MAX_OPEN)
         rules.append(Rule(number, ordered[0]["rule"], tone, summary, sentences[:n_open], sentences[n_open:]))
-    return sorted(rules, key=lambda rule: (rank[rule.tone], rule.number))
+    return sorted(rules, key=lambda rule: (ORDER[rule.tone], rule.number))
 
 
 def _without_verdict(explanation: str) -> str:
-    """Leave out the verdict at the end of a sentence, which stands before it already."""
+    """Remove the verdict from the end of a sentence, because the page shows it in front."""
     head, _, tail = explanation.rpartition(": ")
     return f"{head}." if head and tail in ("passed.", "failed.", "not judged.") else explanation
 
 
 def _facts(night: Night) -> list[tuple[str, str]]:
-    """Name the numbers by which a reader judges how much there is behind the answer."""
+    """Return the sizes behind the answer: models, users, nights, checks and the sample."""
     users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
     facts = [("models", wording.count(len(night.models))), ("users", wording.count(users))]
     facts.append(("nights", wording.count(night.n_nights)))
@@ -98,7 +135,7 @@ def _facts(night: Night) -> list[tuple[str, str]]:
 
 
 def _highlights(night: Night) -> list[Sentence]:
-    """Say who leads, if either side of the measure is better, and what each candidate comes to against the baseline."""
+    """Return who leads, if either side of the measure is better, and the difference of each candidate."""
     if night.first is None:
         return []
     name = with_cutoff(*night.first)
@@ -130,6 +167,6 @@ def _highlights(night: Night) -> list[Sentence]:
 
 
 def _sentence(text: str) -> str:
-    """Begin with a capital and end with a full stop."""
+    """Add a capital and a full stop."""
     text = text.strip()
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

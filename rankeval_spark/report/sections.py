@@ -1,0 +1,577 @@
+"""Sections of the page, in reading order. A section without data explains how to get it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.recorded_definitions import recorded_definitions
+from rankeval_spark.measures import group_statistics, with_cutoff
+from rankeval_spark.measures.names import measure_of
+from rankeval_spark.report import defaults, figures, wording
+from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
+from rankeval_spark.report.figures.means import (
+    beyond_accuracy,
+    curve_labels,
+    group_rows,
+    leaderboard_rows,
+    slicings,
+    tradeoff_rows,
+)
+from rankeval_spark.report.figures.users import (
+    N_CURVES,
+    column_of,
+    curve_means,
+    differences_of,
+    level_of,
+    values_of,
+    win_phrase,
+)
+from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView, Term, Tone
+from rankeval_spark.report.tables import Row, all_users_rows, rows_of
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rankeval_spark.report.defaults import MeasureKey
+    from rankeval_spark.report.night import Night
+    from rankeval_spark.report.page_parts import Drawer
+
+
+OPEN_FORESTS: Final = 2  # the best candidates; forests of others are folded
+MAX_CURVES: Final = 6
+MAX_SLICINGS: Final = 6
+MAX_TRADEOFFS: Final = 6
+MAX_MODELS: Final = 8  # with figures of single users
+VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "undecided": "open"}
+
+NO_VALUES: Final = "Nothing to draw: every value is undefined for every user."
+NO_CURVES: Final = "No curves: request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
+NO_USERS: Final = (
+    "No rows of single users: `rankeval maintain --keep-days` deleted them, or the night has none. Run the date again "
+    "to have them."
+)
+COUNTS: Final = {
+    "n_users": "in the mean",
+    "n_undefined": "undefined",
+    "n_missing": "without a list",
+    "n_zero_relevant": "nothing relevant",
+    "n_extra_users": "without judgement",
+}
+"""Counts of each mean and their headings."""
+CHECK_TONES: Final[Mapping[str, Tone]] = {"error": "bad", "warn": "open", "ok": "good"}
+CHECK_ORDER: Final = {"error": 0, "warn": 1, "ok": 2}
+
+
+def leaderboard_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of the means over all users."""
+    id_, title = "leaderboard", "Leaderboard"
+    if night.first is None:
+        return Section(id_, title, hint="No means: this night has no rows over all users.")
+    drawn: list[FigureView] = []
+    for one in night.headlines:
+        name = with_cutoff(*one)
+        rows = leaderboard_rows(night.metrics, one)
+        means = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
+        summary = f"{name} by model, {defaults.order_in_words(one[0])}: {means}"
+        drawn += drawer.draw(figures.leaderboard, night.metrics, title=name, summary=summary, measures=[name])
+    level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
+    n_all = len(night.known)
+    left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
+    orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
+    lead = (
+        f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
+        "two models are alike: the comparisons below pair the same users. So few users decide about an uncertain mean "
+        f"that its interval may miss more often.{left}"
+    )
+    return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])
+
+
+def _board(night: Night) -> TableView:
+    """Build the table of models by measures. The best mean of a column is marked, if either side is better."""
+    boards = {one: {row["model"]: row for row in leaderboard_rows(night.metrics, one)} for one in night.headlines}
+    order = list(dict.fromkeys([*boards[night.headlines[0]], *night.models]))
+    rows = []
+    for model in order:
+        cells = [Cell(model, note="baseline" if model == night.baseline else "")]
+        cells += [_mean_cell(one, boards[one], model) for one in night.headlines]
+        users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
+        rows.append([*cells, Cell(wording.count(users), users)])
+    numbers = [*(with_cutoff(*one) for one in night.headlines), "users"]
+    return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
+
+
+def _mean_cell(measure: MeasureKey, rows: Mapping[str, Row], model: str) -> Cell:
+    row = rows.get(model)
+    if row is None:
+        return Cell("not computed")
+    has_best = len(rows) > 1 and defaults.has_better_side(measure[0])
+    is_best = row["place"] == 1 and has_best and row["value"] is not None
+    return Cell(row["text"], row["value"], _interval(row), is_best=is_best)
+
+
+def _interval(row: Row) -> str:
+    """Return the interval of a figure's row, empty if it has none."""
+    return "" if row["interval"] == "none" else str(row["interval"])
+
+
+def _all_means(night: Night) -> TableView:
+    rows = [
+        [
+            with_cutoff(*one),
+            row["model"],
+            Cell(row["text"], row["value"]),
+            _interval(row),
+            Cell(wording.count(row["users"]), row["users"]),
+        ]
+        for one in night.requested
+        for row in leaderboard_rows(night.metrics, one)
+    ]
+    headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
+    return TableView.of("means", caption, headings, rows, numbers=("mean", "users")).folded
+
+
+def comparison_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of each candidate against the baseline, by slice."""
+    id_, title = "comparison", "Candidate against baseline"
+    compared = defaults.measures_of(night.comparisons)
+    if night.first is None or night.baseline is None:
+        hint = "No comparisons: set `comparisons.baseline` in the config and run the night again."
+        return Section(id_, title, hint=hint)
+    first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
+    if first is None:
+        return Section(id_, title, hint="No comparisons: none of the measures is a mean over users.")
+    blocks: list[Block] = []
+    for row in leaderboard_rows(night.metrics, first):
+        if row["model"] != night.baseline:
+            blocks += _forest(night, drawer, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
+    notes = {  # models of other users than the baseline's
+        model: row["withheld"]
+        for model in night.models
+        for row in forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
+        if row["is_all"] and row["withheld"]
+    }
+    hint = "" if blocks or notes else f"No user has a value of {with_cutoff(*first)} under two models."
+    said = [Block(notes=[f"{model}: {why}." for model, why in notes.items()])] if notes else []
+    tables = Block(tables=[_differences(night, first)])
+    return Section(id_, title, _forest_lead(night, first), [*said, *blocks, tables], hint)
+
+
+def _forest_lead(night: Night, first: MeasureKey) -> str:
+    row = rows_of(night.comparisons.slice(0, 1))[0]
+    corrected = "not adjusted"
+    if row["correction"] != "none":
+        corrected = f"adjusted by {row['correction'].title()} for {row['family_size']:,} tests"
+    marks = "◆ filled: significantly different, neither side being better"
+    if defaults.has_better_side(first[0]):
+        marks = "▲ filled: significantly better; ▼ filled: significantly worse"
+    return (
+        f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
+        f"by the paired t test, {corrected}. {marks}; ○ hollow: undecided. Intervals are not adjusted, so "
+        "one that leaves out 0 may still be undecided."
+    )
+
+
+def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
+    """Build the block of one candidate; none if no user has a difference."""
+    name, title = with_cutoff(*first), f"{model} − {night.baseline}, {with_cutoff(*first)}"
+    rows = forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
+    counts = {word: sum(row["outcome"] == word for row in rows) for word in GAINS}
+    said = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    whole = f"Differences of {name} by slice, {model} less {night.baseline}: {said}. The table below has every number."
+    drawn = drawer.draw(
+        figures.forest,
+        night.comparisons,
+        title=title,
+        summary=whole,
+        note=f"{wording.count(len(rows), 'slice')}: {said}",
+        is_wide=True,
+        measure=name,
+        model=model,
+    )
+    if not drawn:
+        return []
+    return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)]
+
+
+def _differences(night: Night, first: MeasureKey) -> TableView:
+    rows = [
+        [
+            with_cutoff(*one),
+            model,
+            row["slice"],
+            Cell(row["text"], row["delta"], _interval(row)),
+            Cell(row["relative"], row["relative_delta"]),
+            Cell(row["outcome"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
+            Cell(row["p"], row["p_adjusted"]),
+            Cell(wording.count(row["users"]), row["users"]),
+        ]
+        for one in dict.fromkeys([first, *night.headlines])
+        for model in night.models
+        for row in forest_rows(night.comparisons, one, model=model, baseline=str(night.baseline))
+    ]
+    headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
+    numbers = ("difference", "relative", "adjusted p", "users")
+    caption = f"Differences from {night.baseline} by measure, model and slice"
+    return TableView.of("differences", caption, headings, rows, numbers=numbers).folded
+
+
+def curves_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of measures over cutoffs."""
+    id_, title = "curves", "Measures over k"
+    labels = [label for label in curve_labels(night.known, night.requested) if defaults.parent_of(label) is None]
+    if not labels:
+        hint = "No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
+        return Section(id_, title, hint=hint)
+    drawn: list[FigureView] = []
+    for label in labels[:MAX_CURVES]:
+        summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
+        drawn += drawer.draw(figures.curves, night.metrics, title=label, summary=summary, measures=[label])
+    if not drawn:
+        return Section(id_, title, hint=NO_VALUES)
+    left = f" {MAX_CURVES} of {len(labels)} measures are drawn." if len(labels) > MAX_CURVES else ""
+    lead = f"The mean at each cutoff, k on a logarithmic scale, with the band of its interval.{left}"
+    return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
+
+
+def history_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of the nights up to this one."""
+    id_, title = "history", "History over nights"
+    known = defaults.measures_of(night.history)
+    first = night.first or defaults.headline_measure(known)
+    failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
+    drawn: list[FigureView] = []
+    changes: dict[tuple[date, str], list[str]] = {}
+    for one in night.headlines or ([first] if first else []):
+        name = with_cutoff(*one)
+        summary = f"{name} over {wording.count(night.n_nights, 'night')}, a line a model."
+        drawn += drawer.draw(
+            figures.history, night.history, title=name, summary=summary, measures=[name], marks=night.marks
+        )
+        for change in night.marks(one).redefined.items():
+            changes.setdefault(change, []).append(name)
+    if not drawn:
+        hint = "No history: no night of this evaluation has a mean yet."
+        return Section(id_, title, hint=hint, blocks=[Block(notes=failed)])
+    notes = [
+        f"{day}: the definition of {wording.listed(names)} changed ({what})."
+        for (day, what), names in sorted(changes.items(), key=lambda each: each[0][0])
+    ]
+    only = "One night so far; more nights make a line. " if night.n_nights == 1 else ""
+    lead = (
+        f"{only}Means over all users with the bands of their intervals. Dotted lines are bounds of the gates, ✕ is a "
+        "night that failed, and a dashed upright line is a night from which on a measure is defined otherwise."
+    )
+    return Section(id_, title, lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
+
+
+def precision_recall_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of precision over recall."""
+    id_, title = "precision-recall", "Precision over recall"
+    means = curve_means(night.metrics) if night.first else []
+    if not means:
+        return Section(id_, title, hint=NO_CURVES)
+    has_users = bool(night.user_metrics.num_rows)
+    drawn: list[FigureView] = []
+    for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
+        values = ", ".join(f"{row['text']} at {row['recall']:g}" for row in means if row["model"] == model)
+        drawn += drawer.draw(
+            figures.pr_curve,
+            night.metrics,
+            night.user_metrics if has_users else None,
+            title=model,
+            summary=f"Interpolated precision of {model} over recall: {values}",
+            models=[model],
+        )
+    sample = (
+        f"Faint lines are {N_CURVES} users at most, chosen by a hash of their id. The dashed line is the recall that "
+        "the lists could reach by their length, on average: precision beyond it says little about a model."
+        if has_users
+        else NO_USERS
+    )
+    lead = f"Interpolated precision at levels of recall: the mean over users, with its interval. {sample}"
+    return Section(id_, title, lead, [Block(figures=drawn)])
+
+
+def distributions_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of the distributions of users' values and differences."""
+    id_, title = "users", "Users"
+    if not night.user_metrics.num_rows:
+        return Section(id_, title, hint=NO_USERS)
+    columns = night.user_metrics.column_names
+    measure = next((one for one in night.headlines if column_of(one[0]) in columns), None)
+    values: dict[str, Any] = {} if measure is None else values_of(night.user_metrics, measure)
+    if measure is None or not values:
+        return Section(id_, title, hint="No distributions: no measure of this night has a value for a user.")
+    name = with_cutoff(*measure)
+    drawn: list[FigureView] = []
+    for model in sorted(values)[:MAX_MODELS]:
+        at_zero = wording.percent(float((values[model] == 0).mean()))
+        users = wording.count(len(values[model]), "user")
+        drawn += drawer.draw(
+            figures.user_values,
+            night.user_metrics,
+            title=model,
+            summary=f"Distribution of {name} over {users} of {model}: {at_zero} at exactly 0.",
+            measure=name,
+            models=[model],
+        )
+    share = night.tables.user_share
+    sample = f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
+    whom = "all users" if share >= 1 else sample
+    lead = f"How {name} is spread over {whom}, in bins. Users at exactly 0 are the hollow bar."
+    return Section(id_, title, lead, [Block(figures=drawn), *_user_differences(night, drawer, measure)])
+
+
+def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list[Block]:
+    if night.baseline is None:
+        return []
+    name = with_cutoff(*measure)
+    drawn: list[FigureView] = []
+    differences = differences_of(night.user_metrics, measure, baseline=night.baseline)
+    for model in sorted(differences)[:MAX_MODELS]:
+        said = win_phrase(differences[model], measure)
+        drawn += drawer.draw(
+            figures.user_differences,
+            night.user_metrics,
+            title=f"{model} − {night.baseline}",
+            summary=f"Distribution of the differences of {name}: {said}",
+            note=said,
+            measure=name,
+            models=[model],
+        )
+    notes = [f"Difference of {name} on the same user, in bins; users without a difference are counted, not drawn."]
+    return [Block("Differences of the same user", notes, drawn)] if drawn else []
+
+
+def groups_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section that compares groups of users."""
+    id_, title = "groups", "Gaps between groups"
+    known = slicings(night.metrics)
+    if night.first is None or not known:
+        return Section(id_, title, hint="No groups: set `slices` in the config, such as `slices: [country]`.")
+    name = with_cutoff(*night.first)
+    drawn: list[FigureView] = []
+    for slicing in known[:MAX_SLICINGS]:
+        shown = wording.crossed(slicing)
+        summary = f"{name} of each group of {shown} by model. The tables below have every number."
+        drawn += drawer.draw(
+            figures.groups, night.metrics, title=shown, summary=summary, measure=name, slices=[slicing]
+        )
+    if not drawn:
+        return Section(id_, title, hint=NO_VALUES)
+    left = f" {MAX_SLICINGS} of {len(known)} slicings are drawn." if len(known) > MAX_SLICINGS else ""
+    lead = (
+        f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
+        f"groups and users of unknown segment, which are not compared.{left}"
+    )
+    tables = [_gaps(night, night.first), _values(night, night.first)]
+    return Section(id_, title, lead, [Block(figures=drawn), Block(tables=tables)])
+
+
+def _gaps(night: Night, measure: MeasureKey) -> TableView:
+    """Build the table of gap, ratio and worst group by slicing and model."""
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows_of(night.group_metrics, k=measure[1]):
+        kind, label = group_statistics.parts_of(row[C.MEASURE]) or ("", "")
+        if label == measure[0] and kind in group_statistics.KINDS:
+            found.setdefault((row[C.SLICE], row[C.MODEL_ID]), {})[kind] = row
+    rows: list[list[Cell | str]] = []
+    for (slicing, model), own in sorted(found.items()):
+        gap, ratio, worst = (
+            own.get(kind)
+            for kind in (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_statistics.WORST_GROUP)
+        )
+        left = None if gap is None else gap["n_left_out"]
+        rows.append(
+            [
+                wording.crossed(slicing),
+                model,
+                _cell(gap, wording.interval(gap["ci_low"], gap["ci_high"]) if gap else ""),
+                _cell(ratio),
+                Cell(wording.crossed(worst[C.SLICE_VALUE]) if worst else "", note=_cell(worst).text),
+                Cell(wording.count(left), left),
+            ]
+        )
+    numbers = ("gap", "worst / best", "users left out")
+    headings = ["slicing", "model", "gap", "worst / best", "worst group", "users left out"]
+    return TableView.of("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
+
+
+def _cell(row: Row | None, note: str = "") -> Cell:
+    return Cell("") if row is None else Cell(wording.number(row[C.VALUE]), row[C.VALUE], note)
+
+
+def _values(night: Night, measure: MeasureKey) -> TableView:
+    rows = [
+        [
+            wording.crossed(slicing),
+            Cell(row["group"], note="small or unknown" if row["is_small"] else ""),
+            row["model"],
+            Cell(row["text"], row["value"], _interval(row)),
+            Cell(wording.count(row["users"]), row["users"]),
+        ]
+        for slicing in slicings(night.metrics)
+        for row in group_rows(night.metrics, measure, slicing)
+    ]
+    headings, caption = ["slicing", "group", "model", "mean", "users"], f"{with_cutoff(*measure)} of every group"
+    return TableView.of("values", caption, headings, rows, numbers=("mean", "users")).folded
+
+
+def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
+    """Build the section of accuracy against coverage, novelty and popularity."""
+    id_, title = "beyond", "Accuracy against coverage, novelty and popularity"
+    others = beyond_accuracy(night.known, night.requested)
+    if night.first is None or not others:
+        measures = "`CatalogCoverage`, `MIUF` or `ARP`"
+        hint = f"Nothing beyond accuracy: request measures such as {measures}, which read `inputs.train`."
+        return Section(id_, title, hint=hint)
+    accuracy = with_cutoff(*night.first)
+    drawn: list[FigureView] = []
+    for one in others[:MAX_TRADEOFFS]:
+        name, rows = with_cutoff(*one), tradeoff_rows(night.metrics, night.first, one)
+        values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
+        drawn += drawer.draw(
+            figures.tradeoffs,
+            night.metrics,
+            title=name,
+            summary=f"{name} against {accuracy}: {values}",
+            measure=accuracy,
+            against=[name],
+        )
+    if not drawn:
+        return Section(id_, title, hint=NO_VALUES)
+    left = f" {MAX_TRADEOFFS} of {len(others)} measures are drawn." if len(others) > MAX_TRADEOFFS else ""
+    lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways.{left}"
+    return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
+
+
+def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+    """Build the section of checks and of the users behind the means."""
+    id_, title = "checks", "Checks and health"
+    tables = [_checks(night)] if night.checks else []
+    tables += [_health(night, night.first)] if night.first else []
+    if not tables:
+        return Section(id_, title, hint="No checks: nothing of this night was measured.")
+    warned = [row for row in night.checks if row["verdict"] != "ok"]
+    lead = f"{wording.count(len(night.checks), 'check')} of the inputs, {len(warned) or 'none'} of them to look at."
+    return Section(id_, title, lead, [Block(tables=tables)])
+
+
+def _checks(night: Night) -> TableView:
+    """Build the table of checks: failures and warnings first, then those that counted something."""
+
+    def place(row: Mapping[str, Any]) -> tuple[int, bool, str, str]:
+        return (CHECK_ORDER.get(row["verdict"], 0), not row["count"], row["input"], row["check"])
+
+    rows = [
+        [
+            Cell(
+                row["verdict"], float(CHECK_ORDER.get(row["verdict"], 0)), tone=CHECK_TONES.get(row["verdict"], "open")
+            ),
+            row["input"],
+            row["check"].replace("_", " "),
+            Cell(wording.count(row["count"]), row["count"]),
+            Cell(wording.percent(row["share"]), row["share"]),
+            Cell(wording.percent(row["threshold"]), row["threshold"]),
+            ", ".join(row["sample_keys"]),
+        ]
+        for row in sorted(night.checks, key=place)
+    ]
+    numbers = ("count", "share", "threshold")
+    headings = ["verdict", "input", "check", *numbers, "for example"]
+    return TableView.of("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
+
+
+def _health(night: Night, measure: MeasureKey) -> TableView:
+    """Build the table of user counts behind the headline measure."""
+    rows = [
+        [
+            row[C.MODEL_ID],
+            *(Cell(wording.count(row[name]), row[name]) for name in COUNTS),
+            Cell(wording.percent(row["tie_share"]), row["tie_share"]),
+        ]
+        for row in rows_of(all_users_rows(night.metrics), measure=measure[0], k=measure[1])
+    ]
+    numbers = (*COUNTS.values(), "lists with ties")
+    return TableView.of("health", f"Users behind {with_cutoff(*measure)}", ["model", *numbers], rows, numbers=numbers)
+
+
+def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+    """Build the section of definitions. The levels of a curve are defined once."""
+    id_, title = "definitions", "Definitions"
+    recorded = {label: str(definition) for (label, _), definition in recorded_definitions(night.run).items()}
+    labels = list(dict.fromkeys([*(label for label, _ in night.requested), *recorded]))
+    if not labels:
+        return Section(id_, title, hint="No measures were recorded for this run.")
+    levels = [label for label in labels if level_of(label) is not None]
+    terms = [_term(label, recorded.get(label), len(levels)) for label in labels if label not in levels[1:]]
+    lead = "Names are those of the tables, without the cutoff. What is recorded is every option and policy of this run."
+    return Section(id_, title, lead, [Block(terms=terms)])
+
+
+def _term(label: str, recorded: str | None, n_levels: int) -> Term:
+    recorded_as = [f"Recorded: {recorded}."] if recorded else []
+    measure = measure_of(label)
+    if measure is None:
+        return Term(label, ["This version does not know the measure.", *recorded_as])
+    definition, entry = measure.entry.definition, measure.entry
+    facts = [f"Range {entry.range}", f"undefined: {definition.undefined}", f"source: {definition.source}"]
+    facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
+    is_level = n_levels > 1 and level_of(label) is not None
+    name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
+    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], definition.formula)
+
+
+def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+    """Build the section of the run's inputs, versions and configuration."""
+    run = night.run
+    versions = [f"{name} {version}" for name, version in sorted((run["table_versions"] or {}).items())]
+    seconds: Mapping[str, float] = run["timings"] or {}
+    stages = ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items())
+    terms = {
+        "run": run[C.RUN_ID],
+        "recorded": f"{run['recorded_at']:%Y-%m-%d %H:%M:%S} UTC",
+        "version": f"rankeval-spark {run['code_version']}",
+        "config": f"SHA-256 {run['config_hash']}",
+        "sample": f"{wording.percent(run['sample_share'])} of the users",
+        "time": f"{sum(seconds.values()):.1f} s: {stages}" if seconds else "not recorded",
+        "table versions": ", ".join(versions) or "none",
+    }
+    inputs = [
+        [
+            one["name"],
+            one["location"],
+            one["format"],
+            Cell("" if one["version"] is None else str(one["version"]), one["version"]),
+            Cell(wording.count(one["n_rows"]), one["n_rows"]),
+        ]
+        for one in run["inputs"] or ()
+    ]
+    headings, numbers = ["input", "location", "format", "version", "rows"], ("version", "rows")
+    tables = [TableView.of("inputs", "Inputs", headings, inputs, numbers=numbers)] if inputs else []
+    config = json.dumps(night.config, indent=2, ensure_ascii=False, sort_keys=True) if night.config else ""
+    blocks = [
+        Block(terms=[Term(name, [text]) for name, text in terms.items()]),
+        Block(tables=tables),
+        *([Block("Configuration", code=config)] if config else []),
+    ]
+    lead = "What the numbers were made from: the same inputs, config and version give them again."
+    return Section("provenance", "Provenance", lead, blocks)
+
+
+BUILDERS: Final = (
+    leaderboard_section,
+    comparison_section,
+    curves_section,
+    history_section,
+    precision_recall_section,
+    distributions_section,
+    groups_section,
+    tradeoffs_section,
+    health_section,
+    definitions_section,
+    provenance_section,
+)

@@ -1,1 +1,0 @@
-"""What the page is made of: template, style sheet and script."""

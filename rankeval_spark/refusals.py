@@ -17,7 +17,7 @@ _JUDGEMENT: Final = re.compile(
 )
 """The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
 
-_INPUTS: Final = frozenset(input_schemas(()))
+_INPUTS: Final = frozenset(input_schemas())
 
 _FIXES: Final[Mapping[str, str]] = {
     "ties": "choose another policy: item_asc, item_desc or rank",

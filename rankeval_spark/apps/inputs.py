@@ -50,7 +50,7 @@ def inputs_of(
         usable_rows.keep_sample(usable_rows.keep_models(ordered, names=request.models), share=sample_share),
         usable_rows.keep_sample(_judged(sources.held_out, request), share=sample_share),
         _segments_of(sources, request),
-        not sources.recommendations.has_list_id or request.policies.lists == "pooled",
+        not sources.recommendations.has_list_id,
         # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
         _trained(sources.train) if sources.train else None,
         sources.items.frame if sources.items else None,
@@ -119,7 +119,7 @@ def exposures_of(inputs: InputFrames, request: Request) -> DataFrame | None:
 def _judged(source: Source, request: Request) -> DataFrame:
     """Drop values, propensities and weights where no measure reads them, and lists that judgements do not name."""
     unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
-    unread |= set() if source.has_list_id and request.policies.lists == "separate" else {C.LIST_ID}
+    unread |= set() if source.has_list_id else {C.LIST_ID}
     return source.frame.drop(*unread)
 
 

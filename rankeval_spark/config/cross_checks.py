@@ -96,7 +96,7 @@ def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
 
 
 def _list_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
-    if C.LIST_ID not in inputs.held_out.columns or not policies.is_attributed:
+    if C.LIST_ID not in inputs.held_out.columns or not policies.is_attributed or policies.lists == "pooled":
         return []
     found, fix = "a list of each judgement, and policies.attribution, which finds lists by time", "remove one of them"
     return [Fault("/inputs.held_out.columns.list_id", found, "one of the two", fix)]

@@ -77,7 +77,8 @@ def evaluate_in_process(
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     if request.policies.is_attributed:
         warn_of_unread_times(tables)
-        warn_of_merged_lists(tables.recommendations)
+        if request.policies.lists == "separate":
+            warn_of_merged_lists(tables.recommendations)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
 

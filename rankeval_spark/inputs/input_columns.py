@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from rankeval_spark.schemas import Field, Schema
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.input_shapes import Filter
+    from rankeval_spark.config.sections.policies import Lists
 
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
@@ -119,12 +120,24 @@ def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) ->
     return Schema("segments", "one user", (C.USER_ID,), (user, *segments))
 
 
-def input_schemas(segments: tuple[str, ...], *, numbers: Collection[str] = ()) -> dict[str, Schema]:
-    """Return the schema of every input by its name; ``numbers`` are the segments that become bands."""
-    others = {
-        schema.name: schema for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
-    }
-    return {**others, "segments": segments_schema(segments, numbers=numbers)}
+def input_schemas(
+    segments: tuple[str, ...] = (), *, numbers: Collection[str] = (), lists: Lists = "separate"
+) -> dict[str, Schema]:
+    """Return the schema of every input by its name.
+
+    Parameters
+    ----------
+    segments : tuple of str
+        Segments of users that are read.
+    numbers : collection of str
+        Those that become bands.
+    lists : {"separate", "pooled"}
+        As the policy: where lists are pooled, no column ``list_id`` is read.
+    """
+    read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
+    if lists == "pooled":
+        read = [replace(one, fields=tuple(field for field in one.fields if field.name != C.LIST_ID)) for one in read]
+    return {**{one.name: one for one in read}, "segments": segments_schema(segments, numbers=numbers)}
 
 
 def read_given(
@@ -149,7 +162,7 @@ def read_given(
         As :func:`check_id_types`.
     """
     names = tuple(name for name in request.segments if name not in request.absent)
-    by_name = input_schemas(names, numbers=request.bands)
+    by_name = input_schemas(names, numbers=request.bands, lists=request.policies.lists)
     faults: list[Fault] = []
     found: dict[str, Read] = {}
     for name, frame in frames.items():
@@ -329,7 +342,7 @@ def _list_faults(given: Mapping[str, Collection[str]], request: Request) -> Iter
     policies = request.policies
     if policies.is_attributed:
         yield attributed_lists_fault(policies.attribution)
-    elif C.LIST_ID not in given[LOG] and policies.lists == "separate":
+    elif C.LIST_ID not in given[LOG]:
         fix = f"{_EITHER.format(C.LIST_ID, LOG)}; or leave the column of held_out out"
         yield Fault(LOG, "no column 'list_id'", "this column, because rows of held_out name their list", fix)
 

@@ -25,12 +25,28 @@ LOG: Final = table(
 )
 JUDGED: Final = table("user_id list_id item_id", ("u", "1", "b"), ("u", "2", "c"))
 FLOATS: Final = pa.table({"user_id": ["u"], "list_id": [1.0], "item_id": ["b"]})
+UNREAD: Final = {
+    "floats": pa.array([1.5, None, 2.0, float("nan")]),
+    "without a value": pa.nulls(4, pa.string()),
+    "arrays": pa.array([[1], [2, 3], [], None]),
+}
+"""Columns `list_id` that no list can have, by what they hold."""
+IN_TIME: Final[dict[str, Any]] = {"attribution": "all", "attribution_window": "1d"}
 QUIET: Final = pytest.mark.filterwarnings("ignore:nothing is measured")
 
 
 def judged(*rows: tuple[Any, ...]) -> pa.Table:
     """Judgements of u: list, item and gain."""
     return table("user_id list_id item_id gain", *(("u", *row) for row in rows))
+
+
+def with_unread_lists(name: str) -> tuple[pa.Table, pa.Table]:
+    """Return the log and the judgements with times, both with a column of `UNREAD` as their lists."""
+    shown, seen = (pa.array([dt.datetime(2026, 1, 1, hour)] * 4) for hour in (0, 1))
+    log = LOG.drop_columns(["list_id"]).append_column("recommended_at", shown).append_column("list_id", UNREAD[name])
+    held_out = judged(("1", "b", 1), ("1", "b", 1), ("2", "c", 1), ("2", "c", 1)).append_column("interacted_at", seen)
+    held_out = held_out.drop_columns(["list_id"]).append_column("list_id", UNREAD[name])
+    return log, held_out
 
 
 def values(result: Evaluation[pa.Table], column: str, k: int = 0) -> dict[Any, Any]:
@@ -204,6 +220,16 @@ def test_pooled_lists_meet_all_judgements_whatever_list_they_name(log: pa.Table)
     assert mean(result, "R") == pytest.approx(2 / 3, rel=0, abs=1e-12)
     assert count(result, "null_keys") == (0, 0.0, [])
     assert "unmatched_lists" not in result.checks["check"].to_pylist()
+
+
+@pytest.mark.parametrize("unnamed", [[], ["list_id"]])
+@pytest.mark.parametrize("name", UNREAD)
+@pytest.mark.parametrize("asked", [{}, IN_TIME])
+def test_pooled_lists_read_no_list_of_either_table(name: str, asked: dict[str, Any], unnamed: list[str]) -> None:
+    log, held_out = with_unread_lists(name)
+    result = evaluate(log.drop_columns(unnamed), held_out, measures=["R"], lists="pooled", **asked)
+    assert mean(result, "R") == 1.0
+    assert [count(result, "null_keys", of) for of in ("recommendations", "held_out")] == [(0, 0.0, [])] * 2
 
 
 def test_items_are_judged_by_list_in_ranked_items_and_hit_ranks() -> None:

@@ -47,7 +47,7 @@ class RowFacts:
         tables, request = self.tables, self.request
         log = row_flags.requested_log(tables.recommendations, request)
         yield from _row_facts(log, row_flags.flag_recommendations(log), schemas.RECOMMENDATIONS.key)
-        held_out = row_flags.requested_held_out(tables.held_out, request)
+        held_out = tables.held_out
         of_held_out = row_flags.flag_held_out(held_out, reads=judgement_facts(request))
         yield from _row_facts(held_out, of_held_out, schemas.HELD_OUT.key_in(held_out.table.column_names))
         yield from self._of_judgements()
@@ -77,7 +77,7 @@ class RowFacts:
 
     @cached_property
     def _held_out(self) -> pa.Table:
-        return row_flags.usable_held_out(row_flags.requested_held_out(self.tables.held_out, self.request))
+        return row_flags.usable_held_out(self.tables.held_out)
 
     @cached_property
     def _judged_users(self) -> Codes:

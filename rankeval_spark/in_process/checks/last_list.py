@@ -38,8 +38,6 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     if C.RECOMMENDED_AT not in log.column_names:
         return None
     keys = [name for name in C.LIST_KEY if name in log.column_names]
-    if request.policies.lists == "pooled" and C.LIST_ID in keys:
-        keys.remove(C.LIST_ID)
     shown = log.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min")])[f"{C.RECOMMENDED_AT}_min"]
     found: int | None = pc.max(shown.cast(pa.int64())).as_py()
     return found

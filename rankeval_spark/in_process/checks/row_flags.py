@@ -146,13 +146,6 @@ def requested_log(source: Source, request: Request) -> Source:
     return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
 
 
-def requested_held_out(source: Source, request: Request) -> Source:
-    """Leave out the lists of the judgements where all lists of a user are one."""
-    if request.policies.lists != "pooled" or C.LIST_ID not in source.table.column_names:
-        return source
-    return replace(source, table=source.table.drop_columns([C.LIST_ID]))
-
-
 def usable_recommendations(source: Source, request: Request, *, are_checked: bool = False) -> pa.Table:
     """Keep the rows of the requested models that have their keys and a place in their list.
 
@@ -215,8 +208,7 @@ def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, h
         named = requested_log(tables.recommendations, request)
         _refuse_without_usable(named, flag_recommendations(named))
     if not held_out.num_rows:
-        judged = requested_held_out(tables.held_out, request)
-        _refuse_without_usable(judged, flag_held_out(judged))
+        _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out))
     for source, keys in _others_read(tables, request):
         _refuse_without_usable(source, flag_keys(source, keys))
 

@@ -27,7 +27,6 @@ from rankeval_spark.engine.planning import (
 from rankeval_spark.in_process.checks.row_flags import (
     of_known_items,
     refuse_unusable_inputs,
-    requested_held_out,
     usable_held_out,
     usable_keys,
     usable_recommendations,
@@ -80,7 +79,7 @@ class Usable:
     @property
     def has_one_list(self) -> bool:
         """Whether no user has several lists of a model, or all of them are one."""
-        return self.tables.has_one_list or self.request.policies.lists == "pooled"
+        return self.tables.has_one_list
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -96,7 +95,7 @@ class Usable:
     @cached_property
     def held_out(self) -> pa.Table:
         """Usable judgements."""
-        return usable_held_out(requested_held_out(self.tables.held_out, self.request))
+        return usable_held_out(self.tables.held_out)
 
     @property
     def has_judged_lists(self) -> bool:

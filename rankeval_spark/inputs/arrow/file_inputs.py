@@ -321,7 +321,7 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
         raise InputError(fault) from error
     except SwappedFilesError as error:
         raise InputError(*(replace(fault, where=f"inputs.{name}") for fault in error.faults)) from error
-    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
+    schema = _schema_of(config, name)
     faults = FileInput(name, given, table, schema, None).column_faults()
     if faults:
         raise InputError(*faults)
@@ -349,7 +349,7 @@ def _require_folder_columns(config: EvaluationConfig, name: str, date: dt.date) 
 
 def _require_columns(config: EvaluationConfig, name: str, known: Sequence[str]) -> None:
     given, where = getattr(config.inputs, name), f"inputs.{name}"
-    schema = input_schemas(config.segment_names(), numbers=config.bands)[name]
+    schema = _schema_of(config, name)
     names = {one: given.renames.get(one, one) for one in schema.field_names()}
     faults = missing_faults(known, names, given.renames, where, given.places)
     faults += filter_faults(given.filters, known, where)
@@ -393,7 +393,11 @@ def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     given: InputConfig = getattr(config.inputs, name)
     table = files.open_files(given, date)
     condition = file_filters.condition(given.filters, table.schema, date)
-    return FileInput(name, given, table, input_schemas(config.segment_names(), numbers=config.bands)[name], condition)
+    return FileInput(name, given, table, _schema_of(config, name), condition)
+
+
+def _schema_of(config: EvaluationConfig, name: str) -> Schema:
+    return input_schemas(config.segment_names(), numbers=config.bands, lists=config.policies.lists)[name]
 
 
 def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:

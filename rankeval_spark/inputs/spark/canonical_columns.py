@@ -149,6 +149,8 @@ def canonical_columns(table: T.StructType, schema: Schema, reading: Reading) -> 
             faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
+    unread = (name for name in schema.key if name not in names)
+    casts |= {name: _Cast(F.lit(DEFAULTS[name]), "string") for name in unread}
     if C.RANK in given and reading.ranks_from == 0:
         casts[C.RANK] = _counted_from_1(casts[C.RANK])
     return _assemble(casts, schema, given, is_text=CORRUPT in table.names)

@@ -40,7 +40,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     """
     faults: list[FaultsError] = []
 
-    by_name = input_schemas(config.segment_names(), numbers=config.bands)
+    by_name = input_schemas(config.segment_names(), numbers=config.bands, lists=config.policies.lists)
     found: dict[str, Source] = {}
     for name, given in config.inputs:
         if given is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,6 +104,20 @@ def test_lists_by_name_and_by_time_contradict_each_other(published: Workspace) -
     with pytest.raises(ConfigError, match="finds lists by time"):
         load_config(published.config, ())
     assert C.LIST_ID in str(rankeval("validate", published.config).err)
+
+
+@pytest.mark.parametrize("policies", [{}, {"attribution": "all", "attribution_window": "1d"}])
+def test_pooled_nights_read_no_list_whatever_the_column_holds(published: Workspace, policies: dict[str, Any]) -> None:
+    """The log has no such column, and a judgement of another type."""
+    published.change(policies={"lists": "pooled", **policies}, inputs__recommendations__columns={"list_id": "none"})
+    seen = {"user_id": "ann", "visit": 1.5, "day": FIRST, "interacted_at": dt.datetime(2026, 1, 1, 1)}
+    published.write("held_out", [{**seen, "item_id": "b"}, {**seen, "item_id": "c", "visit": None}])
+    shown = {"user_id": "ann", "day": FIRST, "recommended_at": dt.datetime(2026, 1, 1), "model_id": "als"}
+    published.write("recommendations", [{**shown, "item_id": item, "score": 1.0} for item in "bc"])
+    assert rankeval("validate", published.config, "--date", FIRST).code == 0
+    done = rankeval("run", published.config, "--date", FIRST)
+    assert done.code == 0, done.err
+    assert means(published) == {("als", "RR"): 1.0, ("als", "R"): 1.0}
 
 
 def test_a_log_without_lists_is_refused_with_what_to_add(published: Workspace) -> None:

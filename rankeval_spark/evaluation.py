@@ -105,8 +105,9 @@ class Evaluation(ABC, Generic[Frame]):
     def comparisons(self) -> Frame:
         """Models against a baseline on the same users: ``schemas.COMPARISONS`` from ``baseline_model_id`` on.
 
-        Models that serve different users have no difference and no verdict, for the reason ``few_common_lists``;
-        ``population="run"`` gives the means of each model's own users.
+        Models that serve different users have no difference and no verdict, for the reason ``few_common_lists``, and
+        those that answer different judged lists none for ``few_common_judged_lists``; ``population="run"`` gives the
+        means of each model's own users.
 
         Raises
         ------

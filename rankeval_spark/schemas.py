@@ -375,9 +375,13 @@ COMPARISONS: Final = Schema(
         _filled(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
         _filled(C.K, "int", "Cutoff; 0 = whole list"),
         _filled("n_users", "bigint", "Users with a value under both models"),
-        Field("n_with_baseline", "bigint", "Users of the population and slice with a list of the baseline"),
-        Field("n_with_model", "bigint", "Users of the population and slice with a list of the model"),
-        Field("n_with_both", "bigint", "Users of the population and slice with a list of both"),
+        Field(
+            "n_with_baseline",
+            "bigint",
+            "Users of the slice with a list of the baseline; lists, if judgements name them",
+        ),
+        Field("n_with_model", "bigint", "The same of the model"),
+        Field("n_with_both", "bigint", "The same of both; the same list, where lists are counted"),
         Field("baseline_value", "double", "Value of the baseline over these users; NULL where no user has one"),
         Field(C.VALUE, "double", "Value of the model over the same users"),
         Field("delta", "double", "Difference: value - baseline_value; NULL, as all that follows from it, if withheld"),
@@ -422,7 +426,8 @@ COMPARISONS: Final = Schema(
             "reason",
             "string",
             "Why p_value is NULL: no_common_users, few_common_lists (withheld: n_with_both is below a tenth of the "
-            "smaller of n_with_baseline and n_with_model; compare the means of population 'run'), one_user, few_users, "
+            "smaller of n_with_baseline and n_with_model; compare the means of population 'run'), "
+            "few_common_judged_lists (likewise, of lists that judgements name), one_user, few_users, "
             "few_differences or undefined; or why p_adjusted is NULL: replicates (too few to be significant)",
         ),
         Field(

@@ -64,8 +64,6 @@ class Job:
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
         Whether users can have several lists of a model.
-    has_judged_lists : bool
-        Whether judgements name the list that they belong to.
     described : tuple of int
         Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
     constants : mapping of str to pa.Array
@@ -82,7 +80,6 @@ class Job:
     needs: frozenset[str] = frozenset()
     depth: int = 0
     has_lists: bool = False
-    has_judged_lists: bool = False
     described: tuple[int, ...] = ()
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
     refuses_invalid_scores: bool = False
@@ -201,7 +198,7 @@ class Job:
                 models=self.models,
                 constants=constants,
                 described=self.described,
-                has_judged_lists=self.has_judged_lists,
+                has_judged_lists=self.outputs.has_judged_lists,
             )
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))
             rules = self.rules

@@ -68,6 +68,8 @@ class ListOutputs:
         Whether the moments come with the values of the users, for quantiles.
     averages_lists : bool
         Whether users can have several lists of a model, whose values are averaged first.
+    has_judged_lists : bool
+        Whether judgements name the list that they belong to.
     """
 
     measures: MeasureSet
@@ -76,6 +78,7 @@ class ListOutputs:
     draws: Draws | None = None
     counts_values: bool = False
     averages_lists: bool = False
+    has_judged_lists: bool = False
 
     @property
     def denominators(self) -> Mapping[str, str]:
@@ -112,14 +115,18 @@ class ListOutputs:
 
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
         """Yield the differences of the models of every slice: rows of ``comparison_state.PARTIAL``."""
+        names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
+        lists = pa.Table.from_pydict({name: part.lists[name] for name in names})
+        is_member = part.members.is_evaluated
+        evaluated = lists.append_column(IS_EVALUATED, to_arrow(is_member))
+        has_items = to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)
+        yield from aggregator.count_lists(evaluated.filter(has_items))
         if self.averages_lists:
             users = self._users(part)
             evaluated = users.filter(users[IS_EVALUATED]).sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
             yield from aggregator.aggregate_rows(iter(evaluated.to_batches()))
             return
-        is_member = part.members.is_evaluated
-        names = [name for name in (C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, PACKED) if name in part.lists]
-        table = pa.Table.from_pydict({name: part.lists[name] for name in names}).filter(to_arrow(is_member))
+        table = lists.filter(to_arrow(is_member))
         values = np.stack([part.scored.values[name][is_member] for name in aggregator.requested.stored], axis=-1)
         yield from aggregator.aggregate_lists(
             [ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)]

@@ -55,10 +55,17 @@ _OF_CATALOGUE: Final = {
 """What is made of the facts that the catalogue has of the items of an input."""
 
 
-def outputs_of(request: Request, *, averages_lists: bool = False) -> ListOutputs:
+def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
     """Take from a request how lists become values and moments."""
-    slices, counts_values = tuple(request.every_slice), bool(request.quantiles)
-    return ListOutputs(request.measures, request.policies, slices, request.draws, counts_values, averages_lists)
+    return ListOutputs(
+        request.measures,
+        request.policies,
+        tuple(request.every_slice),
+        request.draws,
+        counts_values=bool(request.quantiles),
+        averages_lists=averages_lists,
+        has_judged_lists=has_judged_lists,
+    )
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
@@ -211,6 +218,7 @@ def job_of(
     needs: frozenset[str],
     models: Sequence[str],
     has_lists: bool,
+    has_judged_lists: bool = False,
 ) -> Job:
     """Assemble the job that the workers do.
 
@@ -236,7 +244,7 @@ def job_of(
     )
     return Job(
         rules,
-        outputs_of(request, averages_lists=has_lists),
+        outputs_of(request, averages_lists=has_lists, has_judged_lists=has_judged_lists),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),

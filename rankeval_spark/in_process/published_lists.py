@@ -47,12 +47,15 @@ class PublishedLists:
         Whether no user has several lists of a model.
     exposures : pa.Table
         Rows of ``schemas.METRICS`` from the model on of measures of all lists together, which stay as they are.
+    has_judged_lists : bool
+        Whether judgements name the list that they belong to.
     """
 
     lists: ds.Dataset
     request: Request
     has_one_list: bool
     exposures: pa.Table
+    has_judged_lists: bool = False
 
     def user_rows(self) -> Iterator[pa.Table]:
         """Make the rows of ``schemas.USER_METRICS`` from the list key on, in parts."""
@@ -73,7 +76,8 @@ class PublishedLists:
 
     @property
     def _outputs(self) -> ListOutputs:
-        return outputs_of(self.request, averages_lists=not self.has_one_list)
+        has_lists = not self.has_one_list
+        return outputs_of(self.request, averages_lists=has_lists, has_judged_lists=self.has_judged_lists)
 
     @cached_property
     def _totals(self) -> dict[str, pa.Table]:

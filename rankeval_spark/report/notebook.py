@@ -186,7 +186,8 @@ class Plots:
         """Return the rows of users with the few columns that a measure needs."""
         label, k = parsed(measure)
         column = column_of(label)
-        return pruned(self._evaluation.user_metrics, [*KEY, C.K, *([column] if column else [])], k=k)
+        columns = [*KEY, C.K, C.N_RECOMMENDED, *([column] if column else [])]
+        return pruned(self._evaluation.user_metrics, columns, k=k)
 
     def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""

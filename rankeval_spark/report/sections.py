@@ -31,6 +31,7 @@ from rankeval_spark.report.figures.users import (
 )
 from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView, Term, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, rows_of
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 
 if TYPE_CHECKING:
     from datetime import date
@@ -331,7 +332,8 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     name = with_cutoff(*measure)
     drawn: list[FigureView] = []
     differences = differences_of(night.user_metrics, measure, baseline=night.baseline)
-    for model in sorted(differences)[:MAX_MODELS]:
+    withheld = {row[C.MODEL_ID] for row in rows_of(night.comparisons, slice=C.ALL_USERS) if why_withheld(row)}
+    for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
         said = win_phrase(differences[model], measure)
         drawn += drawer.draw(
             figures.user_differences,

@@ -17,13 +17,19 @@ from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.comparisons.shared_users import FEW_COMMON_LISTS, are_too_few
+from rankeval_spark.statistics.comparisons.shared_users import (
+    FEW_COMMON_JUDGED_LISTS,
+    FEW_COMMON_LISTS,
+    Listed,
+    are_too_few,
+)
 
 if TYPE_CHECKING:
     from rankeval_spark.config.reported_slices import ReportedSlices
@@ -51,7 +57,9 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
 
 
-def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None = None) -> ComparisonRows:
+def comparison_finisher(
+    request: Request, *, weights: Mapping[str, str] | None = None, has_judged_lists: bool = False
+) -> ComparisonRows:
     """Say how aggregates of differences become rows.
 
     Parameters
@@ -62,6 +70,8 @@ def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None =
         Expected models have rows without users too.
     weights : mapping, optional
         Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
+    has_judged_lists : bool
+        Whether judgements name their list, so that models must share lists, not only users.
 
     Raises
     ------
@@ -96,6 +106,7 @@ def comparison_finisher(request: Request, *, weights: Mapping[str, str] | None =
         bounds=np.array([measures.bounds[column] for column in compared]).reshape(-1, 2),
         reported=request.reported,
         correction=comparisons.correction,
+        has_judged_lists=has_judged_lists,
     )
 
 
@@ -115,6 +126,8 @@ class ComparisonRows:
         Least and greatest value of each measure.
     reported : ReportedSlices
         The slices.
+    has_judged_lists : bool
+        Whether lists are counted, not users, to know what two models share.
     """
 
     requested: ComparisonRequest
@@ -123,11 +136,42 @@ class ComparisonRows:
     bounds: np.ndarray
     reported: ReportedSlices
     correction: Correction
+    has_judged_lists: bool = False
 
     @property
     def aggregator(self) -> DifferenceAggregator:
         """What the workers do with the values of users, so that :meth:`finish` can take it."""
-        return DifferenceAggregator(self.requested, tuple(segment_columns(self.reported.segments)))
+        owner = (C.USER_ID, C.LIST_ID) if self.has_judged_lists else (C.USER_ID,)
+        return DifferenceAggregator(self.requested, tuple(segment_columns(self.reported.segments)), owner)
+
+    def unjudged(self, metrics: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Make aggregates of the users whom published rows of users leave out: no more than their number is known.
+
+        As many of them as can have are taken to have lists of both of two models, so that none is withheld for them.
+
+        Parameters
+        ----------
+        metrics : pa.Table
+            Rows of ``schemas.METRICS`` with a model, slice, slice values and ``n_extra_users``.
+        """
+        names, found = self.reported.names, dict[tuple[int, tuple[str | None, ...]], dict[str, int]]()
+        for row in metrics.filter(pc.field("n_extra_users") > 0).to_pylist():
+            if row[C.SLICE] in names:
+                group = names.index(row[C.SLICE]), tuple(row[C.SLICE_VALUES])
+                found.setdefault(group, {})[row[C.MODEL_ID]] = row["n_extra_users"]
+        partials = []
+        for (index, values), of_models in found.items():
+            models = self.requested.models.with_those(of_models)
+            counts = np.array([of_models.get(name, 0) for name in models], dtype=np.float64)
+            firsts = counts if self.requested.all_pairs else counts[:1]
+            listed = np.concatenate([counts[None], np.minimum.outer(firsts, counts)])
+            key = ComparisonKey(None, None, index, values, comparison_state.NO_CUTOFF, models)
+            partials.append((key, comparison_state.LISTED, np.stack([listed, np.zeros_like(listed)]).tobytes()))
+        yield from comparison_state.to_batches(partials)
+
+    @property
+    def _reason(self) -> str:
+        return FEW_COMMON_JUDGED_LISTS if self.has_judged_lists else FEW_COMMON_LISTS
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
@@ -162,17 +206,21 @@ class ComparisonRows:
                 yield self._rows(pair, where, test, means, numbers)
 
     def _listed(self, where: Where, group: pa.Table) -> pa.Table:
-        """Make a row of each pair that says how many users have a list, for :meth:`adjust`, which takes it away."""
+        """Make a row of each pair that says how many have a list, for :meth:`adjust`, which takes it away."""
         parts = [tuple(names) for names in group["models"].to_pylist()]
         models = models_in_order({name for names in parts for name in names}, self.requested.baseline)
-        of_each, of_both = np.zeros(len(models)), np.zeros((len(models), len(models)))
+        of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
         for names, state in zip(parts, group["state"].to_pylist(), strict=True):
-            counts = np.frombuffer(state).reshape(-1, len(names))
+            counts = np.frombuffer(state).reshape(2, -1, len(names))
             places = np.array([models.index(name) for name in names])
-            of_each[places] += counts[0]
-            of_both[np.ix_(places[: len(counts) - 1], places)] += counts[1:]
+            of_each[:, places] += counts[:, 0]
+            of_both[np.ix_(np.arange(2), places[: counts.shape[1] - 1], places)] += counts[:, 1:]
         pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        everyone, evaluated = (
+            Listed(each[first], each[second], both[first, second]) for each, both in zip(of_each, of_both, strict=True)
+        )
+        is_kept = ~are_too_few(everyone, evaluated)
         slice_values = pa.array([where[1]] * len(pairs), pa.list_(pa.string()))
         columns = {
             C.BASELINE_MODEL_ID: pa.array([models[place] for place in first], pa.string()),
@@ -180,9 +228,8 @@ class ComparisonRows:
             C.SLICE: pa.array([self.reported.names[where[0]]] * len(pairs), pa.string()),
             C.SLICE_VALUE: readable(slice_values),
             "test": pa.array([comparison_state.LISTED] * len(pairs), pa.string()),
-            "n_with_baseline": pa.array(of_each[first].astype(np.int64)),
-            "n_with_model": pa.array(of_each[second].astype(np.int64)),
-            "n_with_both": pa.array(of_both[first, second].astype(np.int64)),
+            "reason": pa.array([self._reason] * len(pairs), pa.string(), mask=is_kept),
+            **{name: pa.array(counts.astype(np.int64)) for name, counts in zip(_LISTED, everyone, strict=True)},
         }
         return _table(columns, len(pairs))
 
@@ -218,7 +265,7 @@ class ComparisonRows:
 
     def adjust(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Adjust the p-values of all rows of the run, a family a test, and say what follows."""
-        rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA))
+        rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
         if not rows.num_rows:
             return
         alpha = 1 - self.reported.confidence
@@ -275,27 +322,29 @@ def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
     return {kind: sorted(own) for kind, own in states.items()}
 
 
-def _withheld(rows: pa.Table) -> pa.Table:
+def _withheld(rows: pa.Table, reason: str) -> pa.Table:
     """Say how many users have a list of each model, and leave out what follows from too few that have both."""
     code = row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
     place = np.unique(code, return_inverse=True)[1]
     is_count = to_numpy(pc.equal(rows["test"], comparison_state.LISTED))
     counts = np.zeros((len(_LISTED), place.max(initial=-1) + 1), dtype=np.int64)
     counts[:, place[is_count]] = [to_numpy(rows[name])[is_count] for name in _LISTED]
+    shares_too_few = is_count & to_numpy(pc.is_valid(rows["reason"]))
+    are_too_few_at = np.zeros(counts.shape[1], dtype=np.bool_)
+    are_too_few_at[place[shares_too_few]] = True
     # A slice in which one of the two has no list is withheld if the two serve different users elsewhere.
     pair = np.unique(row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID)), return_inverse=True)[1]
-    is_whole = is_count & to_numpy(pc.equal(rows[C.SLICE], C.ALL_USERS))
     are_apart = np.zeros(pair.max(initial=-1) + 1, dtype=np.bool_)
-    are_apart[pair[is_whole]] = are_too_few(counts[2], *counts[:2])[place[is_whole]]
+    are_apart[pair[shares_too_few & to_numpy(pc.equal(rows[C.SLICE], C.ALL_USERS))]] = True
     counts, found = counts[:, place[~is_count]], rows.filter(to_arrow(~is_count))
-    is_withheld = are_too_few(counts[2], *counts[:2]) | ((counts[:2].min(axis=0) == 0) & are_apart[pair[~is_count]])
+    is_withheld = are_too_few_at[place[~is_count]] | ((counts[:2].min(axis=0) == 0) & are_apart[pair[~is_count]])
     is_withheld &= to_numpy(found["n_users"], null=0) > 0
     columns = {name: found[name] for name in found.column_names} | dict(
         zip(_LISTED, map(to_arrow, counts), strict=True)
     )
     for name in _DERIVED:
         columns[name] = pc.if_else(to_arrow(is_withheld), pa.scalar(None, _SCHEMA.field(name).type), columns[name])
-    columns["reason"] = pc.if_else(to_arrow(is_withheld), FEW_COMMON_LISTS, columns["reason"])
+    columns["reason"] = pc.if_else(to_arrow(is_withheld), reason, columns["reason"])
     return _table(columns, found.num_rows)
 
 

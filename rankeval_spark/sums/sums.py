@@ -88,7 +88,10 @@ class Differences(Sum):
 
     @cached_property
     def _rows(self) -> ComparisonRows:
-        return comparison_finisher(self.request, weights=self.outputs.denominators)
+        outputs = self.outputs
+        return comparison_finisher(
+            self.request, weights=outputs.denominators, has_judged_lists=outputs.has_judged_lists
+        )
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         """Return differences of the models of every slice."""

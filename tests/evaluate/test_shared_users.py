@@ -152,6 +152,70 @@ def test_arms_by_country_are_not_compared_in_the_country_of_one() -> None:
     ]
 
 
+def of_unjudged(shared: Collection[int], **asked: Any) -> Evaluation:  # noqa: ANN401 - arguments of evaluate
+    lists, judged = arms.unjudged_arms(shared)
+    options = {"measures": ["Success@1"], "baseline": "A", "to_frame": lambda rows: rows, **asked}
+    to_frame = options.pop("to_frame")
+    held_out = table("user_id item_id gain", *((user, item, 1.0) for user, own in judged.items() for item in own))
+    return evaluate(to_frame(log_of(lists).drop_columns(["list_id"])), to_frame(held_out), **options)
+
+
+@pytest.mark.parametrize("population", ["truth", "judged"])
+@pytest.mark.parametrize(("shared", "n_both"), [((), 0), ((0,), 1)])
+def test_users_without_a_judgement_count_among_those_served(
+    shared: tuple[int, ...], n_both: int, population: str
+) -> None:
+    result = of_unjudged(shared, population=population)
+    with pytest.warns(UserWarning, match=f"withheld: {n_both} of the 100 users"):
+        (row,) = result.comparisons.to_pylist()
+    assert tuple(row[name] for name in COUNTS) == (100, 100 + n_both, n_both)
+    assert (row["n_users"], row["reason"]) == (100, "few_common_lists")
+    assert [row[name] for name in DERIVED] == [None] * len(DERIVED)
+    with pytest.raises(ConfigError, match="no user with Success@1 and lists of A and another model"):
+        of_unjudged(()).plot.user_differences("Success@1")
+
+
+def test_a_judged_panel_that_both_models_serve_is_compared() -> None:
+    """Ten of A's 100 judged users are enough, although B serves 100 others too; nine are not."""
+    (row,) = of_unjudged(range(10)).comparisons.to_pylist()
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (100, 110, 10, None)
+    with pytest.warns(UserWarning, match="withheld: 9 of the 100 users"):
+        (row,) = of_unjudged(range(9)).comparisons.to_pylist()
+
+
+def of_sessions(n_shared: int, **asked: Any) -> Evaluation:  # noqa: ANN401 - arguments of evaluate
+    lists = arms.sessions(n_shared)
+    rows = [
+        (model, user, name, item, float(-place))
+        for model, own in lists.items()
+        for (user, name), items in own.items()
+        for place, item in enumerate(items.split())
+    ]
+    options = {"measures": ["Success@1"], "baseline": "A", "to_frame": lambda rows: rows, **asked}
+    to_frame = options.pop("to_frame")
+    judged = sorted({(*key, "t") for own in lists.values() for key in own})
+    log, held_out = table("model_id user_id list_id item_id score", *rows), table("user_id list_id item_id", *judged)
+    return evaluate(to_frame(log), to_frame(held_out), **options)
+
+
+@pytest.mark.parametrize("unit", ["user", "list"])
+def test_models_that_answer_other_lists_of_the_same_users_are_not_compared(unit: str) -> None:
+    with pytest.warns(UserWarning, match="withheld: 0 of the 150 lists of the smaller model are answered by both"):
+        (row,) = of_sessions(0, unit=unit).comparisons.to_pylist()
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (150, 150, 0, "few_common_judged_lists")
+    assert [row[name] for name in DERIVED] == [None] * len(DERIVED)
+    (row,) = of_sessions(1, unit=unit).comparisons.to_pylist()
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (150, 150, 30, None)
+
+
+def test_lists_that_judgements_do_not_name_are_shared_by_their_users() -> None:
+    lists = arms.sessions(0)
+    users = {model: {user: items for (user, _), items in own.items()} for model, own in lists.items()}
+    log = pa.concat_tables([log_of({"A": users["A"]}, "1"), log_of({"B": users["B"]}, "2")])
+    (row,) = evaluated(log=log, measures=["Success@1"], slices=[]).comparisons.to_pylist()
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (30, 30, 30, None)
+
+
 def test_figures_of_differences_say_why_there_is_none() -> None:
     result = evaluated(measures=["Success@1"])
     with pytest.warns(UserWarning, match="withheld"), pytest.raises(ConfigError, match="withheld: 0 of the 100 users"):

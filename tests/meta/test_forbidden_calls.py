@@ -42,6 +42,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/spark/rows/moved_rows.py": "asks Spark how it writes a frame without rows as Arrow",
     "rankeval_spark/spark/plans/one_job.py": "the job that makes the small tables of an evaluation",
     "rankeval_spark/spark/exposure/": "hands a row for each model without a list to a plan",
+    "rankeval_spark/spark/result_tables/paired_comparisons.py": "hands counts of a night's unjudged users to a plan",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {

@@ -26,6 +26,22 @@ def lists(shared: Collection[int] = ()) -> dict[str, dict[str, str]]:
     return {"A": of_a, "B": of_b}
 
 
+def unjudged_arms(shared: Collection[int] = ()) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, float]]]:
+    """Return lists of 100 users each, and judgements of those of A alone; ``shared`` ones have lists of both."""
+    numbers = {"A": [*range(100)], "B": [*range(100, 200), *shared]}
+    made = {model: {user(one): LISTS[one % 3] for one in own} for model, own in numbers.items()}
+    return made, {user(one): {"t": 1.0} for one in numbers["A"]}
+
+
+def sessions(n_shared: int) -> dict[str, dict[tuple[str, str], str]]:
+    """Return lists by model, user and id: of 30 users, five a model, of which ``n_shared`` are of both models."""
+    users = [user(number) for number in range(30)]
+    ids = {"A": range(5), "B": range(5 - n_shared, 10 - n_shared)}
+    return {
+        model: {(one, f"s{place}"): LISTS[place % 3] for one in users for place in own} for model, own in ids.items()
+    }
+
+
 def gains() -> dict[str, dict[str, float]]:
     """Every user has the one relevant item."""
     return {user(one): {"t": 1} for one in range(N_USERS)}

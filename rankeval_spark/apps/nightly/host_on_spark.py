@@ -146,7 +146,9 @@ class SparkHost(NightHost):
             message = "the rows of users are staged first"
             raise RuntimeError(message)
         exposures = exposures_of(self._usable, self._plan.request)
-        return plans.Frames(self._scored, self._plan.request, self._usable.has_one_list, exposures)
+        usable = self._usable
+        has_judged_lists = usable.has_judged_lists
+        return plans.Frames(self._scored, self._plan.request, usable.has_one_list, exposures, has_judged_lists)
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._sources.all() if source.name == name)

@@ -254,7 +254,8 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     def _frames_of(self, scored: DataFrame) -> Frames:
         exposures = exposures_of(self.inputs, self.request)
-        return plans.Frames(scored, self.request, self.inputs.has_one_list, exposures)
+        inputs = self.inputs
+        return plans.Frames(scored, self.request, inputs.has_one_list, exposures, inputs.has_judged_lists)
 
 
 def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None) -> Sources:

@@ -12,6 +12,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import T_TESTS
 from rankeval_spark.apps.history.night_changes import NightSide, changes_between, segments_by_slice
 from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.apps.published.recorded_plan import has_judged_lists
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
@@ -143,7 +144,12 @@ def compare_models(
     else:
         of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
         users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
-        all_rows = _computed(users, night, baseline, selection, measures)
+        counts = [C.MODEL_ID, C.SLICE, C.SLICE_VALUES, "n_extra_users"]
+        metrics = results.arrow(schemas.METRICS.name, columns=counts, **of_night, **of_models)
+        is_run = night.config.policies.population == "run"  # all users with a list have rows
+        unjudged = metrics.slice(0, 0) if is_run else metrics
+        others = {"unjudged": unjudged, "has_judged_lists": has_judged_lists(results, night)}
+        all_rows = _computed(users, night, baseline, selection, measures, others)
     rows = _matching_comparisons(all_rows, baseline, selection.models, names)
     kept, unavailable = [], []
     for one in measures:
@@ -214,8 +220,15 @@ def _computed(
     baseline: str,
     selection: ComparisonSelection,
     measures: Sequence[Measure],
+    others: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Compare from the published users, as the night itself would have; nothing where no measure can be."""
+    """Compare from the published users, as the night itself would have; nothing where no measure can be.
+
+    Parameters
+    ----------
+    others : mapping
+        What is known of lists that have no row of a user.
+    """
     config, per_user = night.config, [one for one in measures if one.has_user_values]
     if not per_user:
         return []
@@ -231,10 +244,10 @@ def _computed(
     if is_of_spark(user_metrics):
         from rankeval_spark.apps.published import nights_on_spark  # noqa: PLC0415 - imports pyspark
 
-        return nights_on_spark.paired_comparisons(user_metrics, request)
+        return nights_on_spark.paired_comparisons(user_metrics, request, **others)
     from rankeval_spark.in_process.result_tables import paired_comparisons  # noqa: PLC0415 - imports the engine
 
-    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request))
+    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request, **others))
 
 
 def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:

@@ -41,8 +41,11 @@ def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tu
     return ranked.toArrow(), judged.toArrow(), values.toArrow()
 
 
-def paired_comparisons(user_metrics: DataFrame, request: Request) -> list[dict[str, Any]]:
+def paired_comparisons(
+    user_metrics: DataFrame, request: Request, *, unjudged: pa.Table, has_judged_lists: bool
+) -> list[dict[str, Any]]:
     """Make the rows of ``schemas.COMPARISONS`` of published rows of users, as the night itself would have."""
     scored = user_metrics.where(F.col(C.K).isin(*request.measures.ks)).withColumn(IS_EVALUATED, F.lit(True))
-    found = plans.Frames(scored, request=request, has_one_list=False).comparisons
+    frames = plans.Frames(scored, request, has_one_list=False, has_judged_lists=has_judged_lists)
+    found = frames.compared(unjudged)
     return [] if found is None else [row.asDict() for row in found.collect()]

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.evaluation_config import recorded_values
 from rankeval_spark.config.request import request_of
+from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.measures import MeasureSet
-    from rankeval_spark.results import Event
+    from rankeval_spark.results import Event, Results
 
 
 def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet) -> NightPlan:
@@ -31,6 +33,12 @@ def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet)
     request = replace(request_of(config, night.evaluation_date), measures=measures)
     recorded = night.row["config"], night.row["config_hash"], night.defaults_version
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
+
+
+def has_judged_lists(results: Results, night: PastNight) -> bool:
+    """Return True if the judgements of a night named their list: only then are those without a list counted."""
+    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
+    return bool(results.arrow(schemas.CHECKS.name, check=UNMATCHED_LISTS, **of_night).num_rows)
 
 
 def pinned(recorded: Event) -> EvaluationConfig:

@@ -14,6 +14,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
+from rankeval_spark.apps.published.recorded_plan import has_judged_lists
 from rankeval_spark.in_process.published_lists import PublishedLists
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.results import InputRecord
@@ -81,7 +82,8 @@ class RescoredHere(RescoredNight):
         of_all_lists = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(self.exposures, pa.string())))
         exposures = of_all_lists.select(schema.names).cast(schema)
         has_one_list = lists.filter(pc.field(C.LIST_ID) != C.ONE_LIST).count_rows() == 0
-        tables = PublishedLists(lists, self.request, has_one_list, exposures)
+        are_judged = has_judged_lists(self.results, self.night)
+        tables = PublishedLists(lists, self.request, has_one_list, exposures, has_judged_lists=are_judged)
         with self.steps.step("score") as step:
             with self.recorded.staged_in_parts(schemas.USER_METRICS.name) as add:
                 for rows in tables.user_rows():

@@ -8,6 +8,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.host_on_spark import cached, stage_users
 from rankeval_spark.apps.nightly.staging import stage_results
+from rankeval_spark.apps.published.recorded_plan import has_judged_lists
 from rankeval_spark.apps.published.rescored_night import RescoredNight
 from rankeval_spark.spark import plans
 
@@ -27,7 +28,8 @@ class RescoredOnSpark(RescoredNight):
         scored = plans.to_scored_lists(lists, request=self.request, has_one_list=has_one_list)
         with cached(scored) as kept:
             stage_users(self.recorded, kept, steps=self.steps)
-            frames = plans.Frames(kept, self.request, has_one_list, exposures)
+            are_judged = has_judged_lists(self.results, self.night)
+            frames = plans.Frames(kept, self.request, has_one_list, exposures, are_judged)
             stage_results(self.recorded, frames, self.request, steps=self.steps)
 
     @override

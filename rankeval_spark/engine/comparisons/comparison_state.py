@@ -28,7 +28,8 @@ WEIGHTS: Final = "weights"
 CENTRED: Final = "centred"
 ORDERS: Final = "orders"
 LISTED: Final = "listed"
-"""Users with a list of each model, then those with one of both of two; for all models at once, and no cutoff."""
+"""Users with a list of each model, then those with one of both of two: all users, then those that are evaluated. For
+all models at once, and no cutoff."""
 
 NO_CUTOFF: Final = -1
 """Cutoff of what is the same at all of them."""

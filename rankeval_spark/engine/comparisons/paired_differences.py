@@ -11,7 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow.compute as pc
 
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey, HeldSums, Partial
 from rankeval_spark.engine.comparisons.value_cubes import (
@@ -23,6 +27,7 @@ from rankeval_spark.engine.comparisons.value_cubes import (
     slicings_of,
     whole_users,
 )
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.statistics import moments
 from rankeval_spark.statistics.comparisons import (
     paired_differences,
@@ -133,6 +138,7 @@ class DifferenceAggregator:
 
     requested: ComparisonRequest
     slices: tuple[tuple[str, ...], ...]
+    owner: tuple[str, ...] = (C.USER_ID,)  # what has lists that are counted: users, or lists that judgements name
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
@@ -144,6 +150,58 @@ class DifferenceAggregator:
         """Aggregate lists with the values of ``requested.stored``, all those of some users at a time: the same rows."""
         yield from self._aggregate(Cube.of_lists(part, self.requested.models) for part in gathered(parts))
 
+    def aggregate_all_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate the rows of evaluated users, and count all users with a list: the same rows.
+
+        The rows, with IS_EVALUATED and the length of the list, may be those of users who are not evaluated too.
+        """
+        counts: list[pa.RecordBatch] = []
+
+        def evaluated() -> Iterator[pa.RecordBatch]:
+            for table in whole_users(batches):
+                if self.owner == (C.USER_ID,):
+                    is_listed = (pc.field(C.K) == self.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
+                    counts.extend(self.count_lists(table.filter(is_listed)))
+                yield from table.filter(table[IS_EVALUATED]).to_batches()
+
+        yield from self.aggregate_rows(evaluated())
+        yield from counts
+
+    def count_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the owners of lists, of Arrow's rows as :meth:`count_lists` reads them, sorted by user."""
+        for table in whole_users(batches):
+            yield from self.count_lists(table)
+
+    def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
+
+        Parameters
+        ----------
+        lists : pa.Table
+            Model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
+        """
+        yield from comparison_state.to_batches(self._owners(lists))
+
+    def _owners(self, lists: pa.Table) -> Iterator[Partial]:
+        if not lists.num_rows:
+            return
+        _, first, owner = np.unique(row_codes(lists, self.owner), return_index=True, return_inverse=True)
+        names = self.requested.models.with_those(pc.unique(lists[C.MODEL_ID]).to_pylist())
+        model = to_numpy(pc.index_in(lists[C.MODEL_ID], value_set=to_texts(names)))
+        has_list = np.zeros((2, len(names), len(first)), dtype=np.bool_)
+        has_list[0, model, owner] = True
+        is_evaluated = to_numpy(lists[IS_EVALUATED])
+        has_list[1, model[is_evaluated], owner[is_evaluated]] = True
+        has_both = has_list[:, :, None] & has_list[:, None]  # two kinds of owners, first model, model, owner
+        firsts = has_both if self.requested.all_pairs else has_both[:, :1]
+        listed = np.concatenate([has_list[:, None], firsts], axis=1).astype(np.float64)
+        for slicing in slicings_of(pc.take(lists, to_arrow(first)), self.slices):
+            groups = membership_of(slicing.group, len(slicing.values))
+            counts = (groups @ listed.reshape(-1, len(first)).T).reshape(-1, *listed.shape[:3])
+            for values, of_group in zip(slicing.values, counts, strict=True):
+                key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
+                yield key, comparison_state.LISTED, of_group.tobytes()
+
     def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
         yield from comparison_state.to_batches(self._partials(cubes))
 
@@ -152,7 +210,6 @@ class DifferenceAggregator:
         requested, held = self.requested, HeldSums()
         for cube in cubes:
             chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
-            yield from chunk.listed()
             yield from chunk.of_pairs()
             if requested.has_any("wilcoxon"):
                 yield from chunk.values()
@@ -199,17 +256,6 @@ class _Chunk:
                     for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
                             yield key._replace(k=k), kind, of_groups[place * n_groups + one]
-
-    def listed(self) -> Iterator[Partial]:
-        """Count the users with a list of each model, and of both of each two that are compared."""
-        has_list = self.cube.has_list
-        firsts = has_list if self.requested.all_pairs else has_list[:1]
-        for slicing in self.slicings:
-            groups = membership_of(slicing.group, len(slicing.values))
-            parts = [groups @ one.T.astype(np.float64) for one in (has_list, *(first & has_list for first in firsts))]
-            for values, counts in zip(slicing.values, np.concatenate(parts, axis=1), strict=True):
-                key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, self.cube.models)
-                yield key, comparison_state.LISTED, counts.tobytes()
 
     def values(self) -> Iterator[Partial]:
         """Give the differences themselves, which ranks cannot do without."""

@@ -25,7 +25,7 @@ class ListValues(NamedTuple):
     Attributes
     ----------
     table : pa.Table
-        Model and user of each list, how much it recommends, the hash of the user, and segments as they travel.
+        Model and user of each list, the hash of the user, and segments as they travel.
     values : float64, shape (n_lists, n_ks, n_columns)
         NaN where undefined.
     """
@@ -59,8 +59,6 @@ class Cube:
         NaN where undefined, and where the user is not of the population under the model.
     is_there : bool, shape (n_models, n_users)
         Whether the user is.
-    has_list : bool, shape (n_models, n_users)
-        Whether the user has a list; one without can be of the population too.
     users : pyarrow.Table
         A row for each user, with segments as they travel.
     """
@@ -68,7 +66,6 @@ class Cube:
     models: tuple[str, ...]
     values: np.ndarray
     is_there: np.ndarray
-    has_list: np.ndarray
     users: pa.Table
 
     @classmethod
@@ -93,11 +90,9 @@ class Cube:
         model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
         cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
         cells[model, place, user] = values
-        is_there, has_list = np.zeros((2, len(models), n_users), dtype=np.bool_)
+        is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
-        is_listed = to_numpy(table[C.N_RECOMMENDED]) > 0
-        has_list[model[is_listed], user[is_listed]] = True
-        return cls(models, cells, is_there, has_list, pc.take(table, to_arrow(np.unique(user, return_index=True)[1])))
+        return cls(models, cells, is_there, pc.take(table, to_arrow(np.unique(user, return_index=True)[1])))
 
     @property
     def hashes(self) -> np.ndarray:

@@ -169,8 +169,15 @@ class Usable:
         names = log_columns(self.log.column_names, request, has_lists=has_lists)
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
-        job = job_of(request, self.log.column_names, needs=needs, models=self.models, has_lists=has_lists)
-        job = replace(job, has_judged_lists=self.has_judged_lists, constants=self._constants(needs))
+        job = job_of(
+            request,
+            self.log.column_names,
+            needs=needs,
+            models=self.models,
+            has_lists=has_lists,
+            has_judged_lists=self.has_judged_lists,
+        )
+        job = replace(job, constants=self._constants(needs))
         log, others = self.log.select(names), self._others(needs)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
             held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log

@@ -31,7 +31,7 @@ from rankeval_spark.report.figures.look import (
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.comparisons.paired_differences import difference_of
-from rankeval_spark.statistics.comparisons.shared_users import are_too_few
+from rankeval_spark.statistics.comparisons.shared_users import Listed, are_too_few
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
 if TYPE_CHECKING:
@@ -281,7 +281,8 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
     """Return the difference of each user who has a value under both models, by model, as numpy; rounding is none.
 
-    A model that shares too few users with the baseline is left out: see :mod:`statistics.comparisons.shared_users`.
+    A model that shares too few users with the baseline is left out, see :mod:`statistics.comparisons.shared_users`, and
+    one that shares none: its lists may be those of users who are not here.
     """
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
@@ -303,9 +304,10 @@ def _serve_others(users: pa.Table, baseline: str) -> set[str]:
     listed = users.filter(pc.greater(users[C.N_RECOMMENDED], 0))
     models = pc.unique(users[C.MODEL_ID]).to_pylist()
     served = {one: pc.unique(keep(listed, **{C.MODEL_ID: one})[C.USER_ID]) for one in {*models, baseline}}
-    n_both = [pc.sum(pc.is_in(served[one], value_set=served[baseline])).as_py() or 0 for one in models]
-    n_model, n_baseline = [len(served[one]) for one in models], np.full(len(models), len(served[baseline]))
-    are_others = are_too_few(np.array(n_both), n_baseline, np.array(n_model))
+    n_both = np.array([pc.sum(pc.is_in(served[one], value_set=served[baseline])).as_py() or 0 for one in models])
+    n_model = np.array([len(served[one]) for one in models])
+    listed_users = Listed(np.full(len(models), len(served[baseline])), n_model, n_both)
+    are_others = are_too_few(listed_users, listed_users) | (n_both == 0)
     return {one for one, is_other in zip(models, are_others.tolist(), strict=True) if is_other}
 
 

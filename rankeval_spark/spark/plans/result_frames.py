@@ -23,6 +23,8 @@ from rankeval_spark.spark.result_tables import gap_tests, mean_metrics, paired_c
 from rankeval_spark.spark.rows import population
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.result_rows.groups.gap_test_rows import ComparedGroups
@@ -44,12 +46,15 @@ class Frames:
         Whether it is known that no user has several lists of a model; saves a grouping.
     exposures : DataFrame or None
         The rows of :func:`to_exposures`, which become rows of ``metrics``.
+    has_judged_lists : bool
+        Whether judgements name the list that they belong to.
     """
 
     scored: DataFrame
     request: Request
     has_one_list: bool
     exposures: DataFrame | None = None
+    has_judged_lists: bool = False
 
     @cached_property
     def user_metrics(self) -> DataFrame:
@@ -67,9 +72,18 @@ class Frames:
     @cached_property
     def comparisons(self) -> DataFrame | None:
         """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
-        if not self._has_values:
+        return self.compared()
+
+    def compared(self, unjudged: pa.Table | None = None) -> DataFrame | None:
+        """Compare models; ``unjudged`` are rows of ``metrics`` where users without a judgement have no scored rows."""
+        if not self._has_values or self.request.comparisons is None:
             return None
-        return _comparisons(self._users, self.request, has_one_list=self.has_one_list)
+        finisher = comparison_finisher(
+            self.request,
+            weights=denominators(self.request, has_one_list=self.has_one_list),
+            has_judged_lists=self.has_judged_lists,
+        )
+        return paired_comparisons.to_comparisons(self._users, self.scored, finisher, unjudged=unjudged)
 
     def gap_tests(self, tested: DataFrame, gaps: Sequence[ComparedGroups], gap_request: GapTestRequest) -> DataFrame:
         """Test gaps between groups of users, all of slices of the request; ``tested`` has their rows."""
@@ -208,10 +222,3 @@ def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFr
         return scored
     asked = request.measures
     return mean_metrics.to_user_means(scored, measures=asked.columns, weights=asked.weights, unit=request.policies.unit)
-
-
-def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
-    if request.comparisons is None:
-        return None
-    finisher = comparison_finisher(request, weights=denominators(request, has_one_list=has_one_list))
-    return paired_comparisons.to_comparisons(users, finisher)

@@ -79,7 +79,14 @@ def to_user_rows(
     by_kind |= _segment_and_train_rows(inputs, request, needs)
     by_kind = _with_facts(by_kind, sources, needs) | _cooccurrence_rows(inputs, request, sources, needs)
     counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
-    job = job_of(request, _columns_of_items(log), needs=needs, models=names, has_lists=not inputs.has_one_list)
+    job = job_of(
+        request,
+        _columns_of_items(log),
+        needs=needs,
+        models=names,
+        has_lists=not inputs.has_one_list,
+        has_judged_lists=inputs.has_judged_lists,
+    )
     constants = shared_facts.to_constants(
         sources,
         needs=item_needs(needs),
@@ -92,7 +99,7 @@ def to_user_rows(
             columns=_columns(by_kind),
             n_partitions=inputs.cached_partitions if is_cached else None,
         ),
-        replace(job, has_judged_lists=inputs.has_judged_lists),
+        job,
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
@@ -20,18 +21,22 @@ from rankeval_spark.spark.rows.slice_columns import segments_of
 from rankeval_spark.spark.rows.usable_rows import user_hash
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
 
 
-def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
+def to_comparisons(
+    users: DataFrame, lists: DataFrame, finisher: ComparisonRows, *, unjudged: pa.Table | None = None
+) -> DataFrame:
     """Make the rows of ``schemas.COMPARISONS`` from the baseline on: one per (pair, slice, values, measure, k, test).
 
     Parameters
     ----------
     users : DataFrame
         One row per (model, user, k) as ``mean_metrics.to_user_means`` makes them.
+    lists : DataFrame
+        Scored rows of which they are made, and of users who are not evaluated.
+    unjudged : pa.Table, optional
+        Rows of ``metrics``, where users without a judgement have no scored rows.
     finisher : ComparisonRows
         What is compared, and how.
 
@@ -44,15 +49,30 @@ def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     baseline both must.
     """
     segments, _ = segments_of(finisher.reported.segments)
+    aggregator = finisher.aggregator
+    is_listed = (F.col(C.K) == finisher.requested.ks[0]) & (F.col(C.N_RECOMMENDED) > 0)
     key: tuple[Column | str, ...] = (C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, C.N_RECOMMENDED)
-    partials = (
-        users.where(F.col(IS_EVALUATED))
-        .select(*key, *segments, *finisher.requested.stored)
+    found = (
+        users.where(F.col(IS_EVALUATED) | is_listed)
+        .select(*key, IS_EVALUATED, *segments, *finisher.requested.stored)
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
-        .mapInArrow(finisher.aggregator.aggregate_rows, PARTIAL)
+        .mapInArrow(aggregator.aggregate_all_rows, PARTIAL)
     )
-    return to_comparisons_of_partials(partials, finisher)
+    if finisher.has_judged_lists:
+        counts = (
+            lists.where(is_listed)
+            .select(C.MODEL_ID, *aggregator.owner, IS_EVALUATED, *segments)
+            .repartition(C.USER_ID)
+            .sortWithinPartitions(C.USER_ID)
+            .mapInArrow(aggregator.count_rows, PARTIAL)
+        )
+        found = found.unionByName(counts)
+    if unjudged is not None:
+        batches = [*finisher.unjudged(unjudged)]
+        if batches:
+            found = found.unionByName(users.sparkSession.createDataFrame(pa.Table.from_batches(batches), PARTIAL))
+    return to_comparisons_of_partials(found, finisher)
 
 
 def to_comparisons_of_partials(partials: DataFrame, finisher: ComparisonRows) -> DataFrame:

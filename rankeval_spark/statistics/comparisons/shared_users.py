@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 FEW_COMMON_LISTS: Final = "few_common_lists"
 """Reason of a comparison that is withheld."""
 
+FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"
+"""Reason where judgements name their list, so that lists are counted, not users."""
+
 LEAST_SHARE: Final = 10
-"""One in this many users of the smaller model, at least, has lists of both."""
+"""One in this many users, at least, has lists of both models."""
 
 
-def are_too_few(n_both: np.ndarray, n_baseline: np.ndarray, n_model: np.ndarray) -> np.ndarray:
-    """Return where fewer than one in ten users of the smaller model have lists of both.
+class Listed(NamedTuple):
+    """Users, or lists that judgements name, with a list of the baseline, of the model, and of both: one shape."""
 
-    A user without a list counts 0 in most populations. Where two models serve different users, such as the arms of an
-    experiment, the paired difference compares how many each one serves, not how well. A model without any list is
-    compared: it fails its users.
+    n_baseline: np.ndarray
+    n_model: np.ndarray
+    n_both: np.ndarray
 
-    >>> are_too_few(np.array([9, 10, 0]), np.array([900, 900, 900]), np.array([100, 100, 0])).tolist()
-    [True, False, False]
+
+def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
+    """Return where two models serve different users, so that paired differences compare how many each one serves.
+
+    Fewer than one in ten users of the smaller model have lists of both, judged or not. It is no matter if the users
+    that are compared are shared: if one in ten of them with a list of the larger model have lists of both, such as a
+    panel that both models serve. A model without any list is compared: it fails its users.
+
+    >>> everyone = Listed(np.array([900, 900, 900, 5000]), np.array([100, 100, 0, 5000]), np.array([9, 10, 0, 80]))
+    >>> evaluated = Listed(np.array([900, 900, 900, 80]), np.array([100, 100, 0, 80]), np.array([9, 10, 0, 80]))
+    >>> are_too_few(everyone, evaluated).tolist()
+    [True, False, False, False]
     """
-    too_few: np.ndarray = LEAST_SHARE * n_both < np.minimum(n_baseline, n_model)
+    too_few: np.ndarray = LEAST_SHARE * everyone.n_both < np.minimum(everyone.n_baseline, everyone.n_model)
+    larger = np.maximum(evaluated.n_baseline, evaluated.n_model)
+    too_few &= ~((evaluated.n_both > 0) & (LEAST_SHARE * evaluated.n_both >= larger))
     return too_few
 
 
@@ -35,10 +50,12 @@ def why_withheld(row: Mapping[str, Any]) -> str:
     "withheld: 3 of the 93 users of the smaller model have lists of both, fewer than 1 in 10; compare the means of
     population='run', which are over each model's own users"
     """
-    if row.get("reason") != FEW_COMMON_LISTS:
+    counted = {FEW_COMMON_LISTS: "users", FEW_COMMON_JUDGED_LISTS: "lists"}.get(row.get("reason") or "")
+    if counted is None:
         return ""
     smaller = min(row["n_with_baseline"], row["n_with_model"])
+    shared = "have lists of both" if counted == "users" else "are answered by both"
     return (
-        f"withheld: {row['n_with_both']:,} of the {smaller:,} users of the smaller model have lists of both, fewer "
-        "than 1 in 10; compare the means of population='run', which are over each model's own users"
+        f"withheld: {row['n_with_both']:,} of the {smaller:,} {counted} of the smaller model {shared}, fewer "
+        f"than 1 in 10; compare the means of population='run', which are over each model's own {counted}"
     )

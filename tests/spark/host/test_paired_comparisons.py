@@ -63,7 +63,7 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
 def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
     request = Request(ASKED, Policies(), slices=SLICES, min_slice_size=5, comparisons=asked)
-    return paired_comparisons.to_comparisons(frame, comparison_finisher(request))
+    return paired_comparisons.to_comparisons(frame, frame, comparison_finisher(request))
 
 
 def rows_of(frame: DataFrame) -> dict[tuple[str, ...], Row]:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.evaluate.test_shared_users import COUNTS, DERIVED, evaluated, log_of
+from tests.evaluate.test_shared_users import COUNTS, DERIVED, evaluated, log_of, of_sessions, of_unjudged
 from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support import arms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
+
+    from rankeval_spark import Evaluation
 
 
 @pytest.mark.parametrize("has_several_lists", [False, True])
@@ -31,3 +35,17 @@ def test_hosts_withhold_the_same_comparisons(spark: SparkSession, has_several_li
         again = evaluated(log=log, to_frame=spark.createDataFrame)
         with again.cached() as kept, pytest.warns(UserWarning, match="withheld"):
             assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("makes", [lambda **asked: of_unjudged((0,), **asked), lambda **asked: of_sessions(0, **asked)])
+def test_hosts_withhold_what_shares_no_judged_user_or_list(
+    spark: SparkSession, makes: Callable[..., Evaluation]
+) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    with pytest.warns(UserWarning, match="withheld: "):
+        here = makes().comparisons
+    assert here["verdict"].null_count == here.num_rows == 1
+    with pytest.warns(UserWarning, match="withheld: "):
+        assert_same(makes(to_frame=spark.createDataFrame).comparisons.toArrow(), here, tolerance=1e-12)
+    with makes(to_frame=spark.createDataFrame).cached() as kept, pytest.warns(UserWarning, match="withheld: "):
+        assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)

@@ -85,8 +85,11 @@ def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
     result = {}
     for key, rows in groups.items():
         if {row["kind"] for row in rows} == {comparison_state.LISTED}:
-            assert {tuple(row["models"]) for row in rows} == {MODELS}
-            result[key] = np.sum([np.frombuffer(row["state"]) for row in rows], axis=0)
+            result[key] = np.zeros((2, 1 + len(MODELS), len(MODELS)))
+            for row in rows:  # a part of the lists may have none of a model
+                places = [MODELS.index(name) for name in row["models"]]
+                counts = np.frombuffer(row["state"]).reshape(2, -1, len(places))
+                result[key][np.ix_((0, 1), [0, *(1 + place for place in places)], places)] += counts
             continue
         whole = reduce(Differences.merge, (Differences.from_bytes(row["state"]) for row in rows))
         result[key] = np.frombuffer(whole.to_bytes()[0])
@@ -100,11 +103,16 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
 ) -> None:
     table = rows_of_users()
     made, aggregator = work()
-    rows = pa.Table.from_pylist(sorted((one for one in scored_rows(made, table) if one["_is_evaluated"]), key=by_user))
-    by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, C.N_RECOMMENDED, "p", "ndcg")}
+    every = pa.Table.from_pylist(sorted(scored_rows(made, table), key=by_user))
+    packed = pa.array([[dict(one)["country"]] for one in every[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
+    has_list = np.logical_and(every[C.N_RECOMMENDED].to_numpy() > 0, every[C.K].to_numpy() == 2)
+    lists = every.select([C.MODEL_ID, C.USER_ID, "_is_evaluated"]).append_column("_segments", packed)
+    counted = aggregator.count_rows(iter(lists.filter(has_list).to_batches()))
+    rows = every.filter(every["_is_evaluated"])
+    by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, "p", "ndcg")}
     packed = pa.array([[dict(one)["country"]] for one in rows[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
     rows = pa.table({**by_name, USER_HASH: hashes_of(rows[C.USER_ID]), "_segments": packed})
-    expected = merged(read(aggregator.aggregate_rows(iter(rows.to_batches()))))
+    expected = merged([*read(aggregator.aggregate_rows(iter(rows.to_batches()))), *read(counted)])
 
     monkeypatch.setattr(outputs, "LISTS_AT_ONCE", at_once)
     monkeypatch.setattr(outputs, "JUDGED_AT_ONCE", judged)

@@ -76,3 +76,48 @@ def test_the_report_has_the_reason_and_no_verdict(night: tuple[Workspace, Finish
     assert f"B against A, Success@1: {REASON}." in page
     assert f"B: {REASON}." in page
     assert "Differences of the same user" not in page
+
+
+@pytest.mark.parametrize(("shared", "n_both"), [((), 0), ((0,), 1)])
+def test_unjudged_users_of_a_model_withhold_its_verdict(tmp_path: Path, shared: tuple[int, ...], n_both: int) -> None:
+    lists, judged = arms.unjudged_arms(shared)
+    rules = [{"measure": "Success@1", "least_gain": -0.99}]
+    asked: dict[str, Any] = {"comparisons": {"baseline": "A"}, "gates": rules, "results": {"root": "results"}}
+    workspace = nights.workspace(tmp_path / "unjudged", measures=["Success"], cutoffs=[1], **asked)
+    workspace.write("recommendations", nights.recommendations({FIRST: lists}))
+    workspace.write("held_out", nights.held_out({FIRST: judged}))
+    workspace.change(checks={"missing_users": {"error": None}})
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 6
+    reason = REASON.replace("0 of the 100", f"{n_both} of the 100")
+    assert f"Success@1 against A is {reason}: failed." in rankeval("gate", workspace.root, "--json").out
+    # A model that is no baseline of the night is compared by the rows of users, which those without a judgement lack.
+    for baseline, model in (("A", "B"), ("B", "A")):
+        out = " ".join(rankeval("compare", workspace.root, "--against", baseline).out.split())
+        assert f"{model} - {baseline}: {reason}" in out
+    page = tmp_path / "report.html"
+    assert rankeval("report", workspace.root, "--out", page).code == 0
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    assert f"B against A, Success@1: {reason}." in text
+    assert "Differences of the same user" not in text
+
+
+def test_other_lists_of_the_same_users_withhold_the_verdict(tmp_path: Path) -> None:
+    lists = arms.sessions(0)
+    asked: dict[str, Any] = {"comparisons": {"baseline": "A"}, "results": {"root": "results", "lists": True}}
+    workspace = nights.workspace(tmp_path / "sessions", measures=["Success"], cutoffs=[1], **asked)
+    day = {"day": FIRST.isoformat()}
+    log = [
+        {"model_id": model, "user_id": user, "list_id": name, "item_id": item, "score": float(-place), **day}
+        for model, own in lists.items()
+        for (user, name), items in own.items()
+        for place, item in enumerate(items.split())
+    ]
+    judged = sorted({key for own in lists.values() for key in own})
+    workspace.write("recommendations", log)
+    workspace.write("held_out", [{"user_id": user, "list_id": name, "item_id": "t", **day} for user, name in judged])
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 0
+    reason = "withheld: 0 of the 150 lists of the smaller model are answered by both"
+    for baseline in ("A", "B"):
+        assert reason in " ".join(rankeval("compare", workspace.root, "--against", baseline).out.split())
+    assert rankeval("score", workspace.root, "--measure", "RR@1").code == 0
+    assert reason in " ".join(rankeval("show", workspace.root, "--comparisons").out.split())

@@ -25,8 +25,6 @@ BoolMatrix: TypeAlias = NDArray[np.bool_]
 def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) -> FloatVector:
     """Sum the weights of each list; 0 for a list without any.
 
-    Examples
-    --------
     >>> sum_by_list(np.array([0, 0, 2]), np.array([1.0, 0.5, 2.0]), n_lists=3)
     array([1.5, 0. , 2. ])
     """
@@ -37,8 +35,6 @@ def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) ->
 def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
     """Return the greatest value of each list; 0 for a list without any value above 0.
 
-    Examples
-    --------
     >>> max_by_list(np.array([0, 0, 2]), np.array([0.5, 1.0, 2.0]), n_lists=3)
     array([1., 0., 2.])
     """
@@ -50,8 +46,6 @@ def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> 
 def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     """Count the entries of each list from 1, given the list of each entry in ascending order.
 
-    Examples
-    --------
     >>> positions(np.array([0, 0, 2]), n_lists=3)
     array([1, 2, 1])
     """
@@ -62,8 +56,6 @@ def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
 def in_ranges(first: IntVector, length: IntVector) -> IntVector:
     """List the places of ranges, one range after another, given where each begins and how long it is.
 
-    Examples
-    --------
     >>> in_ranges(np.array([4, 0, 7]), np.array([2, 0, 1]))
     array([4, 5, 7])
     """
@@ -75,8 +67,6 @@ def in_ranges(first: IntVector, length: IntVector) -> IntVector:
 def places_of(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntVector]) -> IntVector:
     """Find each (list, rank) among others, which come sorted by list and rank; -1 where it is not there.
 
-    Examples
-    --------
     >>> places_of(np.array([0, 1, 1]), np.array([3, 3, 9]), among=(np.array([0, 0, 1]), np.array([1, 3, 9])))
     array([ 1, -1,  2])
     """
@@ -90,8 +80,6 @@ def places_of(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntV
 def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists: int) -> FloatVector:
     """Count the flags up to and including each entry of its list; exact, because counts are whole numbers.
 
-    Examples
-    --------
     >>> running_count_by_list(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0, 0, 0, 2]), n_lists=3)
     array([1., 1., 2., 1.])
     """
@@ -107,8 +95,6 @@ def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVect
     longest list. The value of a list never depends on the other lists of the batch; with a running sum of logarithms it
     would.
 
-    Examples
-    --------
     >>> product_of_earlier(np.array([0.5, 0.25, 0.5, 0.1]), np.array([0, 0, 0, 2]))
     array([1.   , 0.5  , 0.125, 1.   ])
     """
@@ -126,8 +112,6 @@ def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVect
 def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     """Divide element by element; 0 where the denominator is 0.
 
-    Examples
-    --------
     >>> ratio(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
     array([[0.25, 0.  ]])
     """
@@ -138,8 +122,6 @@ def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
 def quotient(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     """Divide element by element; NaN, for undefined, where the denominator is 0.
 
-    Examples
-    --------
     >>> quotient(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
     array([[0.25,  nan]])
     """
@@ -151,8 +133,6 @@ def quotient(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
 def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
     """Keep the values where the measure is defined; NaN elsewhere.
 
-    Examples
-    --------
     >>> where_defined(np.array([[0.5, 1.0], [0.0, 0.0]]), np.array([[True], [False]]))
     array([[0.5, 1. ],
            [nan, nan]])
@@ -165,8 +145,6 @@ def scaled_rows(vectors: FloatMatrix) -> FloatMatrix:
 
     Directions keep their bits, and no square of a large or small number leaves the range of doubles.
 
-    Examples
-    --------
     >>> scaled_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.375, 0.5  ],
            [0.   , 0.   ]])
@@ -180,8 +158,6 @@ def scaled_rows(vectors: FloatMatrix) -> FloatMatrix:
 class Ratio:
     """Values that are ratios, by their parts: with ``agg='micro'`` each part is summed over the users.
 
-    Examples
-    --------
     >>> Ratio(np.array([[1.0], [0.0]]), np.array([[4.0], [2.0]]), where=np.array([[True], [False]])).values
     array([[0.25],
            [ nan]])

@@ -1,4 +1,4 @@
-"""What is known of a measure in addition to its kernel, and the decorator that puts both down.
+"""Metadata of a measure (formula, options that are refused, ties ...), and the decorator that registers a kernel.
 
 Most measures need four fields: name, formula, undefined and source. The others say where a measure differs from the
 usual one: a mean over users of a value from 0 to 1 that depends on judgements and ranks alone.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
-from rankeval_spark.measures.options import WEIGHTED, OfOptions, OptionValue, option_text
+from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import Agg, NotOffered
@@ -42,8 +42,6 @@ Options: TypeAlias = Mapping[str, OptionValue]
 class Cutoff:
     """Whether a measure takes a cutoff, and for which options that changes.
 
-    Examples
-    --------
     >>> rule = Cutoff("required").but("optional", denom="len")
     >>> rule.need({"denom": "k"}), rule.need({"denom": "len"}), str(rule)
     ('required', 'optional', "required (optional with denom='len')")
@@ -76,51 +74,24 @@ class OptionRule:
 
 
 def only_with(option: str, default: OptionValue, other: str, *values: str) -> OptionRule:
-    """Refuse an option that has no effect, unless another option has one of some values.
+    """Refuse an option that has no effect, unless another option has one of some values; a switch has default None.
 
-    Examples
-    --------
     >>> rule = only_with("days", 30, "stat", "share")
     >>> rule.text, rule.is_broken({"days": 10, "stat": "mean"}), rule.is_broken({"days": 10, "stat": "share"})
     ("days only with stat='share'", True, False)
+    >>> only_with("weighted", None, "denom", "R", "ideal").text
+    "weighted=True only with denom='R' and 'ideal'"
     """
-    allowed = " and ".join(map(option_text, values))
+    written, allowed = option if default is not None else f"{option}=True", " and ".join(map(option_text, values))
     return OptionRule(
-        f"{option} only with {other}={allowed}",
+        f"{written} only with {other}={allowed}",
         lambda options: options[option] != default and options[other] not in values,
     )
 
 
-def weighted_only_with(other: str, *values: str) -> OptionRule:
-    """Refuse weights of judgements, unless another option has one of some values.
-
-    Examples
-    --------
-    >>> rule = weighted_only_with("denom", "R", "ideal")
-    >>> rule.text, rule.is_broken({"weighted": True, "denom": "min"})
-    ("weighted=True only with denom='R' and 'ideal'", True)
-    """
-    allowed = " and ".join(map(option_text, values))
-    return OptionRule(
-        f"{WEIGHTED}=True only with {other}={allowed}",
-        lambda options: options[WEIGHTED] is True and options[other] not in values,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Naming:
-    """How a measure is printed and read, where that differs from ``Name(option=value)@k``."""
-
-    # Name printed where every option that it fixes has its default, if that is not the canonical one
-    printed_as: Mapping[str, Options] = field(default_factory=dict)
-    # Options that a name shows even where they have their default, because tools disagree about it
-    always_printed: tuple[str, ...] = ()
-    after_at: str = ""  # option that a number after ``@`` sets, where that is not a cutoff
-
-
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """How the values of users become one number, where that is not simply their mean."""
+    """Combination of the values of users to one number, where that is not simply their mean."""
 
     default: Agg = "macro"  # default of the option ``agg``, which every measure that is a ratio has
     not_offered: tuple[NotOffered, ...] = ()  # other ways to combine users that are looked for and not there
@@ -135,7 +106,7 @@ class Aggregation:
 
 @dataclass(frozen=True, kw_only=True)
 class TieHandling:
-    """What a measure can do about tied items."""
+    """Abilities of a measure with tied items."""
 
     # Whether the kernel gives the mean over all orders of tied items for lists of
     # :func:`~rankeval_spark.measures.ties.over_all_orders`
@@ -159,20 +130,9 @@ NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)
 """The order of tied items matters, and not by their gains."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Restrictions:
-    """To what a measure can be restricted by an option that all measures of its kind have."""
-
-    # Whether judgements of one item group may count alone; left out, where no fact of items is read
-    group: bool | None = None
-    # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
-    judged_only: bool | None = None
-    weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Definition:
-    """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel."""
+    """Metadata of a measure, and the decorator that registers its kernel."""
 
     name: str  # canonical name
     formula: str  # formula with the default options, in the notation of ``docs/measures.md``
@@ -188,18 +148,23 @@ class Definition:
     needs: OfOptions[tuple[str, ...]] = ()
     needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
     better: OfOptions[Better] = "higher"  # which value is the better one, if either is
-    # See the classes above
-    naming: Naming = Naming()
     aggregation: Aggregation = Aggregation()
     ties: TieHandling = TieHandling()
-    restrictions: Restrictions = Restrictions()
+    # How the measure is printed and read, where that differs from ``Name(option=value)@k``: the name printed where
+    # every option that it fixes has its default, if that is not the canonical one; options that a name shows even where
+    # they have their default, because tools disagree about it; the option that a number after ``@`` sets, not a cutoff
+    printed_as: Mapping[str, Options] = field(default_factory=dict)
+    always_printed: tuple[str, ...] = ()
+    after_at: str = ""
+    # Whether judgements of one item group may count alone; left out, where no fact of items is read
+    group: bool | None = None
+    # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
+    judged_only: bool | None = None
+    weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
 
     def __call__(self, kernel: K) -> K:
-        """Put ``kernel`` down under this definition and return it as it is.
-
-        ValueError where another measure has its name or one of the others.
-        """
-        spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.naming.printed_as}
+        """Register ``kernel`` and return it; ValueError where another measure has its name or one of the others."""
+        spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
         for spelling, presets in spellings.items():
             owner, _ = SPELLINGS.get(spelling.casefold(), (self.name, presets))
             if owner != self.name:

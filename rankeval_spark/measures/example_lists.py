@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 from rankeval_spark.measures.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
 from rankeval_spark.measures.required_facts import Groups, bits_of
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 
 
 class Item(NamedTuple):

@@ -10,20 +10,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.measures.arrays import sum_by_list
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, sum_by_list
 from rankeval_spark.measures.required_facts import BY_POPULARITY, CATEGORY_SHARES, GROUP_RELEVANT
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 
 
 class Shown(NamedTuple):
@@ -46,8 +42,6 @@ class Shown(NamedTuple):
 class Exposure:
     """Histograms of several groups of lists, as ragged arrays.
 
-    Examples
-    --------
     Item a is in two lists, b and c are in one:
 
     >>> exposure = Exposure.of([Shown(("a b", "a c"))], k=2)
@@ -141,8 +135,6 @@ class Exposure:
 def positive(denominator: FloatVector) -> FloatVector:
     """Make a denominator that is not above 0 NaN: what is divided by it is undefined.
 
-    Examples
-    --------
     >>> positive(np.array([2.0, 0.0, -1.0]))
     array([ 2., nan, nan])
     """

@@ -40,8 +40,6 @@ class GroupStatistic:
     def way(self) -> str:
         """How to obtain it.
 
-        Examples
-        --------
         >>> find_statistic("GroupGap").way
         'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
         """
@@ -108,8 +106,6 @@ ALL: Final = (
 def find_statistic(text: str) -> GroupStatistic | None:
     """Look one up, in any case, with a measure in brackets and a cutoff or without; None where there is none.
 
-    Examples
-    --------
     >>> find_statistic("groupgap(nDCG)@10").name, find_statistic("nDCG")
     ('GroupGap', None)
     """
@@ -125,8 +121,6 @@ def statistic_names() -> tuple[str, ...]:
 def name_of(kind: str, label: str) -> str:
     """Name the statistic of a measure.
 
-    Examples
-    --------
     >>> name_of(GROUP_GAP, "AP(denom='min')")
     "GroupGap(AP(denom='min'))"
     """
@@ -136,8 +130,6 @@ def name_of(kind: str, label: str) -> str:
 def parts_of(text: str) -> tuple[str, str] | None:
     """Split such a name into kind and measure; None where it is none. Kinds are read in any case, no cutoff.
 
-    Examples
-    --------
     >>> parts_of("groupgap( ndcg )@10"), parts_of("nDCG")
     (('GroupGap', 'ndcg'), None)
     """
@@ -149,8 +141,6 @@ def parts_of(text: str) -> tuple[str, str] | None:
 def at_cutoff(text: str) -> tuple[str, str] | None:
     """Split such a name with its cutoff into kind and measure with that cutoff; None where it is none.
 
-    Examples
-    --------
     >>> at_cutoff("GroupGap(nDCG)@10"), at_cutoff("groupgap(nDCG@10)"), at_cutoff("nDCG@10")
     (('GroupGap', 'nDCG@10'), ('GroupGap', 'nDCG@10'), None)
     """

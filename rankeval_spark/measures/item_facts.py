@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import scaled_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
-
+from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector, scaled_rows
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -14,14 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.measures.arrays import places_of, positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.arrays import (
+    BoolMatrix,
+    BoolVector,
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    places_of,
+    positions,
+    running_count_by_list,
+    sum_by_list,
+)
 from rankeval_spark.measures.example_lists import arrays_of, item_facts_of
 from rankeval_spark.measures.item_facts import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    from rankeval_spark.measures.arrays import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
     from rankeval_spark.measures.example_lists import Ranking
     from rankeval_spark.measures.item_facts import ItemFacts
     from rankeval_spark.measures.required_facts import Groups
@@ -95,11 +103,8 @@ class RaggedGains(NamedTuple):
 class Lists(_Remembers):
     """A batch of ranked lists, joined with the judgements of their users.
 
-    Examples
-    --------
     Two users: hits at ranks 2 and 3 of a list of 3; and one judged item that no list holds.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([None, 1, 1]), Ranking([], missed=[1])])
     >>> batch.n_lists, batch.hit_rank, batch.n_recommended
     (2, array([2, 3]), array([3, 0]))
@@ -142,8 +147,6 @@ class Lists(_Remembers):
     def from_ragged(cls, n_recommended: IntVector, hits: RaggedHits, judged: RaggedGains) -> Lists:
         """Build a batch from list columns. Ranks ascend within a list and judged gains descend.
 
-        Examples
-        --------
         >>> gains = np.array([1.0, 1.0, 1.0])
         >>> hits = RaggedHits(np.array([0, 2, 2]), np.array([2, 3]), gains[:2])
         >>> Lists.from_ragged(np.array([3, 0]), hits, RaggedGains(np.array([0, 2, 3]), gains)).judged_list
@@ -236,9 +239,6 @@ class Lists(_Remembers):
 
         Judgements stay what they are, those of items that left the lists too.
 
-        Examples
-        --------
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> batch = Lists.of([Ranking([None, 1, -1, 0, None])]).judged_only()
         >>> batch.n_recommended, batch.hit_rank, batch.hit_gain, batch.judged_gain
         (array([2]), array([1, 2]), array([1., 0.]), array([ 1.,  0., -1.]))
@@ -272,11 +272,8 @@ class Lists(_Remembers):
 
         A weight of 0 takes the judgement out: its item keeps its rank, unjudged.
 
-        Examples
-        --------
         The hit has weight 3, the judgement that the list misses 1:
 
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> batch = Lists.of([Ranking([1], missed=[1], weights=[3], missed_weights=[1])]).weighted()
         >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
         (array([[3.]]), array([[4.]]))
@@ -351,9 +348,6 @@ class Lists(_Remembers):
     def cut(self, ks: Sequence[int]) -> CutLists:
         """View the batch at the cutoffs ``ks``, ascending; 0 = whole list comes last.
 
-        Examples
-        --------
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> Lists.of([Ranking([1, None, 1])]).cut([1, 2, 0]).hits(rel=1)
         array([[1., 1., 2.]])
         """
@@ -385,11 +379,8 @@ class CutLists(_Remembers):
         m is min(k, n) where no rank above the last is empty; what is a mean of items is divided by m, never by
         :attr:`depth` or k.
 
-        Examples
-        --------
         One item, at rank 2:
 
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> cut = Lists.of([Ranking([None, 1], empty=[1])]).cut([1, 2, 3])
         >>> cut.n_items, cut.depth
         (array([[0., 1., 1.]]), array([[1., 2., 2.]]))
@@ -422,11 +413,8 @@ class CutLists(_Remembers):
     def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
         """Sum what each hit adds to its list, shape (n_hits,), up to every cutoff: by its rank, or by ``at`` instead.
 
-        Examples
-        --------
         Hits at ranks 1 and 3, each worth its rank:
 
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> batch = Lists.of([Ranking([1, None, 1])])
         >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
         array([[1., 4.]])

@@ -251,7 +251,6 @@ class MeasureSet:
 
         Examples
         --------
-        >>> from rankeval_spark.measures import Lists, Ranking
         >>> requested = MeasureSet.parse(["RR", "P@1", "P@2"])
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}

@@ -146,10 +146,9 @@ class Measure:
     def label(self) -> str:
         """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
         defaults = self.entry.defaults
-        naming = self.entry.definition.naming
-        spellings = naming.printed_as.items()
+        definition = self.entry.definition
+        spellings, always = definition.printed_as.items(), definition.always_printed
         fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
-        always = naming.always_printed
         given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
@@ -366,7 +365,7 @@ class _Reader:
 
     def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
         """Make the measure of its options and of what follows ``@``."""
-        after_at_option = self.entry.definition.naming.after_at
+        after_at_option = self.entry.definition.after_at
         if after_at_option:
             pairs += [(after_at_option, text) for text in after_at]
             after_at = []

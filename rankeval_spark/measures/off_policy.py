@@ -8,29 +8,24 @@ policy would show it; an item that it does not list it never shows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from functools import partial
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
-from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.arrays import FloatVector, Ratio
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Above, Meaning, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector
-
 
 NEEDS: Final = (HIT_SCORES, PROPENSITIES)
 NO_IMPRESSION: Final = "the user has no impression"
 _REWARD: Final = "a negative gain is a reward, as in obp"
 NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
 
-_ALONE: Final = Restrictions(group=False, judged_only=False)
-_OVER_IMPRESSIONS: Final = Aggregation(default="micro", without_relevant=0.0)
 
 Limit: TypeAlias = Annotated[float, Above(0), Meaning("Largest weight of an impression; larger ones are set to it.")]
 Power: TypeAlias = Annotated[
@@ -39,18 +34,24 @@ Power: TypeAlias = Annotated[
 ]
 
 
-@Definition(
-    name="IPS",
-    formula="(1 / |J|) sum over impressions of w g, w = score / propensity",
+estimator = partial(
+    Definition,
     bounds=(-math.inf, math.inf),
     undefined=NO_IMPRESSION,
-    source=f"Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting; {_REWARD}",
-    aliases={"InverseProbabilityWeighting": {}},
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
-    aggregation=_OVER_IMPRESSIONS,
+    aggregation=Aggregation(default="micro", without_relevant=0.0),
     ties=ANY_ORDER_OF_TIES,
-    restrictions=_ALONE,
+    group=False,
+    judged_only=False,
+)
+
+
+@estimator(
+    name="IPS",
+    formula="(1 / |J|) sum over impressions of w g, w = score / propensity",
+    source=f"Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting; {_REWARD}",
+    aliases={"InverseProbabilityWeighting": {}},
 )
 def inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward that the target policy would have had, by inverse propensity scores.
@@ -58,7 +59,6 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     ``(1 / |J|) sum w g`` with ``w = score / propensity``, 0 for items that are not listed: in units of the gain; NaN
     where the user has no impression. Unbiased where the logging policy can show whatever the target policy can.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> inverse_propensity_score(batch.cut([0])).values.round(4)
     array([[0.6667]])
@@ -66,24 +66,16 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     return _mean(cut.lists, _weights(cut.lists) * cut.lists.hit_gain)
 
 
-@Definition(
+@estimator(
     name="ClippedIPS",
     formula="(1 / |J|) sum over impressions of min(w, limit) g",
-    bounds=(-math.inf, math.inf),
-    undefined=NO_IMPRESSION,
     source=f"Ionides (2008), Truncated importance sampling; {_REWARD}",
-    cutoff=Cutoff("forbidden"),
-    needs=NEEDS,
-    aggregation=_OVER_IMPRESSIONS,
-    ties=ANY_ORDER_OF_TIES,
-    restrictions=_ALONE,
 )
 def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Ratio:
     """Mean reward as IPS has it, with weights that are cut off: less variance, at the price of a bias towards 0.
 
     ``(1 / |J|) sum min(w, limit) g``: in units of the gain; NaN where the user has no impression.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
     array([[0.3333]])
@@ -91,27 +83,21 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     return _mean(cut.lists, np.minimum(_weights(cut.lists), limit) * cut.lists.hit_gain)
 
 
-@Definition(
+@estimator(
     name="SNIPS",
     formula="sum over impressions of w g / sum of w",
-    bounds=(-math.inf, math.inf),
     undefined=NO_WEIGHT,
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
     "SelfNormalizedInverseProbabilityWeighting; "
     f"{_REWARD}",
     aliases={"SelfNormalizedIPS": {}},
-    cutoff=Cutoff("forbidden"),
-    needs=NEEDS,
     aggregation=Aggregation(default="micro"),
-    ties=ANY_ORDER_OF_TIES,
-    restrictions=_ALONE,
 )
 def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward by weights that are divided by their sum: within the range of the rewards, slightly biased.
 
     ``sum w g / sum w``: between the least and the greatest gain; NaN where all weights of the user are 0.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> self_normalised_inverse_propensity_score(batch.cut([0])).values
     array([[0.8]])
@@ -121,18 +107,12 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     return Ratio(lists.sum_hits(weights * lists.hit_gain), total, where=total > 0)
 
 
-@Definition(
+@estimator(
     name="DR",
     formula="(1 / |J|) sum over impressions of v + w (g - q), v = sum over the list of score q",
-    bounds=(-math.inf, math.inf),
-    undefined=NO_IMPRESSION,
     source=f"Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust; {_REWARD}",
     aliases={"DoublyRobust": {}},
-    cutoff=Cutoff("forbidden"),
     needs=(*NEEDS, PREDICTIONS),
-    aggregation=_OVER_IMPRESSIONS,
-    ties=ANY_ORDER_OF_TIES,
-    restrictions=_ALONE,
 )
 def doubly_robust(cut: CutLists) -> Ratio:
     """Mean reward that a model of the rewards predicts, corrected by the weighted errors of its predictions.
@@ -141,7 +121,6 @@ def doubly_robust(cut: CutLists) -> Ratio:
     target policy, over its list: in units of the gain; NaN where the user has no impression. Unbiased where the
     propensities are right or the predictions are, and less variable than IPS where predictions are good.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> shown = Ranking([1, None], scores=[0.5, 0.25], propensities=[0.25, 1], predictions=[0.5, 0.25])
     >>> doubly_robust(Lists.of([shown]).cut([0])).values  # 0.5 * 0.5 + 0.25 * 0.25 + 2 * (1 - 0.5)
     array([[1.3125]])
@@ -153,17 +132,11 @@ def doubly_robust(cut: CutLists) -> Ratio:
     return Ratio(lists.sum_hits(errors) + n_judged * expected[:, None], n_judged, where=n_judged > 0)
 
 
-@Definition(
+@estimator(
     name="ImportanceWeight",
     formula="(1 / |J|) sum over impressions of w",
     bounds=(0, math.inf),
-    undefined=NO_IMPRESSION,
     source=f"Owen (2013), Monte Carlo theory, methods and examples, chapter 9; {_REWARD}",
-    cutoff=Cutoff("forbidden"),
-    needs=NEEDS,
-    aggregation=_OVER_IMPRESSIONS,
-    ties=ANY_ORDER_OF_TIES,
-    restrictions=_ALONE,
     better="neither",
 )
 def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
@@ -171,7 +144,6 @@ def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
 
     ``(1 / |J|) sum w``, or the mean of ``w^2``: from 0; NaN where the user has no impression.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)
     (array([[0.8333]]), array([[1.4167]]))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Typ
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 T = TypeVar("T")
@@ -27,8 +27,6 @@ _EXACT_INTEGERS = 2**53
 class GainMap:
     """Gain of each grade, written ``{grade: gain}``: a value that is hashed and compared.
 
-    Examples
-    --------
     >>> GainMap.read("{2: 3, 1: 1}")
     GainMap(pairs=((1.0, 1.0), (2.0, 3.0)))
     >>> GainMap.read("{1: 3, 2: 1}") is None  # the better item would be worth less
@@ -68,8 +66,6 @@ OfOptions: TypeAlias = T | Callable[..., T]
 def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
     """Return what may be a function of the options, for these options.
 
-    Examples
-    --------
     >>> with_options(True, {}), with_options(lambda denom, **_: denom == "k", {"denom": "len", "rel": 1})
     (True, False)
     """
@@ -167,8 +163,6 @@ class Option:
     def expected(self) -> str:
         """What values the option takes, in words.
 
-        Examples
-        --------
         >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, above=0).expected
         ("'k' or 'len'", 'a number above 0')
         >>> Option("recall", 0.1, between=Between(0, 1)).expected
@@ -197,8 +191,6 @@ class Option:
     def why_not(self, text: str) -> str:
         """Say why a choice that is looked for is not there; empty for any other value.
 
-        Examples
-        --------
         >>> sim = Option("sim", "cosine", ("cosine",), not_offered=(NotOffered("jaccard", "it takes all pairs"),))
         >>> sim.why_not("'Jaccard'"), sim.why_not("'cos'")
         ('it takes all pairs', '')
@@ -209,8 +201,6 @@ class Option:
     def read(self, text: str) -> OptionValue | None:
         """Read a value; None where the text is not one.
 
-        Examples
-        --------
         >>> Option("denom", "k", choices=("k", "len")).read('"LEN"'), Option("rel", 1.0, above=0).read("0")
         ('len', None)
         >>> Option("category", None, takes_text="a category of items").read("'Drama'")
@@ -242,23 +232,16 @@ def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN40
     return [annotation], []
 
 
-def of_parameters(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
+def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
     """Return the options of a kernel, one for each keyword-only parameter, given its type hints."""
     parameters = inspect.signature(kernel).parameters.values()
     keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
     return tuple(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
 
 
-def options_in_order(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Sort options as they are printed: ``rel`` first, then by name."""
-    return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
-
-
 def option_text(value: OptionValue | Mapping[float, float]) -> str:
     """Print a value as a canonical name shows it: single quotes, whole numbers without a decimal point.
 
-    Examples
-    --------
     >>> option_text("k"), option_text(2.0), option_text(0.5), option_text(True), option_text({1: 1, 2: 2.5})
     ("'k'", '2', '0.5', 'True', '{1:1,2:2.5}')
     """

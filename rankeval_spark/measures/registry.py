@@ -25,9 +25,8 @@ from rankeval_spark.measures.options import (
     WEIGHTED_OPTION,
     Option,
     agg_option,
-    of_parameters,
     option_text,
-    options_in_order,
+    options_of,
     with_options,
 )
 from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
@@ -54,13 +53,12 @@ _OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}
 class Entry:
     """A registered measure; made by :meth:`of`."""
 
-    # What was registered
     definition: Definition
     kernel: Kernel
     kind: Kind  # what the kernel takes
     # Whether a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``
     is_ratio: bool
-    # The kernel's own options and those that follow, in the order in which they are printed
+    # The kernel's own options and those that follow from what it is, as they are printed: ``rel`` first, then by name
     options: tuple[Option, ...]
 
     @classmethod
@@ -77,24 +75,20 @@ class Entry:
                 "aggregation=Aggregation(without_relevant=...), or NEVER_FILLED for none"
             )
             raise ValueError(message)
-        own = of_parameters(kernel, hints)
-        entry = cls(definition, kernel, kind, hints["return"] is Ratio, own)
-        return cls(definition, kernel, kind, entry.is_ratio, options_in_order((*own, *entry._general_options())))
-
-    def _general_options(self) -> list[Option]:
-        """Options that follow from what the measure is."""
-        restrictions, needs = self.definition.restrictions, {*self.needs(self.defaults)}
-        is_of_judgements = self.kind == "list" and needs <= _OF_JUDGEMENTS
-        takes_group = is_of_judgements if restrictions.group is None else restrictions.group
+        own, is_ratio = options_of(kernel, hints), hints["return"] is Ratio
+        needs = {*with_options(definition.needs, {option.name: option.default for option in own})}
+        is_of_judgements = kind == "list" and needs <= _OF_JUDGEMENTS
+        takes_group = is_of_judgements if definition.group is None else definition.group
         reads_ranks = takes_group and HIT_SCORES not in needs
-        takes_judged_only = reads_ranks if restrictions.judged_only is None else restrictions.judged_only
-        aggregation = self.definition.aggregation
-        agg = agg_option(aggregation.default, aggregation.not_offered)
-        offered = (
-            *((agg, self.is_ratio), (GROUP_OPTION, takes_group), (JUDGED_ONLY_OPTION, takes_judged_only)),
-            (WEIGHTED_OPTION, restrictions.weighted),
+        takes_judged_only = reads_ranks if definition.judged_only is None else definition.judged_only
+        general = (
+            agg_option(definition.aggregation.default, definition.aggregation.not_offered) if is_ratio else None,
+            GROUP_OPTION if takes_group else None,
+            JUDGED_ONLY_OPTION if takes_judged_only else None,
+            WEIGHTED_OPTION if definition.weighted else None,
         )
-        return [option for option, is_offered in offered if is_offered]
+        in_order = sorted((*own, *filter(None, general)), key=lambda option: (option.name != "rel", option.name))
+        return cls(definition, kernel, kind, is_ratio, tuple(in_order))
 
     @property
     def name(self) -> str:
@@ -159,9 +153,6 @@ class Entry:
     def better_in_words(self) -> str:
         """Which value is the better one, if either is, and whether options change that.
 
-        Examples
-        --------
-        >>> from rankeval_spark.measures import registry
         >>> [registry.find(name).entry.better_in_words for name in ("nDCG", "ARP", "Freshness")]
         ['higher', 'neither', 'lower (other options may differ)']
         """
@@ -194,9 +185,6 @@ class Entry:
     def requires(self) -> str:
         """What the measure needs in addition to recommendations and judgements; empty where nothing.
 
-        Examples
-        --------
-        >>> from rankeval_spark.measures import registry
         >>> registry.get("ILD").requires
         "items.vector; items.categories with sim='jaccard'; train with sim='cooccurrence'"
         >>> registry.get("P").requires
@@ -369,8 +357,6 @@ SEVERAL_MEANINGS: Final = (
 def meanings_of(name: str) -> SeveralMeanings | None:
     """Return the meanings of a name, in any case; None for one with a single meaning.
 
-    Examples
-    --------
     >>> meanings_of("mrr").note("MRR")
     'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR'
     """
@@ -410,9 +396,6 @@ def all_names() -> tuple[str, ...]:
 def find(name: str) -> Match | None:
     """Look a name up, in any case: a canonical name, an alias, or a trec_eval name such as ``ndcg_cut_10``.
 
-    Examples
-    --------
-    >>> from rankeval_spark.measures import registry
     >>> match = registry.find("relative_P_5")
     >>> match.entry.name, dict(match.presets), match.cutoff
     ('P', {'denom': 'min'}, '5')

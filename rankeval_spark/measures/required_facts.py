@@ -7,18 +7,11 @@ At the end: the groups of items to which a measure can be restricted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rankeval_spark.measures.arrays import IntVector
-
+from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 ITEM_INTERACTIONS: Final = "item_interactions"
 """c(i): interactions of the item in `train`; 0 where it has none."""
@@ -190,11 +183,9 @@ class Groups(NamedTuple):
     of_hits: IntVector  # shape (n_hits,): Bits of the groups that each judged item that was recommended belongs to
     of_judged: IntVector  # shape (n_judged,): The same of each judgement
 
-    def members(self, group: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def members(self, group: str) -> tuple[BoolVector, BoolVector]:
         """Return which hits and which judgements belong to a group.
 
-        Examples
-        --------
         >>> import numpy as np
         >>> groups = Groups(("head", "rock"), np.array([1, 3]), np.array([1, 2, 3]))
         >>> groups.members("rock")
@@ -203,7 +194,7 @@ class Groups(NamedTuple):
         bit = 1 << self.names.index(group) if group in self.names else 0
         return (self.of_hits & bit) != 0, (self.of_judged & bit) != 0
 
-    def some(self, hits: NDArray[Any] | slice, judged: NDArray[Any] | slice) -> Groups:
+    def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> Groups:
         """Take the groups of some of the hits and of the judgements."""
         return self._replace(of_hits=self.of_hits[hits], of_judged=self.of_judged[judged])
 
@@ -211,8 +202,6 @@ class Groups(NamedTuple):
 def need_of(group: str) -> str:
     """Name the fact of judged items that decides who belongs to a group.
 
-    Examples
-    --------
     >>> need_of("tail"), need_of("rock")
     ('popularity_group', 'category_group')
     """
@@ -222,8 +211,6 @@ def need_of(group: str) -> str:
 def rule_of(group: str) -> str:
     """Say which items belong to a group.
 
-    Examples
-    --------
     >>> rule_of("rock")
     'category of inputs.items'
     """

@@ -8,18 +8,21 @@ are then means over all orders. What a sum says of the hits *above* a hit become
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import positions, product_of_earlier, running_count_by_list, sum_by_list
+from rankeval_spark.measures.arrays import (
+    BoolMatrix,
+    FloatVector,
+    IntVector,
+    positions,
+    product_of_earlier,
+    running_count_by_list,
+    sum_by_list,
+)
 from rankeval_spark.measures.lists import Lists, Relevance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankeval_spark.measures.arrays import BoolMatrix, FloatVector, IntVector
 
 
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
@@ -28,17 +31,12 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted; an item
     without a judgement has gain 0. The share of such lists is published as ``tie_share``.
 
-    Notes
-    -----
     A block counts although it ends after k: which of its items are above the cut is then chosen by the rule for ties.
     Judged, unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0 distinguish a judged item of gain 0
     from one without a judgement: a tie of only such items changes them and is not counted.
 
-    Examples
-    --------
     Ranks 2 and 3 tie, and only rank 3 is a hit: the tie matters from k = 2 on.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> has_mixed_ties(Lists.of([Ranking([None, None, 1])]), np.array([0]), np.array([3]), [1, 2, 0])
     array([[False,  True,  True]])
     """
@@ -162,11 +160,8 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
     Only for measures whose definition says ``ties.has_mean``. The lists may come in any order of the ties;
     ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted.
 
-    Examples
-    --------
     Ranks 1 to 3 tie, one of the three items is relevant: it is first in a third of the orders.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = over_all_orders(Lists.of([Ranking([None, None, 1])]), np.array([0, 0]), np.array([2, 3]))
     >>> batch.cut([1, 2, 0]).hits(rel=1)
     array([[0.33333333, 0.66666667, 1.        ]])

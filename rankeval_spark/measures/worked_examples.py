@@ -44,8 +44,6 @@ _FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"ln": math.log, "lo
 class Example:
     """One worked example.
 
-    Examples
-    --------
     >>> example = Example("AP", (Ranking([None, 1, 1]),), ("(1/2 + 2/3) / 2",), note="no hit at rank 1")
     >>> example.expected
     (Fraction(7, 12),)
@@ -67,8 +65,6 @@ class Example:
     def given(self) -> str:
         """What the values are computed of, in words.
 
-        Examples
-        --------
         >>> Example("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
         '1 - (missed 1); (no list)'
         """
@@ -91,9 +87,6 @@ class ExamplePage:
 def examples_of(entry: Entry) -> tuple[Example, ...]:
     """Return the worked examples of a measure.
 
-    Examples
-    --------
-    >>> from rankeval_spark.measures import registry
     >>> first = examples_of(registry.get("P"))[0]
     >>> first.measure, first.given, first.values, first.note
     ('P@5', '- 1 - 1 - (missed 1 1)', ('2/5',), '2 hits in the top 5')
@@ -171,8 +164,6 @@ def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
 def evaluate_expression(expression: str) -> Fraction | float:
     """Compute an arithmetic expression of numbers, ``+ - * / **``, ``ln``, ``log2`` and ``sqrt``.
 
-    Examples
-    --------
     >>> evaluate_expression("(1 + 2/4 + 3/5) / 3"), evaluate_expression("1 / log2(4)")
     (Fraction(7, 10), 0.5)
     """

@@ -13,7 +13,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
-from rankeval_spark.measures.lists import CutLists  # noqa: TC001 - the annotation says what a kernel takes
+from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.registry import Entry
 from tests.support import oracles
 from tests.support.arrow_frames import dicts, table

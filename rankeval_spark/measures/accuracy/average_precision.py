@@ -14,10 +14,8 @@ from rankeval_spark.measures.definition import (
     Aggregation,
     Cutoff,
     Definition,
-    Naming,
-    Restrictions,
     TieHandling,
-    weighted_only_with,
+    only_with,
 )
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Level, Meaning
@@ -61,7 +59,6 @@ def average_precision(
     ``(1 / D) sum_{i<=k} r_i h_i / i``, h_i the relevant items at ranks 1..i: in [0, 1]; 0 without a hit; NaN where the
     user has no relevant judgement. Hits at ranks 2 and 3 with R = 2 are (1/2 + 2/3) / 2.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).values
     array([[0.25      , 0.58333333]])
     """
@@ -96,7 +93,6 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     ``ln max(AP@k, floor)``: from ln(floor), also without a list, to 0; NaN where the user has no relevant judgement.
     AP is 1/4 and 7/12 here:
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> log_average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).round(4)
     array([[-1.3863, -0.539 ]])
     """
@@ -118,7 +114,6 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
 
     ``exp(mean ln max(AP@k, floor))``: logarithms from ln(floor) to 0; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> geometric_average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).round(4)
     array([[-1.3863, -0.539 ]])
     """
@@ -133,10 +128,10 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
     aliases={"MeanAverageRecall": {}},
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
-    rules=(weighted_only_with("kind", "cutoffs"),),
-    naming=Naming(always_printed=("kind",)),
+    rules=(only_with("weighted", None, "kind", "cutoffs"),),
+    always_printed=("kind",),
     ties=MEAN_OVER_TIES,
-    restrictions=Restrictions(weighted=True),
+    weighted=True,
 )
 def mean_average_recall(
     cut: CutLists,
@@ -155,7 +150,6 @@ def mean_average_recall(
     ``sum_{i<=k} r_i R@i / R``, or ``(1 / k) sum_{j=1..k} R@j``, where a hit at rank i counts for the cutoffs i..k: in
     [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> cut = Lists.of([Ranking([1, None, 1, None])]).cut([1, 2, 3])
     >>> mean_average_recall(cut).values, mean_average_recall(cut, kind="cutoffs").values
     (array([[0.25, 0.25, 0.75]]), array([[0.5 , 0.5 , 0.66666667]]))
@@ -184,7 +178,6 @@ def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ``(1 / k) sum_{j=1..k} P@j``, in which a hit at rank i adds ``1/i + ... + 1/k``, a difference of two harmonic
     numbers: in [0, 1]; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> mean_precision(Lists.of([Ranking([1, None, 1, None])]).cut([1, 2, 3]))
     array([[1. , 0.75 , 0.72222222]])
     """

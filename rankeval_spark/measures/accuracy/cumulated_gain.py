@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ideal, Unjudged, Weighting
@@ -11,10 +12,8 @@ from rankeval_spark.measures.definition import (
     Cutoff,
     Definition,
     OptionRule,
-    Restrictions,
     TieHandling,
     only_with,
-    weighted_only_with,
 )
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import GainMap, Level
@@ -43,9 +42,8 @@ _NONE_IS_LEFT: Final = OptionRule(
     "judged_only=True not with unjudged='mean' or 'median': the lists then hold no item without a judgement",
     lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
 )
-_RULES: Final = (_REL_IS_BINARY, _NONE_IS_LEFT, weighted_only_with("unjudged", "zero"))
-_OF_IDEAL: Final = (_ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, weighted_only_with("ideal", "judged", "len"))
-_WEIGHTED: Final = Restrictions(weighted=True)
+_RULES: Final = (_REL_IS_BINARY, _NONE_IS_LEFT, only_with("weighted", None, "unjudged", "zero"))
+_OF_IDEAL: Final = (_ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, only_with("weighted", None, "ideal", "judged", "len"))
 _IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
 _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
 """An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
@@ -74,16 +72,21 @@ _NORMALISED_TIES: Final = TieHandling(
 )
 
 
-@Definition(
+gain_measure = partial(
+    Definition,
+    undefined=_NO_GAIN,
+    needs=_needs,
+    weighted=True,
+    ties=_TIES,
+)
+
+
+@gain_measure(
     name="CG",
     formula="sum_{i<=k} g_i",
     bounds=(0, math.inf),
-    undefined=_NO_GAIN,
     source=_JARVELIN,
     rules=_RULES,
-    needs=_needs,
-    ties=_TIES,
-    restrictions=_WEIGHTED,
 )
 def cumulated_gain(
     cut: CutLists, *, gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
@@ -92,23 +95,19 @@ def cumulated_gain(
 
     ``sum_{i<=k} g_i``: in units of gain, at least 0; NaN where the user has no judgement with a positive gain.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> cumulated_gain(Lists.of([Ranking([3, 1, 0, 2, 0])]).cut([1, 2, 0]))
     array([[3., 4., 6.]])
     """
     return _total(cut, Weighting("none", gains, rel, unjudged))
 
 
-@Definition(
+@gain_measure(
     name="nCG",
     formula="CG@k / (CG@k of the ideal order)",
-    undefined=_NO_GAIN,
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
     rules=(*_RULES, *_OF_IDEAL),
-    needs=_needs,
     ties=_NORMALISED_TIES,
-    restrictions=_WEIGHTED,
 )
 def normalised_cumulated_gain(
     cut: CutLists,
@@ -122,23 +121,18 @@ def normalised_cumulated_gain(
 
     ``CG@k / ICG@k``: in [0, 1]; NaN where the user has no judgement with a positive gain.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> normalised_cumulated_gain(Lists.of([Ranking([1, 5, 3])]).cut([1, 2])).values
     array([[0.2 , 0.75]])
     """
     return _normalised(cut, Weighting("none", gains, rel, unjudged), ideal)
 
 
-@Definition(
+@gain_measure(
     name="DCG",
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
-    undefined=_NO_GAIN,
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
     rules=(*_RULES, _VALUES_ARE_NOT_RAISED),
-    needs=_needs,
-    ties=_TIES,
-    restrictions=_WEIGHTED,
 )
 def discounted_cumulated_gain(
     cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
@@ -148,24 +142,20 @@ def discounted_cumulated_gain(
     ``sum_{i<=k} G(g_i) D(i)``: in units of gain, at least 0; NaN where the user has no judgement with a positive gain.
     Gains 3 and 1 at ranks 1 and 3: 3 / log2(2) + 1 / log2(4).
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
     array([[3. , 3.5]])
     """
     return _total(cut, Weighting(dcg, gains, rel, unjudged))
 
 
-@Definition(
+@gain_measure(
     name="nDCG",
     formula="DCG@k / IDCG@k",
-    undefined=_NO_GAIN,
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     aliases={"ndcg_cut": {}},
     cutoff=_NORMALISED_CUTOFF,
     rules=(*_RULES, *_OF_IDEAL, _VALUES_ARE_NOT_RAISED),
-    needs=_needs,
     ties=_NORMALISED_TIES,
-    restrictions=_WEIGHTED,
 )
 def normalised_discounted_cumulated_gain(
     cut: CutLists,
@@ -181,7 +171,6 @@ def normalised_discounted_cumulated_gain(
     ``DCG@k / IDCG@k``: in [0, 1]; NaN where the user has no judgement with a positive gain. Hits at ranks 2 and 3 are
     (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)).
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).values.round(4)
     array([[0.    , 0.6934]])
     """

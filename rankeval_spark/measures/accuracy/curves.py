@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, where_defined
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Naming, OptionRule
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Between, Level, Meaning
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector
-
 
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
 """The levels of recall of the 11-point curve."""
@@ -48,7 +44,8 @@ _WHOLE_LEVELS: Final = OptionRule(
     "as iprec_at_recall of trec_eval 9 and 10",
     aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
     cutoff=Cutoff("forbidden"),
-    naming=Naming(always_printed=("recall",), after_at="recall"),
+    always_printed=("recall",),
+    after_at="recall",
 )
 def interpolated_precision(
     cut: CutLists,
@@ -69,7 +66,6 @@ def interpolated_precision(
     ``max {h_i / i : h_i >= need}``: in [0, 1]; 0 where the list does not reach the level; NaN where the user has no
     relevant judgement. Hits at ranks 2 and 3 of R = 3 reach recall 2/3 with precision 2/3.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> cut = Lists.of([Ranking([None, 1, 1], missed=[1])]).cut([0])
     >>> interpolated_precision(cut, recall=0.6), interpolated_precision(cut, recall=0.7)
     (array([[0.66666667]]), array([[0.]]))
@@ -95,7 +91,6 @@ def mean_interpolated_precision(
     ``(1 / 11) sum_{j=0..10} IPrec(recall=j/10)``: in [0, 1]; NaN where the user has no relevant judgement. With hits at
     ranks 1 and 3 of R = 3 precision is 1 up to recall 0.3, 2/3 up to 0.6, then 0.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> mean_interpolated_precision(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.54545455]])
     """
@@ -119,7 +114,6 @@ def interpolated_precision_area(
     Strips between the levels 0, 0.1, ..., 1, each with the mean height of its two ends: in [0, 1]; NaN where the user
     has no relevant judgement. Precision 1 up to 0.3, 2/3 up to 0.6, then 0 is (1/2 + 3 + 3 * 2/3) / 10.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> interpolated_precision_area(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.55]])
     """
@@ -143,7 +137,6 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     ``min(R, m) / R`` with m items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no relevant
     judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> recall_ceiling(Lists.of([Ranking([None, 1], missed=[1, 1, 1])]).cut([1, 5, 0])).values
     array([[0.25, 0.5 , 0.5 ]])
     """
@@ -203,7 +196,6 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     ``sum over hits of max(k - f, 0) / (R k)``, k being a number of items that are not relevant, not a rank: in [0, 1];
     0 without a hit; NaN where the user has no relevant judgement. Here 0, 1 and 1 other items are above three hits.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[0.33333333, 0.66666667]])
     """
@@ -225,7 +217,6 @@ def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
     ``sum over the first k hits of max(k - f, 0) / (min(R, k) k)``, f as for PAUC, which it equals where R <= k: in
     [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> partial_auc_at_positives(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[1. , 0.75]])
     """

@@ -17,7 +17,6 @@ from rankeval_spark.measures.definition import (
     Cutoff,
     Definition,
     OptionRule,
-    Restrictions,
 )
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level, Meaning
@@ -37,7 +36,6 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     ``1[h_k > 0]``: 0 or 1; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> success(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 1.]])
     """
@@ -60,7 +58,6 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ``1 / min{i <= k : r_i = 1}``: in [0, 1]; 0 without a hit at ranks 1..k; NaN where the user has no relevant
     judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0]))
     array([[0. , 0.5, 0.5]])
     """
@@ -82,7 +79,6 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     ``1[min{i : r_i = 1} = k]``, k being a rank here, not a depth: 0 or 1; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> first_hit(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 0.]])
     """
@@ -108,7 +104,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
         ),
     ),
     ties=MEAN_OVER_TIES,
-    restrictions=Restrictions(weighted=True),
+    weighted=True,
 )
 def average_reciprocal_hit_rank(
     cut: CutLists,
@@ -127,7 +123,6 @@ def average_reciprocal_hit_rank(
     ``sum_{i<=k} r_i / i`` or ``sum_{i<=k} g_i / i``: at least 0, at most 1 with ``denom='ideal'``; NaN where the user
     has no relevant judgement or, with ``gains='grade'`` unless ``denom='R'``, no positive gain.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> average_reciprocal_hit_rank(Lists.of([Ranking([None, 1, None, None, 1])]).cut([2, 0])).values
     array([[0.5, 0.7]])
     """

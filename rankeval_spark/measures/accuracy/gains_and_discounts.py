@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.errors import Fault, JudgementError
-from rankeval_spark.measures.arrays import positions, sum_by_list
+from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector, positions, sum_by_list
+from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import GainMap, Meaning, option_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.lists import CutLists, Lists
 
 Dcg: TypeAlias = Annotated[
     Literal["log2", "exp-log2", "jk2", "ln", "inverse"],
@@ -67,8 +63,6 @@ _MOST_RAISED: Final = 1000.0
 class Weighting:
     """A gain and a discount; measures with the same ones share their sums.
 
-    Examples
-    --------
     >>> Weighting("exp-log2", "grade", 1).gain(np.array([3.0, -1.0]))
     array([7., 0.])
     >>> Weighting("inverse", "binary", 1).discount(np.array([1, 2]))

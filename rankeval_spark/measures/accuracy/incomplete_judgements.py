@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, positions, ratio, running_count_by_list
-from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.arrays import (
+    BoolVector,
+    FloatMatrix,
+    FloatVector,
+    Ratio,
+    positions,
+    ratio,
+    running_count_by_list,
+)
+from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level, Meaning
 
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector
-
 _NEVER: Final = "never"
-_KEEPS_UNJUDGED: Final = Restrictions(judged_only=False)
 _SMOOTHING: Final = 1e-5
 """Keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's."""
 
@@ -36,7 +40,7 @@ JudgedLevel: TypeAlias = Annotated[
     source="ir_measures Judged; a negative gain as of trec_eval 10 unj",
     cutoff=Cutoff("optional").but("required", denom="k"),
     ties=NOT_BOUNDED_BY_GAINS,
-    restrictions=_KEEPS_UNJUDGED,
+    judged_only=False,
     better="neither",
     aggregation=Aggregation(without_relevant=0.0),
 )
@@ -52,7 +56,6 @@ def judged_share(
     ``|{i <= k : item i has a judgement}| / m``, a negative gain being none: in [0, 1]; 0 without a list. Never
     undefined: a user whose judgements are all irrelevant has a value too.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> judged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10])).values
     array([[0. , 0.5, 0.5]])
     """
@@ -68,7 +71,7 @@ def judged_share(
     aliases={"Unjudged": {}},
     cutoff=Cutoff("required"),
     ties=NOT_BOUNDED_BY_GAINS,
-    restrictions=_KEEPS_UNJUDGED,
+    judged_only=False,
     better="neither",
     aggregation=Aggregation(without_relevant=0.0),
 )
@@ -78,7 +81,6 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     ``|{i <= k : item i has no judgement}| / k``, a negative gain being none: in [0, 1]; 0 without a list. Never
     undefined.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[1. , 0.5, 0.2]])
     """
@@ -92,7 +94,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     undefined=NO_RELEVANT,
     source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
     cutoff=Cutoff("forbidden"),
-    restrictions=_KEEPS_UNJUDGED,
+    judged_only=False,
 )
 def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     """How seldom an item judged as not relevant is above a relevant one.
@@ -100,7 +102,6 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     ``(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R)``, 1 where b = 0: in [0, 1]; NaN where
     the user has no relevant judgement. The second hit is below one of the two items that are not relevant:
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> binary_preference(Lists.of([Ranking([None, 1, 0, 1], missed=[1, 0])]).cut([0])).values
     array([[0.5]])
     """
@@ -122,7 +123,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     aliases={"InferredAP": {}},
     cutoff=Cutoff("forbidden"),
     ties=NOT_BOUNDED_BY_GAINS,
-    restrictions=_KEEPS_UNJUDGED,
+    judged_only=False,
 )
 def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     """Average precision as estimated from a sample of the judgements.
@@ -130,7 +131,6 @@ def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     ``(1 / R) sum 1/i + (j/i) (a + e) / (a + b + 2 e)`` over the relevant recommended items: in [0, 1]; NaN where the
     user has no relevant judgement. An item that was pooled and not judged, then a relevant one: 1/2 + 1/2 * 1/2.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> inferred_average_precision(Lists.of([Ranking([-1, 1])]).cut([0])).values
     array([[0.75]])
     """

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, where_defined
+from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import (
     ANY_ORDER_OF_TIES,
     MEAN_OVER_TIES,
     Cutoff,
     Definition,
-    Naming,
     OptionRule,
-    Restrictions,
     TieHandling,
-    weighted_only_with,
+    only_with,
 )
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, Meaning, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolMatrix
-
 
 NO_RELEVANT: Final = "no relevant judgement (R = 0)"
 """Where nearly every measure of binary relevance is undefined."""
@@ -55,7 +49,6 @@ def precision(
     ``h_k / k`` with h_k the relevant items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no
     relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, None, 1, None])])
     >>> precision(batch.cut([1, 5])).values, precision(batch.cut([1, 5]), denom="min").values
     (array([[1. , 0.4]]), array([[1., 1.]]))
@@ -76,11 +69,11 @@ def precision(
             "gains='value' only with denom='R'",
             lambda options: options["gains"] == "value" and options["denom"] != "R",
         ),
-        weighted_only_with("denom", "R"),
+        only_with("weighted", None, "denom", "R"),
     ),
     needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
     ties=TieHandling(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
-    restrictions=Restrictions(weighted=True),
+    weighted=True,
 )
 def recall(
     cut: CutLists,
@@ -101,7 +94,6 @@ def recall(
 
     ``h_k / R``: in [0, 1]; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> batch = Lists.of([Ranking([1, None, 1, None], missed=[1] * 6)])
     >>> recall(batch.cut([1, 5])).values, recall(batch.cut([1, 5]), denom="min").values
     (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
@@ -129,7 +121,7 @@ def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMa
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
     aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
     cutoff=Cutoff("required"),
-    naming=Naming(printed_as={"F1": {"beta": 1.0}}),
+    printed_as={"F1": {"beta": 1.0}},
     ties=MEAN_OVER_TIES,
 )
 def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
@@ -138,7 +130,6 @@ def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio
     ``(1 + b^2) h_k / (b^2 R + k)``, which needs no case for P = R = 0: in [0, 1]; 0 without a hit; NaN where the user
     has no relevant judgement. P = 2/5 and R = 1/2 make F1 = 4/9.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5])).values
     array([[0.44444444]])
     """
@@ -159,14 +150,13 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
     source="ranx hits; trec_eval num_rel_ret",
     aliases={"num_rel_ret": {}, "NumRelRet": {}},
     ties=MEAN_OVER_TIES,
-    restrictions=Restrictions(weighted=True),
+    weighted=True,
 )
 def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Count of relevant items among the first k recommendations.
 
     ``h_k``: whole numbers from 0 to min(k, R); NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> num_hits(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([1, 2, 5]))
     array([[0., 1., 2.]])
     """
@@ -186,7 +176,6 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
 
     ``h_R / R``, and ``h_min(R, k) / min(R, k)`` with a cutoff: in [0, 1]; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0])).values
     array([[0.5       , 0.33333333]])
     """
@@ -200,7 +189,8 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
     source="trec_eval Rprec_mult",
     aliases={"RPrecisionMultiple": {}},
     cutoff=Cutoff("forbidden"),
-    naming=Naming(always_printed=("x",), after_at="x"),
+    always_printed=("x",),
+    after_at="x",
     ties=MEAN_OVER_TIES,
 )
 def r_precision_at_multiple(
@@ -219,7 +209,6 @@ def r_precision_at_multiple(
 
     ``h_c / c`` with ``c = int(x R + 0.9)``: in [0, 1]; 0 where c = 0; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> r_precision_at_multiple(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([0]), x=2).values
     array([[0.5]])
     """
@@ -256,7 +245,6 @@ def set_precision(
     ``h_n / n``, n being the number of items of the list: in [0, 1]; 0 without a list; NaN where the user has no
     relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> set_precision(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.4]])
     """
@@ -274,14 +262,14 @@ def set_precision(
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
-    restrictions=Restrictions(judged_only=False, weighted=True),
+    judged_only=False,
+    weighted=True,
 )
 def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Share of the relevant items that are recommended at all.
 
     ``h_n / R``, n being the length of the list: in [0, 1]; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> set_recall(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.5]])
     """
@@ -302,7 +290,6 @@ def set_f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> R
 
     ``(1 + b^2) h_n / (b^2 R + n)``: in [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> set_f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.44444444]])
     """
@@ -352,7 +339,6 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ``(h_k + TN) / |T|`` with ``TN = |T| - k - (R - h_k)``: in [0, 1]; NaN where the user has no relevant judgement, or
     the catalogue fewer items than k and those missed.
 
-    >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> class_accuracy(batch.cut([1, 3]))
     array([[0.9, 0.7]])
@@ -378,7 +364,6 @@ def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ``(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))``: in [-1, 1]. NaN where the user has no relevant
     judgement, or the catalogue has fewer items than k and those missed.
 
-    >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> matthews_correlation(batch.cut([3])).round(4)
     array([[0.2182]])

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting, require_no_gain_above
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, product_of_earlier, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
 from rankeval_spark.measures.definition import (
     MEAN_OVER_TIES,
     NOT_BOUNDED_BY_GAINS,
     Aggregation,
     Definition,
-    Naming,
     OptionRule,
-    Restrictions,
 )
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import GreatestGain, Level, Meaning, Persistence
 
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
-
-
 _MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
 _NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)"
-_SHOWS_P: Final = Naming(always_printed=("p",))
 
 OptionalLevel: TypeAlias = Annotated[
     Level | None,
@@ -43,7 +36,7 @@ OptionalLevel: TypeAlias = Annotated[
     rules=(
         OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
     ),
-    naming=_SHOWS_P,
+    always_printed=("p",),
     ties=MEAN_OVER_TIES,
 )
 def rank_biased_precision(
@@ -54,7 +47,6 @@ def rank_biased_precision(
     ``(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1)``: in [0, 1], at most 1 - p**k; NaN where the user has no judgement
     with a positive gain (with ``rel``: none that is relevant). Hits at ranks 1 and 3 are 0.2 and 0.2 (1 + 0.8**2).
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
     array([[0.2  , 0.328]])
     """
@@ -70,10 +62,10 @@ def rank_biased_precision(
     formula="p^m + (1 - p) sum of p^(i-1) over the ranks i <= m without a judgement",
     undefined=_NO_GAIN,
     source=_MOFFAT,
-    naming=_SHOWS_P,
+    always_printed=("p",),
     aggregation=Aggregation(without_relevant=1.0),
     ties=NOT_BOUNDED_BY_GAINS,
-    restrictions=Restrictions(judged_only=False),
+    judged_only=False,
     better="neither",
 )
 def rank_biased_precision_residual(
@@ -90,7 +82,6 @@ def rank_biased_precision_residual(
     judgement: in [0, 1], at least p**m; 1 without a list; NaN where RBP is. Rank 2 of 3 has no judgement: 0.8 + 0;
     0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> rank_biased_precision_residual(Lists.of([Ranking([1, None, 0])]).cut([1, 2, 3]))
     array([[0.8  , 0.8  , 0.672]])
     """
@@ -127,7 +118,6 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
     ``sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j)``: in [0, 1], and below 1 even for a perfect list; NaN where the user
     has no judgement with a positive gain. Gains 4 and 4 are 15/16, and 1/2 of 15/16 for the 1 in 16 who goes on.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> expected_reciprocal_rank(Lists.of([Ranking([4, 4])]).cut([1, 2]))
     array([[0.9375    , 0.96679688]])
     """
@@ -147,7 +137,6 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain 
     ``ERR@k / IERR@k``, IERR from all judgements of the user, best first, cut at k: in [0, 1]; NaN where the user has no
     judgement with a positive gain.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> normalised_expected_reciprocal_rank(Lists.of([Ranking([1, 4])]).cut([1, 2])).values.round(4)
     array([[0.0667, 0.5343]])
     """

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, positions, ratio, sum_by_list
+from rankeval_spark.measures.arrays import (
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    Ratio,
+    max_by_list,
+    positions,
+    ratio,
+    sum_by_list,
+)
 from rankeval_spark.measures.definition import NEVER_FILLED, NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Level, Meaning
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
-
 
 _ALPHA: Final = 0.01
 
@@ -62,7 +67,6 @@ def calibration(
     ``KL(p || (1 - alpha) q + alpha p)``, p(g) being the share of a category in the profile and q(g) in items 1..m: bits
     or nats, or a distance. NaN for a user without a profile and for a list without a categorised item.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> background = Background(profile=(("a", 1, 1), ("b", 1, 1)))
     >>> batch = Lists.of([Ranking([None], items=[Item(categories=("a",))], background=background)])
     >>> calibration(batch.cut([1]), distance="JS").round(4)
@@ -143,7 +147,6 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
     ``sum_{i<=m} G(i) / log2(i + 1)`` over that of an ideal list: 1 for the ideal list; at most e / (e - 1), because
     that is not always the best one. NaN without a list, and without a relevant judged item that has a category.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> items = [Item(categories=("a",)), Item(categories=("a",))]
     >>> background = Background(judged=((1, ("a",)), (1, ("a",)), (1, ("b",))))
     >>> batch = Lists.of([Ranking([1, 1], [1], items=items, background=background)])
@@ -172,7 +175,6 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     ``sum_{i<=m} G(i) / i`` over ``sum_{i<=k} S (1 - alpha)^(i-1) / i``: in [0, 1]. NaN without a list, and without a
     relevant judged item that has a category.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> background = Background(judged=((1, "a"), (1, "b")))
     >>> one = Ranking([1], [1], items=[Item(categories=("a",))], background=background)
     >>> intent_aware_err(Lists.of([one]).cut([1])).values

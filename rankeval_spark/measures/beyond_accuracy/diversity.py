@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, positions, quotient, ratio, running_count_by_list, sum_by_list
+from rankeval_spark.measures.arrays import (
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    positions,
+    quotient,
+    ratio,
+    running_count_by_list,
+    sum_by_list,
+)
 from rankeval_spark.measures.definition import NEVER_FILLED, Definition, TieHandling
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level, Meaning, Unknown
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
     from rankeval_spark.measures.item_facts import ItemFacts
 
 
@@ -72,7 +80,6 @@ def intra_list_diversity(
     ``(2 / (m (m - 1))) sum_{i<j<=m} (1 - sim(i, j))``: in [0, 2], and in [0, 1] where no cosine is negative. NaN with
     fewer than two items.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(vector=(1, 0)), Item(vector=(0, 1)), Item(vector=(1, 0))]
     >>> intra_list_diversity(Lists.of([Ranking([None] * 3, items=items)]).cut([2, 3])).round(4)
     array([[1.    , 0.6667]])
@@ -102,7 +109,6 @@ def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknow
 
     ``(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)`` = 1 - ILD: in [-1, 1]. NaN with fewer than two items.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(categories=("a", "b")), Item(categories=("b",))]
     >>> intra_list_similarity(Lists.of([Ranking([None] * 2, items=items)]).cut([2]), sim="jaccard")
     array([[0.5]])
@@ -134,7 +140,6 @@ def subtopic_recall(
     ``|union of the categories of items 1..m, in T| / |T|``, T being the requested categories: in [0, 1]; an item
     without categories covers none. NaN without a list.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> items, background = [Item(categories=("a",)), Item(categories=("b",))], Background(categories=4)
     >>> batch = Lists.of([Ranking([None] * 2, items=items, background=background)])
     >>> subtopic_recall(batch.cut([1, 2]), of="all")

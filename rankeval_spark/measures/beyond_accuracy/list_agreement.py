@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, quotient, where_defined
-from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition, Naming
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient, where_defined
+from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Meaning, OtherModel, Persistence
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector
 
 _NO_TWO_LISTS: Final = "the user has no list of one of the two models, or they are one model"
 _ABOUT: Final = "; B is the list of the named model for the same user"
 
 
-@Definition(
+agreement = partial(
+    Definition,
+    undefined=_NO_TWO_LISTS,
+    needs=(required_facts.OTHER_LISTS,),
+    better="neither",
+    aggregation=NEVER_FILLED,
+)
+
+
+@agreement(
     name="Overlap",
     formula=f"|L_k and B_k| / k{_ABOUT}",
     undefined=f"{_NO_TWO_LISTS}; denom='len' and 'min': no item at ranks 1..k",
     source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
     cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
-    needs=(required_facts.OTHER_LISTS,),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def overlap(
     cut: CutLists,
@@ -45,7 +49,6 @@ def overlap(
     ``|L_k and B_k| / k``: in [0, 1]; min(k, n) / k for equal lists, 1 with another ``denom``. NaN where the user has no
     list of one of the two models. Here a b c is compared with b d:
 
-    >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
     >>> overlap(batch.cut([1, 2]), model="popular")
     array([[0. , 0.5]])
@@ -57,14 +60,10 @@ def overlap(
     return quotient(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
 
 
-@Definition(
+@agreement(
     name="Jaccard",
     formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}",
-    undefined=_NO_TWO_LISTS,
     source="Jaccard (1901)",
-    needs=(required_facts.OTHER_LISTS,),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
@@ -72,7 +71,6 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     ``|L_k and B_k| / |L_k or B_k|``: in [0, 1]; 1 for equal lists. NaN where the user has no list of one of the two
     models. Of a b c and b d, one in three is common at the first two places:
 
-    >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
     >>> jaccard(batch.cut([2, 3]), model="popular").round(4)
     array([[0.3333, 0.25  ]])
@@ -82,16 +80,12 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     return quotient(n_shared, n_either)
 
 
-@Definition(
+@agreement(
     name="RBO",
     formula=f"(1 - p) sum_{{d>=1}} p^(d-1) |L_d and B_d| / d, extrapolated beyond k and the ends of the lists{_ABOUT}",
-    undefined=_NO_TWO_LISTS,
     source="Webber, Moffat & Zobel (2010), A similarity measure for indefinite rankings, equation 32; LensKit RBO",
     aliases={"RankBiasedOverlap": {}},
-    needs=(required_facts.OTHER_LISTS,),
-    naming=Naming(always_printed=("p",)),
-    better="neither",
-    aggregation=NEVER_FILLED,
+    always_printed=("p",),
 )
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:
     """Mean overlap with the list of another model, of a user who looks one place further with probability p.
@@ -99,7 +93,6 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     ``(1 - p) sum_{d>=1} p^(d-1) |L_d and B_d| / d``: in [0, 1]; 1 for equal lists. NaN where the user has no list of
     one of the two models. Of a b and b a half of the weight lies below rank 1:
 
-    >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 2, background=Background(others=[("popular", (2, 1))]))])
     >>> rank_biased_overlap(batch.cut([1, 2]), model="popular", p=0.5)
     array([[0. , 0.5]])

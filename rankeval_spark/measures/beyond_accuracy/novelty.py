@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, quotient
+from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, quotient
 from rankeval_spark.measures.definition import (
     NEVER_FILLED,
     NOT_BOUNDED_BY_GAINS,
@@ -21,7 +21,6 @@ from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, Meaning, Unknown
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector
     from rankeval_spark.measures.item_facts import ItemFacts
 
 
@@ -57,7 +56,6 @@ def mean_inverse_user_frequency(
 
     ``(1 / m) sum_{i<=m} -log2(U(i) / |U|)``: at least 0, at most log2 |U|. NaN without a list.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> one = Ranking([None], items=[Item(users=2)], background=Background(users=8))
     >>> mean_inverse_user_frequency(Lists.of([one]).cut([1]))
     array([[2.]])
@@ -83,7 +81,6 @@ def self_information(cut: CutLists) -> FloatMatrix:
 
     ``(1 / m) sum_{i<=m} -log2(max(c(i), 1) / C)``: at least 0, at most log2 C. NaN without a list.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> one = Ranking([None], items=[Item(interactions=2)], background=Background(interactions=16))
     >>> self_information(Lists.of([one]).cut([1]))
     array([[3.]])
@@ -109,7 +106,6 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     ``sum_{i<=m} D(i) w_i (1 - U(i) / |U|) / sum_{i<=m} D(i)``, w_i = r_i or 1: in [0, 1]. NaN without a list; 0, not
     NaN, for a list without a relevant item.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> one = Ranking([1], items=[Item(users=2)], background=Background(users=8))
     >>> expected_popularity_complement(Lists.of([one]).cut([1]))
     array([[0.75]])
@@ -136,7 +132,6 @@ def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Counted
     ``sum_{i<=m} D(i) w_i -log2(c(i) / C) / sum_{i<=m} D(i)``, w_i = r_i or 1: at least 0, at most log2 C. NaN without a
     list; 0, not NaN, for a list without a relevant item.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> background = Background(interactions=16, least_interactions=1)
     >>> one = Ranking([1], items=[Item(interactions=2)], background=background)
     >>> expected_free_discovery(Lists.of([one]).cut([1]))
@@ -202,7 +197,6 @@ def unexpectedness(cut: CutLists, *, sim: ProfileSim = "vector", unknown: Unknow
     ``(1 / m) sum_{i<=m} (1 - mean_j sim(i, j))``: in [0, 2], and in [0, 1] with ``sim='cooccurrence'``. NaN without a
     list, and for a user without items in `train` or, with ``sim='vector'``, without one that has a vector.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> one = Ranking([None], items=[Item(vector=(1, 0))], background=Background(profile_vector=(0.5, 0.5)))
     >>> unexpectedness(Lists.of([one]).cut([1]))
     array([[0.5]])
@@ -241,7 +235,6 @@ def serendipity(
     ``(1 / m) sum_{i<=m} r_i (1 - mean_j sim(i, j))``: in [0, 2]; in [0, 1] for the other kinds. NaN without a list; 0,
     not NaN, for a list without a relevant item.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(place=1), Item(place=7)]
     >>> serendipity(Lists.of([Ranking([1, 1], items=items)]).cut([2]), kind="ge")
     array([[0.5]])
@@ -322,7 +315,6 @@ def freshness(
     ``(1 / m) sum_{i<=m} (evaluation date - day of publication of i)``: days, below 0 for what is published after the
     evaluation date; or a share in [0, 1]. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> freshness(Lists.of([Ranking([None, None], items=[Item(age=1), Item(age=4)])]).cut([1, 2]))
     array([[1. , 2.5]])
     """

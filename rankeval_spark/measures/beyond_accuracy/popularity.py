@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -18,7 +19,15 @@ _LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in re
 _SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.MOST_INTERACTIONS}
 
 
-@Definition(
+popularity = partial(
+    Definition,
+    undefined=NO_LIST,
+    better="neither",
+    aggregation=NEVER_FILLED,
+)
+
+
+@popularity(
     name="ARP",
     formula="(1 / m) sum_{i<=m} c(i)",
     bounds=(0, math.inf),
@@ -26,8 +35,6 @@ _SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.
     source="Yin et al. (2012), Challenging the long tail recommendation; norm='C' RecTools, norm='max' Evidently",
     aliases={"AvgRecPopularity": {}},
     needs=lambda norm, **_: (required_facts.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def average_popularity(
     cut: CutLists,
@@ -45,7 +52,6 @@ def average_popularity(
 
     ``(1 / m) sum_{i<=m} c(i)``: in interactions, or in [0, 1] with a norm. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(interactions=8), Item(interactions=2)]
     >>> average_popularity(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[8., 5.]])
@@ -57,21 +63,17 @@ def average_popularity(
     return quotient(cut.sum_items(counts), n_items * scale)
 
 
-@Definition(
+@popularity(
     name="APLT",
     formula="(1 / m) |{i <= m : item i is of the long tail}|",
-    undefined=NO_LIST,
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
 
     ``(1 / m) |{i <= m : item i is of the long tail}|``: in [0, 1]. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(is_tail=False), Item(is_tail=True)]
     >>> long_tail_share(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0. , 0.5]])
@@ -79,22 +81,18 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     return mean_over_items(cut, required_facts.ITEM_TAIL)
 
 
-@Definition(
+@popularity(
     name="ACLT",
     formula="|{i <= m : item i is of the long tail}|",
     bounds=(0, math.inf),
-    undefined=NO_LIST,
     source=_LONG_TAIL,
     needs=(required_facts.ITEM_TAIL,),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def long_tail_count(cut: CutLists) -> FloatMatrix:
     """Count the recommended items that belong to the long tail.
 
     ``|{i <= m : item i is of the long tail}|``: at least 0, at most m. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(is_tail=False), Item(is_tail=True)]
     >>> long_tail_count(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0., 1.]])
@@ -122,7 +120,6 @@ def popularity_lift(cut: CutLists) -> Ratio:
     ``(GAP_L - GAP_P) / GAP_P``: at least -1; 0.5 where the list is by half more popular than the profile. NaN without a
     list or a profile.
 
-    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
     >>> one = Ranking([None], items=[Item(interactions=6)], background=Background(profile_interactions=4))
     >>> popularity_lift(Lists.of([one]).cut([1])).values
     array([[0.5]])
@@ -132,21 +129,17 @@ def popularity_lift(cut: CutLists) -> Ratio:
     return Ratio(of_list - of_profile, of_profile, where=of_profile != 0)
 
 
-@Definition(
+@popularity(
     name="MeanPopRank",
     formula="(1 / m) sum_{i<=m} q(i); q(i) the rank of item i by U(i) in train, the least popular first, over |T|",
-    undefined=NO_LIST,
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
     needs=(required_facts.ITEM_QUANTILE,),
-    better="neither",
-    aggregation=NEVER_FILLED,
 )
 def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.
 
     ``(1 / m) sum_{i<=m} q(i)``: in [0, 1]; an item that is not in `train` has 0. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(quantile=1), Item(quantile=0.5)]
     >>> mean_popularity_rank(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[1.  , 0.75]])

@@ -6,23 +6,26 @@ Pairs are counted in O(n log n), for all lists of a batch together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
+from functools import partial
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, sum_by_list, where_defined
+from rankeval_spark.measures.arrays import (
+    BoolVector,
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    Ratio,
+    ratio,
+    sum_by_list,
+    where_defined,
+)
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Level, Meaning, NotOffered
 from rankeval_spark.measures.prediction.prediction_error import NEGATIVE_CLASS, NEGATIVE_RATING
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
-    from rankeval_spark.measures.lists import Lists
-
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
 _SURPRISE: Final = (
@@ -31,15 +34,20 @@ _SURPRISE: Final = (
 )
 
 
-@Definition(
+concordance = partial(
+    Definition,
+    cutoff=Cutoff("forbidden"),
+    needs=(HIT_SCORES,),
+    ties=ANY_ORDER_OF_TIES,
+)
+
+
+@concordance(
     name="FCP",
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
     aggregation=Aggregation(not_offered=(NotOffered("surprise", _SURPRISE),)),
-    ties=ANY_ORDER_OF_TIES,
 )
 def fraction_of_concordant_pairs(
     cut: CutLists,
@@ -53,7 +61,6 @@ def fraction_of_concordant_pairs(
 
     ``c / (c + d)`` over pairs of items that were held out and scored: in [0, 1]; NaN where no pair can be compared.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).values.round(4)
     array([[0.6667]])
     """
@@ -67,16 +74,13 @@ def fraction_of_concordant_pairs(
     return Ratio(right, n_pairs, where=n_pairs > 0)
 
 
-@Definition(
+@concordance(
     name="KendallTau",
     formula="(c - d) / sqrt((N - t_g) (N - t_s)), N all pairs, t_g and t_s those of one gain and of one score (tau-b)",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
     source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {NEGATIVE_RATING}",
     aliases={"Tau": {}},
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
-    ties=ANY_ORDER_OF_TIES,
 )
 def kendall_tau(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains by pairs, Kendall's tau-b.
@@ -84,7 +88,6 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     ``(c - d) / sqrt((N - t_g) (N - t_s))`` over the items of the list that were held out: in [-1, 1]; NaN where gains
     or scores do not differ.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> kendall_tau(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
     array([[0.3333]])
     """
@@ -93,7 +96,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     return where_defined(np.clip(ratio(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
 
 
-@Definition(
+@concordance(
     name="Spearman",
     formula="correlation of the ranks of scores and gains, ties with the mean of their ranks",
     bounds=(-1, 1),
@@ -101,9 +104,6 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
     f"{NEGATIVE_RATING}",
     aliases={"SpearmanRho": {}},
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
-    ties=ANY_ORDER_OF_TIES,
 )
 def spearman(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains, Spearman's rho.
@@ -111,7 +111,6 @@ def spearman(cut: CutLists) -> FloatMatrix:
     Pearson's correlation of the ranks, over the items of the list that were held out: in [-1, 1]; NaN where gains or
     scores do not differ.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> spearman(Lists.of([Ranking([2, 3, None, 1])]).cut([0]))
     array([[0.5]])
     """
@@ -130,22 +129,18 @@ AucTies: TypeAlias = Annotated[Literal["half", "zero"], Meaning("What a pair of 
 _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a gain below rel"
 
 
-@Definition(
+@concordance(
     name="AUC",
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
     f"{NEGATIVE_CLASS}",
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
-    ties=ANY_ORDER_OF_TIES,
 )
 def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """Share of the pairs, of a relevant item and another that was held out, which the scores put in the right order.
 
     ``(c + t / 2) / (n_1 n_0)`` over the held-out items that the list holds: in [0, 1]; NaN without a pair.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])
     """
@@ -159,22 +154,18 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     return Ratio(in_order, n_pairs, where=n_pairs > 0)
 
 
-@Definition(
+@concordance(
     name="GAUC",
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
     source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
     aggregation=Aggregation(default="micro"),
-    ties=ANY_ORDER_OF_TIES,
 )
 def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """AUC of the user, weighted in the mean by their number of impressions.
 
     ``sum n_u AUC_u / sum n_u``: in [0, 1]; NaN without a pair.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])
     """
@@ -206,8 +197,6 @@ class EqualHits:
     def of(cls, owner: IntVector, values: FloatVector) -> EqualHits:
         """Find the blocks of hits of equal value, given the list of each hit in ascending order.
 
-        Examples
-        --------
         >>> blocks = EqualHits.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
         >>> blocks.of_hit, blocks.size, blocks.n_before
         (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
@@ -246,15 +235,10 @@ class PairCounts(NamedTuple):
 def pairs_of(lists: Lists) -> PairCounts:
     """Count the pairs of hits by the order of their gains and of their scores; once for a batch.
 
-    Notes
-    -----
     Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
     gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant
     pairs. The concordant ones are what is left when ties are taken away.
 
-    Examples
-    --------
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> pairs = pairs_of(Lists.of([Ranking([3, 1, 2, 1], scores=[0.9, 0.6, 0.6, 0.2])]))
     >>> pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain
     (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
@@ -285,7 +269,7 @@ def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVe
     return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
 
 
-def _opens_block(owner: IntVector, *values: FloatVector) -> NDArray[np.bool_]:
+def _opens_block(owner: IntVector, *values: FloatVector) -> BoolVector:
     """Return True for entries that differ from the one before, in the list or in any of the values."""
     is_first = np.ones(len(owner), dtype=np.bool_)
     is_first[1:] = np.any([key[1:] != key[:-1] for key in (owner, *values)], axis=0)
@@ -318,13 +302,9 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
 
     ``owner`` is the list of each entry, ascending; values are whole numbers from 0 on.
 
-    Notes
-    -----
     Bit by bit from the highest one: among entries that agree in all higher bits, each 0 is in inversion with the 1s
     before it. Then the 0s go before the 1s, in the order they have. The steps are the bits of the greatest value.
 
-    Examples
-    --------
     >>> inversions(np.array([0, 0, 0, 1, 1]), np.array([2, 0, 1, 0, 3]), n_lists=2)
     array([2., 0.])
     """

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from functools import partial
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
-from rankeval_spark.measures.arrays import Ratio
+from rankeval_spark.measures.arrays import FloatVector, Ratio
 from rankeval_spark.measures.definition import (
     ANY_ORDER_OF_TIES,
     NEVER_FILLED,
     Aggregation,
     Cutoff,
     Definition,
-    Restrictions,
 )
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Level, Meaning, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector
-
 
 Missing: TypeAlias = Annotated[
     Literal["drop", "error"],
@@ -47,17 +43,23 @@ def _needs(*, missing: Missing, **_: object) -> tuple[str, ...]:
     return (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,)
 
 
-@Definition(
-    name="RMSE",
-    formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
+prediction_error = partial(
+    Definition,
     bounds=(0, math.inf),
     undefined=NO_PREDICTION,
-    source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     needs=_needs,
     better="lower",
-    aggregation=Aggregation(micro_link="square", without_relevant=math.nan),
+    aggregation=NEVER_FILLED,
     ties=ANY_ORDER_OF_TIES,
+)
+
+
+@prediction_error(
+    name="RMSE",
+    formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
+    source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
+    aggregation=Aggregation(micro_link="square", without_relevant=math.nan),
 )
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Root of the mean squared difference between predicted and true ratings.
@@ -65,7 +67,6 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
     ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: from 0, in units of
     the rating; NaN where no held-out pair of the user was predicted.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> root_mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values.round(4)
     array([[0.3536]])
     """
@@ -73,41 +74,26 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
     return Ratio(squared.numerator, squared.denominator, where=squared.where, value=np.sqrt(squared.values))
 
 
-@Definition(
+@prediction_error(
     name="MSE",
     formula="(1 / n) sum over predicted pairs of (score - gain)^2",
-    bounds=(0, math.inf),
-    undefined=NO_PREDICTION,
     source=f"Surprise MSE; {NEGATIVE_RATING}",
-    cutoff=Cutoff("forbidden"),
-    needs=_needs,
-    better="lower",
-    aggregation=NEVER_FILLED,
-    ties=ANY_ORDER_OF_TIES,
 )
 def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean squared difference between predicted and true ratings.
 
     ``(1 / n) sum (score - gain)^2``: from 0; NaN where no held-out pair of the user was predicted.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.125]])
     """
     return mean_over_hits(cut.lists, _error(cut, missing) ** 2)
 
 
-@Definition(
+@prediction_error(
     name="MAE",
     formula="(1 / n) sum over predicted pairs of |score - gain|",
-    bounds=(0, math.inf),
-    undefined=NO_PREDICTION,
     source=f"LensKit, Surprise and RecTools MAE; {NEGATIVE_RATING}",
-    cutoff=Cutoff("forbidden"),
-    needs=_needs,
-    better="lower",
-    aggregation=NEVER_FILLED,
-    ties=ANY_ORDER_OF_TIES,
 )
 def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean distance between predicted and true ratings.
@@ -115,7 +101,6 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     ``(1 / n) sum |score - gain|``: from 0, in units of the rating; NaN where no held-out pair of the user was
     predicted.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.25]])
     """
@@ -129,14 +114,13 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     source=f"LensKit and Surprise report it as the share of predictions that were possible; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
-    restrictions=Restrictions(judged_only=False),
+    judged_only=False,
 )
 def predicted_share(cut: CutLists) -> Ratio:
     """Share of the user's held-out pairs for which there is a prediction.
 
     ``n / |J|``: in [0, 1]; NaN where the user has no judgement.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0])).values
     array([[0.5]])
     """
@@ -181,18 +165,13 @@ SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
 
 
-@Definition(
+@prediction_error(
     name="LogLoss",
     formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
     bounds=(0, -math.log(SMALLEST)),
-    undefined=NO_PREDICTION,
     source=f"scikit-learn log_loss; RecBole; {NEGATIVE_CLASS}",
     aliases={"CrossEntropy": {}},
-    cutoff=Cutoff("forbidden"),
     needs=(HIT_SCORES,),
-    better="lower",
-    aggregation=NEVER_FILLED,
-    ties=ANY_ORDER_OF_TIES,
 )
 def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Mean negative logarithm of the probability that the model gave to what happened.
@@ -200,7 +179,6 @@ def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
     ``-(1 / n) sum y ln p + (1 - y) ln(1 - p)``, p kept between 1e-15 and 1 - 1e-15: from 0 to 15 ln 10; NaN where no
     held-out pair of the user was predicted.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).values.round(4)
     array([[0.1643]])
     """

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
-from rankeval_spark.measures.definition import Aggregation, Cutoff, Definition, OptionRule, Restrictions
+from rankeval_spark.measures.definition import Aggregation, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.exposure import Exposure, positive
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning, NotOffered
@@ -26,7 +26,6 @@ def item_coverage(exposure: Exposure) -> FloatVector:
 
     ``|union of L_u@k|``, over the users with a list, judged or not: a count; 0 without a list. Never undefined.
 
-    >>> from rankeval_spark.measures import Exposure, Shown
     >>> item_coverage(Exposure.of([Shown(("a b", "a c"))]))
     array([3.])
     """
@@ -58,7 +57,6 @@ def catalogue_coverage(
     ``|union of L_u@k, in T| / |T|``, items outside of T counting on neither side: in [0, 1]; NaN where the catalogue is
     empty.
 
-    >>> from rankeval_spark.measures import Exposure, Shown
     >>> catalogue_coverage(Exposure.of([Shown(("a b", "a z"), catalogue="a b c d")]))
     array([0.5])
     """
@@ -72,7 +70,7 @@ def catalogue_coverage(
     source="RecTools CoveredUsers, Elliot UserCoverage (a count)",
     aliases={"CoveredUsers": {}},
     aggregation=Aggregation(interval="wilson"),
-    restrictions=Restrictions(group=False),
+    group=False,
 )
 def user_coverage(
     cut: CutLists, *, min_items: Annotated[float, Above(0), Meaning("Least number of items.")] = 1
@@ -81,7 +79,6 @@ def user_coverage(
 
     ``1[m >= min_items]``, m being the number of items at ranks 1..k: 0 or 1. Never undefined.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> user_coverage(Lists.of([Ranking([None, 1]), Ranking([], missed=[1])]).cut([1]))
     array([[1.],
            [0.]])
@@ -114,7 +111,6 @@ def entropy(
     ``-sum_i p_i log p_i``: 0 where one item takes every place, log |T| (with ``norm`` 1) where each item of the
     catalogue has as many; NaN where no list holds an item and, with ``norm``, where the catalogue has fewer than two.
 
-    >>> from rankeval_spark.measures import Exposure, Shown
     >>> entropy(Exposure.of([Shown(("a b", "a c"))]))
     array([1.5])
     """
@@ -152,7 +148,6 @@ def gini(
     ``sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x)``, x ascending: in [0, 1]; NaN where no list holds an item that
     counts and, with ``norm='n-1'``, where there is only one.
 
-    >>> from rankeval_spark.measures import Exposure, Shown
     >>> gini(Exposure.of([Shown(("a b", "a c"), catalogue="a b c d e")]))
     array([0.625])
     """
@@ -210,7 +205,6 @@ def personalization(
 
     ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``, without a look at any pair: in [0, 1]; NaN below two lists.
 
-    >>> from rankeval_spark.measures import Exposure, Shown
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
     """

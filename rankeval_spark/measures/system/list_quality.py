@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Meaning
 
@@ -24,7 +24,7 @@ _NO_LIST: Final = "the user has no list"
     cutoff=Cutoff("required"),
     aggregation=Aggregation(without_relevant=math.nan),
     ties=ANY_ORDER_OF_TIES,
-    restrictions=Restrictions(group=False),
+    group=False,
 )
 def sufficient_recommendations(
     cut: CutLists,
@@ -37,7 +37,6 @@ def sufficient_recommendations(
 
     ``1[m >= k]``, whose mean is the share of lists that are long enough, or ``m / k``: in [0, 1]. NaN without a list.
 
-    >>> from rankeval_spark.measures import Lists, Ranking
     >>> sufficient_recommendations(Lists.of([Ranking([None, None])]).cut([2, 3]))
     array([[1., 0.]])
     """
@@ -58,7 +57,6 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     ``(1 / m) |{i <= m : (user, i) not in train}|``: in [0, 1]; 1 for a user who is not in the training data. NaN
     without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> not_in_train(Lists.of([Ranking([None, None], items=[Item(), Item(is_seen=True)])]).cut([1, 2]))
     array([[1. , 0.5]])
     """
@@ -85,7 +83,6 @@ def unrepeated_recommendations(
     ``m / sum_{i<=m} copies(i)``, copies(i) being the rows of the log with item i in this list: in (0, 1]; 0 or 1 with
     ``kind='full'``. NaN without a list.
 
-    >>> from rankeval_spark.measures import Item, Lists, Ranking
     >>> items = [Item(copies=3), Item()]
     >>> unrepeated_recommendations(Lists.of([Ranking([None, None], items=items)]).cut([1, 2])).round(4)
     array([[0.3333, 0.5   ]])

@@ -34,7 +34,6 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
     ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
     mean. NaN where a group has no relevant item, and where none is recommended.
 
-    >>> from rankeval_spark.measures import Offered, Rates
     >>> offered = Offered(("a c",), ("a", "b", "c"), relevant=("a b c",))
     >>> equal_opportunity(Rates.of([offered], need="group_relevant")).round(4)
     array([0.7071])
@@ -58,7 +57,6 @@ def statistical_parity(rates: Rates) -> FloatVector:
     ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
     mean. NaN where a group has no item that can be recommended, and where no list holds an item of the catalogue.
 
-    >>> from rankeval_spark.measures import Offered, Rates
     >>> statistical_parity(Rates.of([Offered(("a b c",), ("a", "b", "c"))], need="group_available"))
     array([0.])
     """
@@ -80,7 +78,6 @@ def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa:
     ``B_rec / B_train - 1``: in [-1, inf), 0 where the category has the share of the lists that it has of the users'
     items, 1 where it has twice that, -1 where it is never recommended. NaN where no user with a list has an item of it.
 
-    >>> from rankeval_spark.measures import Preferred, Rates
     >>> one = Preferred(("a b",), "a", own=("a b c d",))
     >>> bias_disparity(Rates.of([one], need="category_shares"), category="Drama")
     array([1.])

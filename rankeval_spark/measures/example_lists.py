@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from rankeval_spark.measures.required_facts import Groups, bits_of
 
 
 class Item(NamedTuple):
-    """One recommended item written down by hand; what is left out is unknown, or 0 in the training data."""
+    """One recommended item; what is left out is unknown, or 0 in the training data."""
 
     # c(i) and U(i)
     interactions: float = 0
@@ -36,22 +36,11 @@ class Item(NamedTuple):
 
     def __str__(self) -> str:
         """Write what is known: ``{users 2, age 3}``."""
-        known = (
-            f"{name} {_shown(value)}" for name, value in self._asdict().items() if not _is_same(value, _UNKNOWN[name])
-        )
-        return "{" + ", ".join(known) + "}"
-
-
-_UNKNOWN: Mapping[str, object] = Item._field_defaults
-
-
-def _is_same(value: object, default: object) -> bool:
-    """Compare, NaN being the same as NaN."""
-    return value is default or value == default
+        return "{" + _known(self._asdict(), self._field_defaults) + "}"
 
 
 class Background(NamedTuple):
-    """What lies behind one list written down by hand: totals of the training data, and the profile of the user."""
+    """Background of one list: totals of the training data, and the profile of the user."""
 
     # The totals
     interactions: float = 0
@@ -75,16 +64,14 @@ class Background(NamedTuple):
 
     def __str__(self) -> str:
         """Write what is known."""
-        defaults: Mapping[str, object] = self._field_defaults
-        known = (f"{name} {_shown(value)}" for name, value in self._asdict().items() if value != defaults[name])
-        return ", ".join(known)
+        return _known(self._asdict(), self._field_defaults)
 
 
 NOTHING_KNOWN = Background()
 
 
 class Ranking(NamedTuple):
-    """One list written down by hand, for examples and tests."""
+    """One list."""
 
     # Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
     gains: Sequence[float | None]
@@ -157,7 +144,7 @@ class Ranking(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """One judged item written down by hand; rank and score are 0 where the list does not hold it."""
+    """One judged item; rank and score are 0 where the list does not hold it."""
 
     gain: float
     value: float
@@ -167,6 +154,12 @@ class Judgement(NamedTuple):
     propensity: float = 1
     weight: float = 1
     prediction: float = 0
+
+
+def _known(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+    """Write the fields that are not at their defaults; NaN, the default of what is unknown, is itself alone."""
+    is_default = {name: value is defaults[name] or value == defaults[name] for name, value in values.items()}
+    return ", ".join(f"{name} {_shown(value)}" for name, value in values.items() if not is_default[name])
 
 
 def _shown(value: object) -> str:
@@ -181,26 +174,12 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-_VALUES: Mapping[str, Callable[[Item], float]] = {
-    required_facts.ITEM_INTERACTIONS: lambda item: item.interactions,
-    required_facts.ITEM_USERS: lambda item: item.users,
-    required_facts.ITEM_TAIL: lambda item: item.is_tail,
-    required_facts.ITEM_LEVEL: lambda item: item.level,
-    required_facts.ITEM_PLACE: lambda item: item.place,
-    required_facts.ITEM_SEEN: lambda item: item.is_seen,
-    required_facts.ITEM_AGE: lambda item: item.age,
-    required_facts.ITEM_QUANTILE: lambda item: item.quantile,
-    required_facts.ITEM_FAMILIARITY: lambda item: item.familiarity,
-    required_facts.ITEM_COPIES: lambda item: item.copies,
+_NAMES: Mapping[str, str] = {
+    required_facts.ITEM_TAIL: "is_tail",
+    required_facts.ITEM_SEEN: "is_seen",
+    required_facts.CATALOGUE_ITEMS: "catalogue",
 }
-_TOTALS: Mapping[str, Callable[[Background], float]] = {
-    required_facts.TOTAL_INTERACTIONS: lambda background: background.interactions,
-    required_facts.MOST_INTERACTIONS: lambda background: background.most_interactions,
-    required_facts.LEAST_INTERACTIONS: lambda background: background.least_interactions,
-    required_facts.TOTAL_USERS: lambda background: background.users,
-    required_facts.TOTAL_CATEGORIES: lambda background: background.categories,
-    required_facts.CATALOGUE_ITEMS: lambda background: background.catalogue,
-}
+"""Fields of items and backgrounds whose name is not that of the fact, without the word before the first underscore."""
 
 _OF_HIT = ("gain", "score", "value", "propensity", "prediction", "weight")
 _OF_JUDGEMENT = ("gain", "value", "weight")
@@ -229,7 +208,8 @@ def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     """Build every fact there is of the items of some lists, but none of empty ranks."""
     backgrounds = [one.background for one in rankings]
     places = [[rank for rank in range(1, len(one.gains) + 1) if rank not in one.empty] for one in rankings]
-    items = [_item_at(one, rank) for one, ranks in zip(rankings, places, strict=True) for rank in ranks]
+    described = [[*one.items, *[Item()] * (len(one.gains) - len(one.items))] for one in rankings]
+    items = [each[rank - 1] for each, ranks in zip(described, places, strict=True) for rank in ranks]
     profiles = [
         (owner, name, n_with / n_categories)
         for owner, one in enumerate(backgrounds)
@@ -242,8 +222,8 @@ def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     return ItemFacts(
         _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
-        {name: _floats(value(item) for item in items) for name, value in _VALUES.items()},
-        {name: _floats(total(one) for one in backgrounds) for name, total in _TOTALS.items()},
+        {name: _floats(getattr(item, _field(name)) for item in items) for name in required_facts.ITEM_VALUES},
+        {name: _floats(getattr(one, _field(name)) for one in backgrounds) for name in required_facts.TOTALS},
         categories=_labels(of_items, names),
         vectors=_matrix([item.vector for item in items]),
         profile_categories=_labels(profiles, names),
@@ -256,9 +236,8 @@ def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     )
 
 
-def _item_at(ranking: Ranking, rank: int) -> Item:
-    """Return what is known of the item at a rank; of those that the notation leaves out, nothing."""
-    return ranking.items[rank - 1] if rank <= len(ranking.items) else Item()
+def _field(fact: str) -> str:
+    return _NAMES.get(fact, fact.partition("_")[2])
 
 
 def _shares(categories: Sequence[Sequence[str]]) -> list[tuple[int, str, float]]:

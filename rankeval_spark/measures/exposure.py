@@ -26,7 +26,7 @@ class Shown(NamedTuple):
     """Some lists written down by hand, for examples and tests."""
 
     lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
-    catalogue: str | None = None  # all items there are, likewise; None where they are not known
+    catalogue: str | None = None  # all items there are, with a space between; None where unknown
 
     def items(self, k: int) -> list[list[str]]:
         """Return the items of each list at ranks 1..k; all of them for k = 0."""
@@ -156,10 +156,10 @@ class Offered(NamedTuple):
     """Some lists written down by hand, with what could have been recommended instead."""
 
     lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
-    groups: tuple[str, str, str]  # items of the head, of the middle and of the tail, likewise; they are the catalogue
-    # Relevant items of the user of each list, likewise; of those that are left out, none
+    groups: tuple[str, str, str]  # items of head, middle and tail, which are the catalogue
+    # Relevant items of the user of each list; none for those that are left out
     relevant: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()  # items that this user has in the training data, likewise
+    own: tuple[str, ...] = ()  # items that each of these users has in the training data
 
     def __str__(self) -> str:
         """Write the lists, the groups, and what is known of the users."""
@@ -190,8 +190,8 @@ class Preferred(NamedTuple):
     """Some lists written down by hand, with the items of a category and what the users have in the training data."""
 
     lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
-    category: str  # items of the category, likewise
-    # Items that the user of each list has in the training data, likewise; of those that are left out, none
+    category: str  # items of the category
+    # Items that the user of each list has in the training data; none for those that are left out
     own: tuple[str, ...] = ()
 
     def __str__(self) -> str:

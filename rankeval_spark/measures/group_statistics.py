@@ -119,7 +119,7 @@ def statistic_names() -> tuple[str, ...]:
 
 
 def name_of(kind: str, label: str) -> str:
-    """Name the statistic of a measure.
+    """Return the name of the statistic of a measure.
 
     >>> name_of(GROUP_GAP, "AP(denom='min')")
     "GroupGap(AP(denom='min'))"

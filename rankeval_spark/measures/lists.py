@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.required_facts import Groups
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _OF_HITS: Final = ("hit_list", "hit_rank", "hit_gain", "hit_score", "hit_value", "hit_weight")
@@ -43,7 +44,7 @@ _OF_JUDGED: Final = ("judged_list", "judged_gain", "judged_value", "judged_weigh
 
 @dataclass(frozen=True, eq=False)
 class _Remembers:
-    """Keeps what was computed once, for as long as the object lives."""
+    """Memory of what was computed once, for as long as the object lives."""
 
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, kw_only=True)
 
@@ -53,6 +54,19 @@ class _Remembers:
             self._memo[key] = compute()
         value: T = self._memo[key]
         return value
+
+
+def remembered(method: Callable[P, T]) -> Callable[P, T]:
+    """Return the method of a batch, or of its cuts, that computes once for the same arguments."""
+
+    @wraps(method)
+    def recall(*args: P.args, **options: P.kwargs) -> T:
+        owner: Any = args[0]
+        key = (method.__name__, *args[1:], *options.values())
+        value: T = owner.once(key, lambda: method(*args, **options))
+        return value
+
+    return recall
 
 
 class Empty(NamedTuple):
@@ -93,7 +107,7 @@ class RaggedHits(NamedTuple):
 
 
 class RaggedGains(NamedTuple):
-    """The gains of all judgements of several lists, likewise."""
+    """The gains of all judgements of several lists, as :class:`RaggedHits`."""
 
     offsets: IntVector
     gains: FloatVector
@@ -127,7 +141,7 @@ class Lists(_Remembers):
     # there where a measure needs them
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
-    # Shape (n_hits,) and (n_judged,): weights of the hits and of the judgements, likewise
+    # Shape (n_hits,) and (n_judged,): weights of the hits and of the judgements; only there where a measure needs them
     hit_weight: FloatVector | None = None
     judged_weight: FloatVector | None = None
     is_weighted: bool = False  # whether sums over hits and judgements take the weights; see :meth:`weighted`
@@ -234,6 +248,7 @@ class Lists(_Remembers):
         """Whether the list's user has a judgement whose gain is not negative: shape (n_lists, 1)."""
         return np.bincount(self.judged_list[self.judged_gain >= 0], minlength=self.n_lists)[:, None] > 0
 
+    @remembered
     def judged_only(self) -> Lists:
         """View the batch without the items that have no judgement or a negative gain; the rest is renumbered.
 
@@ -243,19 +258,14 @@ class Lists(_Remembers):
         >>> batch.n_recommended, batch.hit_rank, batch.hit_gain, batch.judged_gain
         (array([2]), array([1, 2]), array([1., 0.]), array([ 1.,  0., -1.]))
         """
-        return self.once("judged only", self._judged_only)
-
-    def _judged_only(self) -> Lists:
         kept = self.some(self.is_judged_hit > 0, slice(None))
         owner = kept["hit_list"]
         kept["hit_rank"] = positions(owner, n_lists=self.n_lists)
         return Lists(np.bincount(owner, minlength=self.n_lists), **kept)
 
+    @remembered
     def within(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
-        return self.once(("within", group), lambda: self._within(group))
-
-    def _within(self, group: str) -> Lists:
         members = _collected(self.groups, "has no item groups").members(group)
         return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
 
@@ -267,6 +277,7 @@ class Lists(_Remembers):
         groups = None if self.groups is None else self.groups.some(hits, judged)
         return {**taken, "groups": groups, "is_weighted": self.is_weighted}
 
+    @remembered
     def weighted(self) -> Lists:
         """View the batch with judgements that count as often as their weights say, in every sum over them.
 
@@ -278,9 +289,6 @@ class Lists(_Remembers):
         >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
         (array([[3.]]), array([[4.]]))
         """
-        return self.once("weighted", self._weighted)
-
-    def _weighted(self) -> Lists:
         fields = self.some(*(weights > 0 for weights in self.weights))
         return Lists(self.n_recommended, **{**fields, "is_weighted": True}, names=self.names, empty=self.empty)
 
@@ -289,11 +297,9 @@ class Lists(_Remembers):
         """Rank of each judgement in the ideal order of its user: int64, shape (n_judged,), 1-based."""
         return positions(self.judged_list, n_lists=self.n_lists)
 
+    @remembered
     def relevance(self, rel: float) -> Relevance:
-        """Hits and judgements with a gain of at least ``rel``; computed once for each level."""
-        return self.once(("relevance", rel), lambda: self._relevance(rel))
-
-    def _relevance(self, rel: float) -> Relevance:
+        """Hits and judgements with a gain of at least ``rel``."""
         is_relevant = (self.hit_gain >= rel).astype(np.float64)
         n_above = running_count_by_list(is_relevant, self.hit_list, n_lists=self.n_lists)
         is_first = is_relevant * (n_above == 1)
@@ -303,18 +309,15 @@ class Lists(_Remembers):
         """Return what each hit adds to a sum of such weights: all of it, unless the judgements have weights."""
         return weights * self.weights[0] if self.is_weighted else weights
 
+    @remembered
     def relevant_items(self, rel: float) -> FloatVector:
         """Return 1 for each relevant item of :attr:`known_items`, 0 for the others: float64, shape (n_items,)."""
         facts = self.known_items
-
-        def compute() -> FloatVector:
-            place = places_of(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
-            is_known = place >= 0
-            flags = np.zeros(len(facts.item_list))
-            flags[place[is_known]] = self.relevance(rel).is_relevant[is_known]
-            return flags
-
-        return self.once(("relevant items", rel), compute)
+        place = places_of(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
+        is_known = place >= 0
+        flags = np.zeros(len(facts.item_list))
+        flags[place[is_known]] = self.relevance(rel).is_relevant[is_known]
+        return flags
 
     def shared_with(self, model: str) -> Shared:
         """Return what the lists share with those of another model; a model that does not occur gave no lists."""
@@ -406,9 +409,10 @@ class CutLists(_Remembers):
         """Relevant judgements R: float64, shape (n_lists, 1)."""
         return self.lists.relevance(rel).n_relevant
 
+    @remembered
     def hits(self, rel: float) -> FloatMatrix:
         """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
-        return self.once(("hits", rel), lambda: self.sum_hits(self.lists.relevance(rel).is_relevant))
+        return self.sum_hits(self.lists.relevance(rel).is_relevant)
 
     def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
         """Sum what each hit adds to its list, shape (n_hits,), up to every cutoff: by its rank, or by ``at`` instead.
@@ -419,7 +423,8 @@ class CutLists(_Remembers):
         >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
         array([[1., 4.]])
         """
-        cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
+        owner, rank = self.lists.hit_list, self.lists.hit_rank
+        cells = self.once("hits", lambda: self._cells(owner, rank)) if at is None else self._cells(owner, at)
         return self._sum_cells(cells, self.lists.weighed(weights))
 
     def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
@@ -441,15 +446,8 @@ class CutLists(_Remembers):
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum what each judgement adds, shape (n_judged,), up to every cutoff, in the ideal order (gain descending)."""
-        return self._sum_cells(self._judged_cell, weights)
-
-    @cached_property
-    def _hit_cell(self) -> IntVector:
-        return self._cells(self.lists.hit_list, self.lists.hit_rank)
-
-    @cached_property
-    def _judged_cell(self) -> IntVector:
-        return self._cells(self.lists.judged_list, self.lists.ideal_rank)
+        cells = self.once("judged", lambda: self._cells(self.lists.judged_list, self.lists.ideal_rank))
+        return self._sum_cells(cells, weights)
 
     def _cells(self, owner: IntVector, rank: IntVector | FloatVector) -> IntVector:
         """Return the (list, first cutoff that reaches the rank) of each item as one number.

@@ -48,7 +48,7 @@ class MeasureSet:
 
     @classmethod
     def of(cls, measures: Sequence[Measure]) -> MeasureSet:
-        """Put measures together; one that is named twice counts once.
+        """Return the set of some measures; one that is named twice counts once.
 
         None at all, or two different ones that would share a column, are a ConfigError.
         """
@@ -209,7 +209,7 @@ class MeasureSet:
         return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
-        """Say which measures need what a run must be given: labels by the values of :data:`required_facts.REQUIRES`.
+        """Return the labels of the measures that need each value of :data:`required_facts.REQUIRES`.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class MeasureSet:
         return found
 
     def lacking(self, given: Collection[str]) -> dict[str, list[str]]:
-        """Say which inputs are missing, and the labels of the measures that read each.
+        """Return the inputs that are missing, and the labels of the measures that read each.
 
         ``given`` says what there is: some of ``train``, ``items`` and ``evaluation_date``.
 
@@ -281,14 +281,10 @@ class MeasureSet:
 
         Without one in its item group a measure is undefined under any policy; without a group policies decide.
         """
-        group, is_weighted = self._groups[column]
-        if group is None:
+        measure = next(measures[0] for measures in self._by_label.values() if measures[0].column == column)
+        if measure.group is None:
             return np.ones((1, 1), dtype=np.bool_)
-        return _seen_by(lists, False, group, is_weighted).has_judgements
-
-    @cached_property
-    def _groups(self) -> Mapping[str, tuple[str | None, bool]]:
-        return {m.column: (m.group, m.is_weighted) for m in self.per_list}
+        return _seen_by(lists, False, measure.group, measure.is_weighted).has_judgements
 
     @cached_property
     def _by_label(self) -> dict[str, list[Measure]]:

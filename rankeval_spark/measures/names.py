@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rankeval_spark.measures.definition import Better, Link
-    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry, Match
 
 MAX_CUTOFF: Final = 10_000
@@ -79,11 +78,12 @@ class Measure:
         if match is None:
             raise UnknownMeasureError(_unknown(shape["name"], where))
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
-        return reader.read(shape["options"] or "", shape["cutoff"])
+        after_at = [number.strip() for number in (match.cutoff, shape["cutoff"]) if number is not None]
+        return reader.measure(reader.pairs(shape["options"] or ""), after_at)
 
     @classmethod
     def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
-        """Make a measure from a name and option values; checked like one that is read.
+        """Return the measure of a name and option values; checked like one that is read.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Measure:
 
     @classmethod
     def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
-        """Make a measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
+        """Return the measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Measure:
 
     @property
     def entry(self) -> Entry:
-        """What the registry knows of the measure."""
+        """Definition, kernel and options in the registry."""
         return registry.get(self.name)
 
     @property
@@ -300,8 +300,6 @@ def with_cutoff(label: str, k: int) -> str:
 def measure_of(label: str) -> Measure | None:
     """Read the measure of a label; None where this version does not know it.
 
-    Examples
-    --------
     >>> str(measure_of("P")), measure_of("Unheard")
     ('P@1', None)
     """
@@ -316,10 +314,8 @@ def measure_of(label: str) -> Measure | None:
 def notes_on(
     texts: Iterable[str], defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
 ) -> Mapping[str, registry.KindOfMeanings]:
-    """Say what names with several meanings are, where no option and no preset says it; with the kind of each.
+    """Return notes on names with several meanings, where no option and no preset decides, and the kind of each.
 
-    Examples
-    --------
     >>> notes_on(["MRR", "AP(denom='min')@5"])
     {'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR': 'measures'}
     """
@@ -335,10 +331,8 @@ def notes_on(
 
 
 def split_group(label: str) -> tuple[str, str] | None:
-    """Take the group of items out of a label: what is left, and the group; None where there is none.
+    """Split a label into that without its group of items, and the group; None without one.
 
-    Examples
-    --------
     >>> split_group("nDCG(gains='binary',group='drama')"), split_group("nDCG")
     (("nDCG(gains='binary')", 'drama'), None)
     """
@@ -350,7 +344,7 @@ def split_group(label: str) -> tuple[str, str] | None:
 
 
 class _Reader:
-    """Reads options and cutoff of one measure and collects what is wrong with them."""
+    """Reader of the options and the cutoff of one measure, which collects all their faults."""
 
     def __init__(self, where: str, match: Match, defaults: Mapping[str, OptionValue]) -> None:
         self.where = where
@@ -359,12 +353,8 @@ class _Reader:
         self.entry = match.entry
         self.faults: list[Fault] = []
 
-    def read(self, options_text: str, cutoff_text: str | None) -> Measure:
-        after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
-        return self.measure(self._pairs(options_text), after_at)
-
     def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
-        """Make the measure of its options and of what follows ``@``."""
+        """Return the measure with the options, and the cutoff or option of what follows ``@``."""
         after_at_option = self.entry.definition.after_at
         if after_at_option:
             pairs += [(after_at_option, text) for text in after_at]
@@ -372,9 +362,12 @@ class _Reader:
         options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
         if not self.faults:
-            left_out = (one for one in self.entry.options if one.is_required and options[one.name] is None)
+            for option in self.entry.options:
+                if option.is_required and options[option.name] is None:
+                    expected = f"{option.name} as {option.expected}"
+                    fix = f"write {self.entry.name}({option.name}='...')"
+                    self.faults.append(self._fault(f"no option {option.name!r}", expected, fix))
             broken = (rule for rule in self.entry.definition.rules if rule.is_broken(options))
-            self.faults += map(self._missing_option, left_out)
             self.faults += [self._fault("this combination", rule.text) for rule in broken]
             self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
         if self.faults:
@@ -397,7 +390,7 @@ class _Reader:
                 given[option.name] = value
         return given
 
-    def _pairs(self, text: str) -> list[tuple[str, str]]:
+    def pairs(self, text: str) -> list[tuple[str, str]]:
         pairs: list[tuple[str, str]] = []
         rest = text
         while rest.strip():
@@ -425,15 +418,15 @@ class _Reader:
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 
-    def _missing_option(self, option: Option) -> Fault:
-        fix = f"write {self.entry.name}({option.name}='...')"
-        return self._fault(f"no option {option.name!r}", f"{option.name} as {option.expected}", fix)
-
     def _unknown_option(self, name: str) -> Fault:
         if name == AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.is_ratio))
-            expected = f"a measure that is a ratio of sums: {ratios}"
-            return self._fault(f"option {name!r}", expected, f"leave it out{self._why_not_micro()}")
+            why = ""
+            if self.entry.kind != "list":
+                why = f": {self.entry.name} is of all lists together, and no mean over users"
+            elif self.entry.option(GROUP):  # measures other than those of accuracy may have one that is never summed
+                why = f": {self.entry.name} has no denominator to sum, so its micro average is its mean"
+            return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", f"leave it out{why}")
         if name == GROUP:
             return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
         if name.casefold() == JUDGED_ONLY:
@@ -447,19 +440,12 @@ class _Reader:
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 
-    def _why_not_micro(self) -> str:
-        if self.entry.kind != "list":
-            return f": {self.entry.name} is of all lists together, and no mean over users"
-        # Measures other than those of accuracy may have a denominator that is never summed.
-        without_one = f": {self.entry.name} has no denominator to sum, so its micro average is its mean"
-        return without_one if self.entry.option(GROUP) else ""
-
     def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
         return Fault(self.where, found, expected, fix)
 
 
 def _unknown(name: str, where: str) -> Fault:
-    """Say how to obtain a number of several groups, or suggest the nearest name."""
+    """Return the fault of an unknown name, with the way to a number of several groups or the nearest name."""
     other = group_statistics.find_statistic(name)
     if other is not None:
         found = f"{other.name!r}, which is not requested as a measure"

@@ -189,7 +189,7 @@ class Option:
         return " ".join(["a number", " and ".join(bounds)]).strip()
 
     def why_not(self, text: str) -> str:
-        """Say why a choice that is looked for is not there; empty for any other value.
+        """Return why a choice that is looked for is not there; empty for any other value.
 
         >>> sim = Option("sim", "cosine", ("cosine",), not_offered=(NotOffered("jaccard", "it takes all pairs"),))
         >>> sim.why_not("'Jaccard'"), sim.why_not("'cos'")
@@ -273,7 +273,7 @@ def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def _text(text: str) -> str | None:
-    """Take a text unchanged from between its quotes; None where it could not be printed and read again."""
+    """Return a text unchanged from between its quotes; None where it could not be printed and read again."""
     inside = _unquoted(text)
     is_readable = inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
     return inside if inside and is_readable else None
@@ -346,7 +346,7 @@ WEIGHTED: Final = "weighted"
 
 
 def agg_option(default: Agg, not_offered: tuple[NotOffered, ...] = ()) -> Option:
-    """Make the option ``agg`` of a measure."""
+    """Return the option ``agg`` of a measure."""
     meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
     return Option(AGG, default, choices=get_args(Agg), not_offered=not_offered, meaning=meaning)
 

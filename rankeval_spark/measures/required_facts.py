@@ -200,7 +200,7 @@ class Groups(NamedTuple):
 
 
 def need_of(group: str) -> str:
-    """Name the fact of judged items that decides who belongs to a group.
+    """Return the fact of judged items that decides which of them belong to a group.
 
     >>> need_of("tail"), need_of("rock")
     ('popularity_group', 'category_group')
@@ -209,7 +209,7 @@ def need_of(group: str) -> str:
 
 
 def rule_of(group: str) -> str:
-    """Say which items belong to a group.
+    """Return which items belong to a group, in words.
 
     >>> rule_of("rock")
     'category of inputs.items'

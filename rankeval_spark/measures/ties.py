@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
     running_count_by_list,
     sum_by_list,
 )
-from rankeval_spark.measures.lists import Lists, Relevance
+from rankeval_spark.measures.lists import Lists, Relevance, remembered
 
 
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
@@ -111,26 +111,33 @@ class SpreadLists(Lists):
     tied: tuple[IntVector, IntVector]
 
     def weighed(self, weights: FloatVector) -> FloatVector:
-        """Give each spread hit the probability of its rank."""
+        """Return what each spread hit adds: that of its item, times the probability of its rank."""
         return super().weighed(weights) / self.blocks.size[self.hit_block]
 
-    def _within(self, group: str) -> Lists:
+    @remembered
+    def within(self, group: str) -> Lists:
+        """View the lists before they were spread, and spread them again."""
         return over_all_orders(self.unspread.within(group), *self.tied)
 
-    def _weighted(self) -> Lists:
+    @remembered
+    def weighted(self) -> Lists:
+        """View the lists before they were spread, and spread them again."""
         return over_all_orders(self.unspread.weighted(), *self.tied)
 
-    def _judged_only(self) -> Lists:
+    @remembered
+    def judged_only(self) -> Lists:
+        """View the lists before they were spread; neighbours among the judged items of one block tie."""
         lists = self.unspread
         tied_list, tied_rank = self.tied
         begin, _ = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
         begin = begin[lists.is_judged_hit > 0]
         closed_up = lists.judged_only()
-        # Neighbours among the judged items tie where they are of one block, whatever left between them.
-        is_tied = np.diff(begin, prepend=-1) == 0
+        is_tied = np.diff(begin, prepend=-1) == 0  # whatever left between them
         return over_all_orders(closed_up, closed_up.hit_list[is_tied], closed_up.hit_rank[is_tied])
 
-    def _relevance(self, rel: float) -> Relevance:
+    @remembered
+    def relevance(self, rel: float) -> Relevance:
+        """Means of the numbers of relevant hits, over all orders of the ties."""
         blocks, block, step = self.blocks, self.hit_block, self.hit_step
         n_blocks = len(blocks.size)
         n_in_block = sum_by_list(blocks.of_hit, (blocks.gain >= rel).astype(np.float64), n_lists=n_blocks)

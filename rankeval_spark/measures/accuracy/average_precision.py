@@ -9,14 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, ratio, where_defined
-from rankeval_spark.measures.definition import (
-    MEAN_OVER_TIES,
-    Aggregation,
-    Cutoff,
-    Definition,
-    TieHandling,
-    only_with,
-)
+from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Level, Meaning
 

@@ -8,13 +8,7 @@ from typing import Final
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ideal, Unjudged, Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
-from rankeval_spark.measures.definition import (
-    Cutoff,
-    Definition,
-    OptionRule,
-    TieHandling,
-    only_with,
-)
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import GainMap, Level
 from rankeval_spark.measures.required_facts import VALUES

@@ -77,10 +77,7 @@ class Weighting:
     def gain(self, grades: FloatVector) -> FloatVector:
         """Worth of an item with each of these gains or values, before the discount.
 
-        Raises
-        ------
-        JudgementError
-            A gain above 0 that the map of ``gains`` does not hold, or one above 1000 with ``exp-log2``.
+        JudgementError for a gain above 0 that the map of ``gains`` does not hold, or above 1000 with ``exp-log2``.
         """
         return self._raised(self._plain(grades))
 
@@ -143,12 +140,8 @@ class Weighting:
         total = cut.sum_hits(self.of_hits(lists) * discounts)
         if self.unjudged == "zero":
             return total
-        left = self._discounts_of_items(cut) - cut.sum_hits(discounts * lists.is_judged_hit)
-        return total + self.of_unjudged(lists) * left
-
-    def _discounts_of_items(self, cut: CutLists) -> FloatMatrix:
-        """Sum of the weights of the ranks that have an item."""
-        return self.discounts_to(cut.depth) - cut.sum_empty(self.discounts_to)
+        of_items = self.discounts_to(cut.depth) - cut.sum_empty(self.discounts_to)
+        return total + self.of_unjudged(lists) * (of_items - cut.sum_hits(discounts * lists.is_judged_hit))
 
     def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
         """Sum of the weights of ranks 1 to ``depth``."""
@@ -255,13 +248,7 @@ _IDEALS: Final[Mapping[str, Callable[[Weighting, CutLists], FloatMatrix]]] = {
 
 
 def require_no_gain_above(max_rel: float, lists: Lists, *, measure: str) -> None:
-    """Refuse a batch with a judgement above the scale, whether it was recommended or not.
-
-    Raises
-    ------
-    JudgementError
-        The greatest gain of the batch is above ``max_rel``.
-    """
+    """Raise JudgementError for a batch with a judgement above the scale, whether it was recommended or not."""
     greatest = float(lists.judged_gain.max(initial=0.0))
     if greatest > max_rel:
         found, expected = (

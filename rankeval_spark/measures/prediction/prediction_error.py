@@ -11,13 +11,7 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatVector, Ratio
-from rankeval_spark.measures.definition import (
-    ANY_ORDER_OF_TIES,
-    NEVER_FILLED,
-    Aggregation,
-    Cutoff,
-    Definition,
-)
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, NEVER_FILLED, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Level, Meaning, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES

@@ -1,6 +1,6 @@
-"""The commands are registered here: each reads its arguments and calls its module in ``commands``.
+"""Registration of the commands: each reads its arguments and calls its module.
 
-Spark is imported by the commands that need it: ``rankeval measures`` and ``rankeval validate`` answer at once.
+Modules are imported by the commands that need them, so that ``rankeval measures`` answers at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from rankeval_spark import __version__
-from rankeval_spark.cli.display.terminal import console, write_out
 from rankeval_spark.cli.shared_options import (
     MEASURE_OPTION,
     Config,
@@ -32,6 +31,7 @@ from rankeval_spark.cli.shared_options import (
     chosen_format,
     measures_that_begin,
 )
+from rankeval_spark.cli.terminal import console, write_out
 
 app = typer.Typer(
     name="rankeval",
@@ -66,7 +66,7 @@ def _options(
         bool, typer.Option("--debug", help="Show the trace of an error; with any command, anywhere")
     ] = False,
 ) -> None:
-    """Hold what all commands share."""
+    """Options common to all commands."""
 
 
 @_command(
@@ -83,9 +83,9 @@ def run(
     ] = False,
 ) -> None:
     """Evaluate one date and publish its results."""
-    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.run import run_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    run_dates.run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
+    run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
 
 
 @_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
@@ -101,10 +101,10 @@ def backfill(
     sample_users: Share = 1.0,
 ) -> None:
     """Evaluate several dates, in any order; one that fails does not stop the others."""
-    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.run import backfill_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    written = run_dates.WrittenDates(first, last, date_ or [])
-    run_dates.backfill_command(config, overrides or [], written, sample_share=sample_users, only_missing=missing)
+    changes, days = overrides or [], date_ or []
+    backfill_command(config, changes, first, last, days, sample_share=sample_users, only_missing=missing)
 
 
 @_command(
@@ -126,7 +126,7 @@ def init(
 
     The columns of tables are guessed by name and type; the file says so of each. Paths may have {date}.
     """
-    from rankeval_spark.cli.commands import write_config  # noqa: PLC0415 - pydantic takes a moment
+    from rankeval_spark.cli.configs import init_command  # noqa: PLC0415 - pydantic takes a moment
 
     tables = {
         "recommendations": recommendations,
@@ -135,7 +135,7 @@ def init(
         "train": train,
         "items": items,
     }
-    write_config.init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
+    init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
 
 
 @_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")
@@ -148,9 +148,9 @@ def validate(
     json_: Json = False,
 ) -> None:
     """Report all faults of the config, and what a night costs; nothing is run."""
-    from rankeval_spark.cli.commands import validate_config  # noqa: PLC0415 - pydantic takes a moment
+    from rankeval_spark.cli.configs import validate_command  # noqa: PLC0415 - pydantic takes a moment
 
-    validate_config.validate_command(config, overrides or [], date_, is_json=json_)
+    validate_command(config, overrides or [], date_, is_json=json_)
 
 
 @_command("rankeval show /data/results", "rankeval show /data/results --slice country --measure nDCG --k 10 --json")
@@ -168,12 +168,12 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
     """Show published metrics."""
-    from rankeval_spark.cli.commands.published import show_results  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli import show as shown  # noqa: PLC0415 - pyarrow takes a moment
 
-    slices = slice_ or ([show_results.ANY_SLICE] if gaps else [])
-    wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
-    view = show_results.view_of(gaps=gaps, comparisons=comparisons)
-    show_results.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
+    slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
+    wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
+    view = shown.view_of(gaps=gaps, comparisons=comparisons)
+    shown.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
 
 
 @_command(
@@ -194,10 +194,11 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     json_: Json = False,
 ) -> None:
     """Compare a published night with an earlier one, or its models with one of them; no input is read."""
-    from rankeval_spark.cli.commands.published import compare_nights, show_results  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.compare import compare_command  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.show import RowSelection  # noqa: PLC0415 - as above
 
-    wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
-    compare_nights.compare_command(results, against, wanted, chosen_format(format_, is_json=json_))
+    wanted = RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
+    compare_command(results, against, wanted, chosen_format(format_, is_json=json_))
 
 
 @_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
@@ -210,10 +211,9 @@ def user(
     json_: Json = False,
 ) -> None:
     """Show the lists of one user next to each other: the inputs of the night are read again."""
-    from rankeval_spark.cli.commands.published import show_results, show_user  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.show import RowSelection, user_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    wanted = show_results.RowSelection(date_, evaluation, [], [], [], [k])
-    show_user.user_command(results, user_id, wanted, is_json=json_)
+    user_command(results, user_id, RowSelection(date_, evaluation, ks=[k]), is_json=json_)
 
 
 @_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
@@ -227,9 +227,9 @@ def gate(
     json_: Json = False,
 ) -> None:
     """Hold published results against rules again; exit code 6 where one is not met."""
-    from rankeval_spark.cli.commands.published import gate_night  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.published import gate_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    gate_night.gate_command(results, date_, evaluation, config, is_json=json_)
+    gate_command(results, date_, evaluation, config, is_json=json_)
 
 
 @_command("rankeval report /data/results --out report.html --date 2026-01-03")
@@ -243,9 +243,9 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a night: one HTML file with figures and tables, which needs no network."""
-    from rankeval_spark.cli.commands.published import report_night  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.published import report_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    report_night.report_command(results, out, date_, evaluation, baseline)
+    report_command(results, out, date_, evaluation, baseline)
 
 
 @_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
@@ -256,9 +256,9 @@ def runs(
     json_: Json = False,
 ) -> None:
     """List the runs of a results root: their ids, what became of them, and why."""
-    from rankeval_spark.cli.commands.published import list_runs  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.published import runs_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    list_runs.runs_command(results, date_ or [], evaluation, is_json=json_)
+    runs_command(results, date_ or [], evaluation, is_json=json_)
 
 
 @_command("rankeval register /data/results --for duckdb")
@@ -289,9 +289,9 @@ def score(
     evaluation: EvaluationName = None,
 ) -> None:
     """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
-    from rankeval_spark.cli.commands.published import score_night  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.published import score_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    score_night.score_command(results, measures, date_ or [], evaluation)
+    score_command(results, measures, date_ or [], evaluation)
 
 
 @_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")
@@ -306,9 +306,9 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
-    from rankeval_spark.cli.commands import reproduce_run  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.reproduce import reproduce_command  # noqa: PLC0415 - imports pyspark
 
-    reproduce_run.reproduce_command(results, run_id, config, scratch)
+    reproduce_command(results, run_id, config, scratch)
 
 
 @_command("rankeval maintain /data/results --keep-days 90 --vacuum")
@@ -340,13 +340,13 @@ def maintain(
     ] = False,
 ) -> None:
     """Remove leftovers, merge small files, and what the options say; safe during runs where the store has locks."""
-    from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - imports pyspark
-    from rankeval_spark.cli.commands import maintain_root  # noqa: PLC0415 - as above
-    from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment
+    from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.published import maintain_command  # noqa: PLC0415 - as above
+    from rankeval_spark.config import parse_date  # noqa: PLC0415 - as above
 
     newest = parse_date(date_, where="--date") if date_ else None
     wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum)
-    maintain_root.maintain_command(results, wanted, one_run_per_root=one_run_per_root)
+    maintain_command(results, wanted, one_run_per_root=one_run_per_root)
 
 
 @_command("rankeval measures", "rankeval measures nDCG", "rankeval measures --presets trec_eval")
@@ -358,14 +358,9 @@ def measures(
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
 ) -> None:
     """List the measures, or explain one; with --presets the conventions of other tools."""
-    if not presets:
-        from rankeval_spark.cli.commands import measures as measures_view  # noqa: PLC0415 - numpy takes a moment
+    from rankeval_spark.cli.measures import measures_command, presets_command  # noqa: PLC0415 - numpy takes a moment
 
-        measures_view.list_or_explain(name)
-        return
-    from rankeval_spark.cli.commands import presets as presets_view  # noqa: PLC0415 - pydantic takes a moment
-
-    presets_view.list_or_explain(name)
+    (presets_command if presets else measures_command)(name)
 
 
 @_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")
@@ -407,7 +402,7 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
     """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
-    from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - only this command
+    from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - only this command
 
     raise typer.Exit(doctor_command(root, is_quick=quick))
 
@@ -420,6 +415,6 @@ def demo(
     ),
 ) -> None:
     """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
-    from rankeval_spark.cli.commands.demo import demo_command  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.demo import demo_command  # noqa: PLC0415 - imports pyspark
 
     demo_command(workspace, config)

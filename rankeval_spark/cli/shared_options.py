@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and how they are read."""
+"""Arguments, options and sessions that several commands share."""
 
 from __future__ import annotations
 
@@ -14,49 +14,42 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
+from rankeval_spark.cli.terminal import waiting
 from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.config import EvaluationConfig
+
 
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
 
-LEAST_SHARE: Final = 1e-6
+MIN_SHARE: Final = 1e-6
 """Users are drawn in millionths."""
 
 
 def measures_that_begin(incomplete: str) -> list[str]:
-    """Name the measures that begin with what was typed, for the completion of the shell."""
+    """Return the measures that begin with the typed text, for shell completion."""
     from rankeval_spark.measures import registry  # noqa: PLC0415 - numpy takes a moment
 
     return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
 
 
 def share_of_users(text: str | float) -> float:
-    """Read ``--sample-users``.
-
-    Raises
-    ------
-    ConfigError
-        It is no share.
-    """
+    """Parse ``--sample-users``; ConfigError if it is no share."""
     with suppress(ValueError):
         share = float(text)
-        if LEAST_SHARE <= share <= 1:
+        if MIN_SHARE <= share <= 1:
             return share
     expected, fix = "a share of the users above 0 and up to 1, not their number", "5 % of them are 0.05"
     raise ConfigError(Fault("--sample-users", str(text), expected, fix))
 
 
 def cutoff(text: str) -> int:
-    """Read one ``--k``.
-
-    Raises
-    ------
-    ConfigError
-        It is no cutoff.
-    """
+    """Parse one ``--k``; ConfigError if it is no cutoff."""
     if re.fullmatch(r"\d{1,9}", text, re.ASCII):
         return int(text)
     fix = "repeat --k for several" if "," in text or " " in text else ""
@@ -126,13 +119,7 @@ def config_and_dates(
 
 
 def chosen_format(format_: str, *, is_json: bool) -> str:
-    """Read ``--format`` and ``--json`` together.
-
-    Raises
-    ------
-    ConfigError
-        They name two formats, or one that there is not.
-    """
+    """Return the format of ``--format`` and ``--json``; ConfigError for two formats or an unknown one."""
     if format_ not in ("table", "csv", "json"):
         formats = ("table", "csv", "json")
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json", nearest(format_, formats)))
@@ -142,18 +129,20 @@ def chosen_format(format_: str, *, is_json: bool) -> str:
 
 
 _INSTEAD: Final = {("run", "--date"): "use rankeval backfill for several dates"}
-"""What to do, by command and option; elsewhere the command has nothing that takes several values."""
+"""Advice by command and option; other commands have nothing that takes several values."""
 
 
 class OneValueCommand(TyperCommand):
-    """A command that refuses an option of one value that is given twice: the parser would keep the last, silently."""
+    """A command that refuses to be given an option of one value twice: the parser would silently keep the last."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Count the options before they are read."""
+        """Count the options before they are parsed."""
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])
-        for option, count in Counter(given).items():
-            if count > 1 and _takes_one_value(option):
+        counts: dict[Any, int] = Counter(given)  # by option of the parser below typer, which has several versions
+        for option, count in counts.items():
+            takes_one_value = option.param_type_name == "option" and not (option.multiple or option.is_flag)
+            if count > 1 and takes_one_value:
                 name = option.opts[0]
                 times = "twice" if count == 2 else f"{count} times"  # noqa: PLR2004 - its own word
                 instead = _INSTEAD.get((str(ctx.info_name), name), "it takes one value")
@@ -161,5 +150,22 @@ class OneValueCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _takes_one_value(option: Any) -> bool:  # noqa: ANN401 - of the parser below typer, which is another in its versions
-    return option.param_type_name == "option" and not (option.multiple or option.is_flag)
+def start(name: str, **options: Any) -> SparkSession:  # noqa: ANN401 - those of `build_session`
+    """Start a session and show that it starts."""
+    with waiting("starting Spark"):
+        return new_session(name, **options)
+
+
+def new_session(name: str, **options: Any) -> SparkSession:  # noqa: ANN401 - those of `build_session`
+    """Start a session; UnsupportedSparkError without pyspark, or with one that this package does not support."""
+    require_spark()
+    from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
+
+    return build_session(name, **options)
+
+
+def session_for(root: str, command: str) -> SparkSession | None:
+    """Return a session if only Spark can read a root, else None."""
+    from rankeval_spark.results.reading.table_readers import is_native  # noqa: PLC0415 - pyarrow takes a moment
+
+    return None if is_native(root) else start(f"rankeval {command}")

@@ -105,7 +105,7 @@ def code_of(process: int) -> int:
 def main(folder: str, task_text: str) -> None:
     """Run every step of a task, or every so many."""
     import rankeval_spark.apps.nightly.night  # noqa: PLC0415 - for all forks
-    import rankeval_spark.cli.commands.run_dates  # noqa: F401, PLC0415 - for all forks
+    import rankeval_spark.cli.run  # noqa: F401, PLC0415 - for all forks
 
     task = json.loads(task_text)
     for step in count(1, task.get("every", 1)):

@@ -249,7 +249,7 @@ def test_unforeseen_failure_is_one_line(foreign: Workspace, monkeypatch: pytest.
         message = "it broke\n\tat org.apache.spark.Somewhere"
         raise RuntimeError(message)
 
-    monkeypatch.setattr("rankeval_spark.cli.commands.run_dates.run_night", fail)
+    monkeypatch.setattr("rankeval_spark.cli.run.run_night", fail)
     done = rankeval("run", foreign.config, "--date", FIRST)
 
     assert done.code == 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.cli.display.terminal import Tasks, tasks_under_way
+from rankeval_spark.cli.terminal import Tasks, tasks_under_way
 from tests.support.nights import FIRST
 from tests.support.terminal import ENVIRONMENT, on_a_terminal
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 SHOWN = """
 import time
-from rankeval_spark.cli.display import terminal
-from rankeval_spark.cli.display.terminal import Tasks
-from rankeval_spark.cli.display.terminal import progress
+from rankeval_spark.cli import terminal
+from rankeval_spark.cli.terminal import Tasks
+from rankeval_spark.cli.terminal import progress
 terminal.tasks_under_way = lambda: Tasks(3, 8)
 with progress("nightly [x]") as listener:
     listener.say("as many rows")
@@ -39,7 +39,7 @@ with progress("nightly [x]") as listener:
 
 WAITED = """
 import time
-from rankeval_spark.cli.display.terminal import waiting
+from rankeval_spark.cli.terminal import waiting
 with waiting("starting Spark"):
     time.sleep(1.3)
 """

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from rankeval_spark.apps import error_translation
-from rankeval_spark.cli.display.terminal import headline
+from rankeval_spark.cli.terminal import headline
 from rankeval_spark.errors import ChecksFailedError, ConfigError, EnvironmentFaultError, Fault, JudgementError, note
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 

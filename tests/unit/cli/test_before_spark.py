@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from rankeval_spark.cli.commands import reproduce_run, run_dates
-from rankeval_spark.cli.commands.published import score_night
+from rankeval_spark.cli import published as published_commands, reproduce, run
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST
@@ -29,9 +28,9 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         message = f"{name} started Spark"
         raise AssertionError(message)
 
-    for module in (reproduce_run, run_dates):
+    for module in (reproduce, run):
         monkeypatch.setattr(module, "start", start)
-    for module in (score_night, run_dates):
+    for module in (published_commands, run):
         monkeypatch.setattr(module, "new_session", start)
 
 

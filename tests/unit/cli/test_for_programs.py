@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import Results
-from rankeval_spark.cli.commands.published.list_runs import COLUMNS as RUN_COLUMNS
+from rankeval_spark.cli.published import RUN_COLUMNS
 from rankeval_spark.config import load_config
 from tests.support import nights
 from tests.support.cli import Finished, rankeval

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark.apps.nightly.night import _counted
-from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, headline, write_out
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.terminal import console, headline, write_out
 from rankeval_spark.errors import Fault, InputError
 from tests.support.cli import rankeval
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from types import ModuleType
 from typing import Final, NamedTuple
 
 import pytest
 
-from rankeval_spark.cli.commands import measures, presets
-from rankeval_spark.cli.display import terminal
+from rankeval_spark.cli import terminal
+from rankeval_spark.cli.measures import measures_command, presets_command
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.measures import group_statistics, registry
 from tests.support.cli import rankeval
@@ -33,11 +33,11 @@ class Said(NamedTuple):
     widest: int
 
 
-def said(name: str | None = None, *, view: ModuleType = measures) -> Said:
+def said(name: str | None = None, *, view: Callable[[str | None], None] = measures_command) -> Said:
     """Show measures, or presets, without the command line around."""
     out = io.StringIO()
     with redirect_stdout(out):
-        view.list_or_explain(name)
+        view(name)
     lines = out.getvalue().splitlines()
     return Said(" ".join(out.getvalue().split()), max(len(line.rstrip()) for line in lines))
 
@@ -83,7 +83,7 @@ def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
-    text, widest = said(view=presets)
+    text, widest = said(view=presets_command)
 
     assert widest <= width
     for name, preset in PRESETS.items():
@@ -96,7 +96,7 @@ def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
-    preset, (text, widest) = PRESETS[name], said(name, view=presets)
+    preset, (text, widest) = PRESETS[name], said(name, view=presets_command)
 
     assert widest <= width
     for policy, value in preset.policies.items():

@@ -16,8 +16,8 @@ import pytest
 
 from rankeval_spark.apps.nightly import backfill as filling
 from rankeval_spark.apps.nightly.night import NightResult
-from rankeval_spark.cli.display.terminal import headline
-from rankeval_spark.cli.signals import stoppable
+from rankeval_spark.cli.main import stoppable
+from rankeval_spark.cli.terminal import headline
 from rankeval_spark.errors import Stopped, exit_code_of, interruption, note
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
@@ -218,7 +218,7 @@ def test_codes_of_interruptions_are_those_of_a_shell() -> None:
 
 def test_what_libraries_log_is_kept_off_the_terminal() -> None:
     code = (
-        "import logging; from rankeval_spark.cli.display.terminal import keep_libraries_quiet as quiet; "
+        "import logging; from rankeval_spark.cli.terminal import keep_libraries_quiet as quiet; "
         "quiet(); logging.error('a trace of py4j')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from rankeval_spark.cli.display import tables
+from rankeval_spark.cli import tables
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark.apps.nightly.backfill import DateOutcome
 from rankeval_spark.apps.nightly.night import NightResult
-from rankeval_spark.cli.commands import run_dates
-from rankeval_spark.cli.display.terminal import quietly
+from rankeval_spark.cli import run
+from rankeval_spark.cli.terminal import quietly
 from rankeval_spark.config import load_config
 from tests.support.cli import PROJECT
 
@@ -33,7 +33,7 @@ def shown(result: NightResult, monkeypatch: pytest.MonkeyPatch) -> str:
     """Show a result to a user who wants results and faults only."""
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     with quietly(True):
-        run_dates.show_result(result, load_config(PROJECT / "conf" / "demo.yaml"))
+        run.show_result(result, load_config(PROJECT / "conf" / "demo.yaml"))
     return out.getvalue()
 
 
@@ -47,5 +47,5 @@ def test_a_quiet_run_says_that_no_rule_could_be_judged(monkeypatch: pytest.Monke
 def test_the_summary_of_a_backfill_says_it_of_the_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     outcomes = [DateOutcome(one.evaluation_date, one) for one in (RESULT, PASSED)]
-    run_dates._show_summary(outcomes, n_dates=2)
+    run._show_summary(outcomes, n_dates=2)
     assert out.getvalue().count("no rule could be judged") == 1

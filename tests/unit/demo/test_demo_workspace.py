@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from rankeval_spark import Results
-from rankeval_spark.cli.commands.demo import of_workspace
+from rankeval_spark.cli.demo import of_workspace
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import DemoSettings, synthetic
 from rankeval_spark.demo.logs import TABLES, DemoLogs, remember

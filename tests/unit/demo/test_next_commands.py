@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankeval_spark.cli.commands.demo import SHOWN, next_commands, of_workspace, without_variants
+from rankeval_spark.cli.demo import SHOWN, next_commands, of_workspace, without_variants
 from rankeval_spark.config import load_config
 from tests.support.cli import PROJECT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.cli.commands.demo import print_impressions
+from rankeval_spark.cli.demo import print_impressions
 from rankeval_spark.demo import open_bandit
 
 HEADER = ",timestamp,item_id,position,click,propensity_score,user_feature_0"

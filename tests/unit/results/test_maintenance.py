@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
-from rankeval_spark.cli.commands.maintain_root import report_lines
+from rankeval_spark.cli.published import report_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
 from rankeval_spark.results.maintenance.maintenance import Compacted, DeletedNights, Staged

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from rankeval_spark.cli.commands import doctor
+from rankeval_spark.cli import doctor
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.doctor import machine_checks
 from rankeval_spark.spark.doctor.machine_checks import Check

@@ -16,10 +16,10 @@ from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of, write_atomically
 from rankeval_spark.apps.published.rescoring import unchanged_dates
-from rankeval_spark.cli.commands.published.show_results import Row, RowSelection, comparison_rows_of, selected_rows
-from rankeval_spark.cli.commands.run_dates import run_one
-from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, progress
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.run import run_one
+from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selected_rows
+from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import TRAINING, open_bandit, prepare
 from rankeval_spark.demo.logs import TABLES
@@ -34,13 +34,12 @@ from rankeval_spark.spark.session.on_demand import on_demand
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.apps.nightly.night import NightResult
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.demo import DemoLogs
 
 SHOWN_K: Final = 10
 SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")
-"""Measures of the tables; the others are variants of these, which ``rankeval show`` has too."""
+"""Measures of the tables; the others are variants of these."""
 
 
 def demo_command(workspace: Path, config_path: Path) -> None:
@@ -59,7 +58,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     root, newest = config.results.location, max(logs.dates).isoformat()
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
     results = results_of(spark, root)
-    every = RowSelection(newest, config.evaluation, (), (), (), (SHOWN_K,))
+    every = RowSelection(newest, config.evaluation, ks=(SHOWN_K,))
     rows = selected_rows(results, every)
     users, shown = max(row["n_users"] for row in rows), without_variants(rows)
     n_shown, n_measures = (len({row[C.MEASURE] for row in some}) for some in (shown, rows))
@@ -71,7 +70,9 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     title = f"{newest}: models against the baseline on the same users"
     out.print(tables.comparisons(compared, title, width=out.width))
     out.print()
-    _print_gates(nights[-1])
+    if gates := nights[-1].gates:  # `rankeval gate` has a sentence for each case
+        out.print(tables.rules(gates))
+        out.print(tables.gates_in_a_line(gates), markup=False, soft_wrap=True)
     out.print()
     for line in logs.caveats:
         out.print(f"[dim]note: {line}[/dim]")
@@ -81,10 +82,9 @@ def demo_command(workspace: Path, config_path: Path) -> None:
 
 
 def of_workspace(workspace: Path, config_path: Path) -> list[str]:
-    """Write the overrides by which a config reads the logs of a workspace and publishes there.
+    """Return the overrides by which a config reads the logs of a workspace and publishes there.
 
-    Paths start from the folder of the config, as in its file. What the file says already needs no override, so a config
-    whose workspace is the default one has none.
+    Paths start from the folder of the config. A config whose workspace is the default one needs no override.
     """
     config = load_config(config_path)
     folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
@@ -97,7 +97,7 @@ def of_workspace(workspace: Path, config_path: Path) -> list[str]:
 
 
 def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) -> list[date]:
-    """Name the dates to evaluate: the newest, and those that were not published from these logs and this config."""
+    """Return the newest date, and those that were not published from these logs and this config."""
     earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []
     if earlier:
         console().print(f"  kept, published from equal logs and config: {', '.join(map(str, earlier))}", markup=False)
@@ -105,20 +105,12 @@ def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) 
 
 
 def without_variants(rows: Sequence[Row]) -> list[Row]:
-    """Keep the measures that a first look needs; all where a config has none of them."""
+    """Keep the measures of a first look, or all if a config has none of them."""
     return [row for row in rows if row[C.MEASURE] in SHOWN] or list(rows)
 
 
-def _print_gates(night: NightResult) -> None:
-    """Show what the rules say of the newest night; ``rankeval gate`` has a sentence for each case."""
-    if night.gates:
-        out = console()
-        out.print(tables.rules(night.gates))
-        out.print(tables.gates_in_a_line(night.gates), markup=False, soft_wrap=True)
-
-
 def print_impressions(cache: Path) -> None:
-    """Show what impressions of one policy say of another; one line says so where the data cannot be fetched."""
+    """Print the value of one policy estimated from impressions of another, or a line if the data is missing."""
     out = console()
     out.print()
     try:
@@ -137,7 +129,7 @@ def print_impressions(cache: Path) -> None:
 
 
 def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path: Path) -> None:
-    """Write the report of the newest night next to the results, where the extra for it is installed."""
+    """Write the report of the newest night, if the extra for it is installed."""
     out, started = console(), time.perf_counter()
     try:
         require_extra()
@@ -160,10 +152,7 @@ def _print_next(root: str, day: str, seconds: float, *, rerun: Sequence[str]) ->
 
 
 def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:
-    """Write the commands that a user may try on the published tables of the demo.
-
-    ``rerun`` has the config, and the overrides that move it to the workspace.
-    """
+    """Return commands to try on the tables of the demo. ``rerun`` has the config and its overrides."""
     folder, (config, *overrides) = shlex.quote(root), map(shlex.quote, rerun)
     # The rules of conf/demo.yaml need cutoff 10.
     changes = " ".join(f"--set {one}" for one in (*overrides, "cutoffs=[5,10]"))

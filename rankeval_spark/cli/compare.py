@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
+from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
-from rankeval_spark.cli.commands.published.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
-from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, say_note, write_out
-from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.shared_options import session_for
+from rankeval_spark.cli.show import ANY_SLICE, COMPARISON_COLUMNS, RowSelection, chosen_night
+from rankeval_spark.cli.terminal import console, say_note, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError
 
@@ -28,11 +28,9 @@ NIGHT_COLUMNS: Final = (
     *("correction", "family_size", "reason", "is_small", "verdict"),
 )
 
-_ORDER: Final = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
-
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
-    """Print how a night differs from another one, or its models from one of them."""
+    """Print the differences of a night from another one, or of its models from one of them."""
     asked = ComparisonSelection(
         selection.models,
         selection.names,
@@ -48,27 +46,24 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         found = compare_nights(spark, root, night, before, asked)
     for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
         say_note(text)  # on standard error, so that CSV and JSON stay what they are
-    rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
+    names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
+    if before is None:
+        names[tables.OTHER_TESTS] = {}
+    else:
+        names["earlier_date"] = before.evaluation_date
+    rows = [{**names, **row} for row in sorted(found.rows, key=_place)]
     if format_ in tables.WRITERS:
         columns = COMPARISON_COLUMNS if before is None else NIGHT_COLUMNS
         write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
-        out = console()
-        out.print(tables.comparisons(rows, _title(night, before), width=out.width))
-
-
-def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
-    """Find the night that is meant: of the date, else the newest one."""
-    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=selection.day)
-    if len(nights) > 1:
-        names = ", ".join(night.evaluation for night in nights)
-        found = "several evaluations" + (f" with results of {selection.day}" if selection.day else "")
-        raise ConfigError(Fault("--evaluation", found, f"one of: {names}", "name one"))
-    return nights[0]
+        title, out = str(night), console()
+        if before is not None:
+            title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
+        out.print(tables.comparisons(rows, title, width=out.width))
 
 
 def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
-    """Find the night to compare with; None where a model is meant."""
+    """Return the night to compare with; None if ``against`` is a model."""
     if against == PREVIOUS:
         earlier = earlier_nights(spark, root, night, at_most=1)
         if not earlier:
@@ -83,16 +78,6 @@ def _other(spark: SparkSession | None, root: str, night: PastNight, against: str
     return published_nights(spark, root, evaluation=night.evaluation, dates=[day])[0]
 
 
-def _names(night: PastNight, before: PastNight | None) -> dict[str, Any]:
-    names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
-    return {**names, tables.OTHER_TESTS: {}} if before is None else {**names, "earlier_date": before.evaluation_date}
-
-
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in _ORDER))
-
-
-def _title(night: PastNight, before: PastNight | None) -> str:
-    if before is None:
-        return str(night)
-    return f"{night} against {before.evaluation_date}, unpaired: the nights share only some of their users"
+    order = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
+    return (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in order))

@@ -1,10 +1,9 @@
-"""``rankeval run`` and ``backfill``: evaluate dates and say what came of it."""
+"""``rankeval run`` and ``backfill``: evaluate dates and show the outcome."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -20,21 +19,19 @@ from rankeval_spark.apps.nightly.dry_run import planned_inputs
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
-from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
-from rankeval_spark.cli.sessions import new_session, start
-from rankeval_spark.cli.shared_options import config_and_dates
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.shared_options import config_and_dates, new_session, start
+from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done
 from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console
 
     from rankeval_spark.config import EvaluationConfig
 
 
 def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
-    """Evaluate one date, or say what that would read and compute."""
+    """Evaluate one date, or show what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     if is_dry:
         LookAhead(config, evaluation_date).require()  # all that a run would be refused for, at once
@@ -48,62 +45,48 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
         raise typer.Exit(backfill.GATE_FAILED)
 
 
-@dataclass(frozen=True)
-class WrittenDates:
-    """The dates of a backfill, as they are written on the command line."""
-
-    first: str | None
-    last: str | None
-    days: Sequence[str]
-
-    def read(self, path: Path, overrides: Sequence[str]) -> tuple[EvaluationConfig, list[date]]:
-        """Read them with the config, so that all faults are reported at once."""
-        ends = [(where, text) for where, text in (("--from", self.first), ("--to", self.last)) if text]
-        config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in self.days)])
-        of_range = dict(zip((where for where, _ in ends), read, strict=False))
-        return config, backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
-
-
 def backfill_command(
-    path: Path, overrides: Sequence[str], written: WrittenDates, *, sample_share: float, only_missing: bool
+    path: Path,
+    overrides: Sequence[str],
+    first: str | None,
+    last: str | None,
+    days: Sequence[str],
+    *,
+    sample_share: float,
+    only_missing: bool,
 ) -> None:
-    """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
-    config, dates = written.read(path, overrides)
+    """Evaluate dates in turn, show the outcome of each, and exit with the code of the first that failed."""
+    ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
+    config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
+    of_range = dict(zip((where for where, _ in ends), read, strict=False))
+    dates = backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
     spark = session_of_nights(config)
     kept = published_dates(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
-    in_turn = _InTurn(spark, config, sample_share)
+    out, before = console(is_error=True), None
+
+    def prepare(day: date) -> PreparedNight:
+        """Evaluate one date and show its progress, while the one before it is published."""
+        nonlocal before
+        with progress(f"{config.evaluation} {day.isoformat()}", out) as listener:
+            plan = NightPlan.of(config, day, sample_share=sample_share)
+            before = prepare_night(spark, plan, progress=listener, publishing_first=before)
+        return before
+
     try:
-        for one in backfill.backfill_dates(dates, in_turn.prepare, kept=kept):
+        for one in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
-        is_all_well = len(outcomes) == len(dates) and not any(_needs_a_look(one) for one in outcomes)
+        is_all_well = len(outcomes) == len(dates) and all(
+            one.kept is not None or not (one.exit_code or _status(one)[2]) for one in outcomes
+        )
         if not (is_all_well and is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
 
 
-@dataclass
-class _InTurn:
-    """Nights one after another: each is prepared while the one before it is published."""
-
-    spark: SparkSession
-    config: EvaluationConfig
-    sample_share: float
-    console: Console = field(default_factory=partial(console, is_error=True))
-    last: PreparedNight | None = None
-
-    def prepare(self, day: date) -> PreparedNight:
-        """Evaluate one date and show how far it is."""
-        title = f"{self.config.evaluation} {day.isoformat()}"
-        with progress(title, self.console) as listener:
-            plan = NightPlan.of(self.config, day, sample_share=self.sample_share)
-            self.last = prepare_night(self.spark, plan, progress=listener, publishing_first=self.last)
-        return self.last
-
-
 def session_of_nights(config: EvaluationConfig) -> SparkSession:
-    """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
+    """Return the session of nights, started when a night needs Spark, or at once if the config wants that."""
     name = f"rankeval {config.evaluation}"
     options: dict[str, Any] = {"master": config.spark.master, "settings": config.spark.resolved_settings()}
     if wants_spark(config):
@@ -114,13 +97,13 @@ def session_of_nights(config: EvaluationConfig) -> SparkSession:
 def run_one(
     spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
 ) -> NightResult:
-    """Evaluate one date and show how far it is."""
+    """Evaluate one date and show its progress."""
     with progress(f"{config.evaluation} {evaluation_date.isoformat()}") as listener:
         return run_night(spark, config, evaluation_date, sample_share=sample_share, progress=listener)
 
 
 def show_result(result: NightResult, config: EvaluationConfig) -> None:
-    """Say what was published, where, and what the checks warned of."""
+    """Print what was published, where, and the warnings of the checks."""
     out = console()
     for warning in result.warnings:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
@@ -133,11 +116,6 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     if result.reason:
         out.print(f"the date is empty: {result.reason}", markup=False, soft_wrap=True)
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
-
-
-def _needs_a_look(one: backfill.DateOutcome) -> bool:
-    """Return True of a date that failed, is empty, was warned of, or did not meet a rule."""
-    return one.kept is None and bool(one.exit_code or _status(one)[2])
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
@@ -157,7 +135,7 @@ def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> 
 
 
 def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
-    """Say what became of a date, in which colour, and why."""
+    """Return the outcome of a date, its colour, and the reason, empty if there is nothing to look at."""
     if one.kept is not None:
         return "kept", "dim", one.kept
     if one.result is None:

@@ -1,4 +1,4 @@
-"""``rankeval doctor``: look at this machine, and say for each fault how to fix it."""
+"""``rankeval doctor``: check this machine, and print the fix of each fault."""
 
 from __future__ import annotations
 
@@ -16,21 +16,9 @@ _NAME_WIDTH = 23
 
 
 def doctor_command(results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None) -> int:
-    """Print each check as it is known.
+    """Print each check as soon as it is known; return 0 if this machine is fit for a run, else 1.
 
-    Parameters
-    ----------
-    results_root : str, optional
-        Where a run would publish.
-    is_quick : bool
-        Leave out the checks that start a session, which take most of the time.
-    console : Console, optional
-        Where to print; standard output by default.
-
-    Returns
-    -------
-    int
-        0 when this machine is fit for a run, 1 otherwise.
+    ``is_quick`` leaves out the checks that start a session, which take most of the time.
     """
     console = console or Console()
     faults = list[str]()
@@ -42,7 +30,7 @@ def doctor_command(results_root: str | None = None, *, is_quick: bool = False, c
 
 
 def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
-    """Give the checks of the machine, then those of a session if the machine can start one."""
+    """Yield the checks of the machine, then those of a session if the machine can start one."""
     is_fit = True
     for check in machine_checks.checks(results_root):
         is_fit &= check.ok
@@ -69,7 +57,7 @@ def _session_checks() -> Iterator[Check]:
 
 
 def _line(check: Check) -> Table:
-    """Lay out one check: verdict, name, what was found, and the fix of a fault below it."""
+    """Format one check: verdict, name, what was found, and the fix of a fault below it."""
     line = Table.grid(padding=(0, 2, 0, 0))
     line.add_column(width=5)
     line.add_column(width=_NAME_WIDTH)
@@ -82,7 +70,7 @@ def _line(check: Check) -> Table:
 
 
 def _verdict(faults: Sequence[str], *, is_quick: bool) -> Text:
-    """Say in one line what all checks come to."""
+    """Return the verdict of all checks in one line."""
     if set(faults) == {PYSPARK}:
         return Text("\nThis machine is fit for nights without Spark, and for no others.", style="bold red")
     if faults:

@@ -1,4 +1,4 @@
-"""``rankeval reproduce``: run a published night again and say whether the same comes of it."""
+"""``rankeval reproduce``: run a published night again and compare the results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from rankeval_spark import __version__
 from rankeval_spark.apps.published import reproduction as again
-from rankeval_spark.cli.display.tables import headed
-from rankeval_spark.cli.display.terminal import console, progress
-from rankeval_spark.cli.sessions import start
+from rankeval_spark.cli.shared_options import start
+from rankeval_spark.cli.tables import headed
+from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.redaction import is_reference
 from rankeval_spark.errors import REDACTED
@@ -22,26 +22,27 @@ from rankeval_spark.results.reading.table_readers import is_native
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
     from rich.table import Table
 
     from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison
 
 DIFFERENT: Final = 7
-"""Exit code where the rerun is not what was published."""
+"""Exit code if the rerun differs from the published run."""
 
-MOST_COLUMNS: Final = 5
+MAX_COLUMNS: Final = 5
 
 
 def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None) -> None:
-    """Run a published run again, show how the two compare, and end with 7 where they differ."""
+    """Run a published run again, show the comparison, and exit with 7 if the results differ."""
     given = load_config(path).spark if path else None
     options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
     reading = None if is_native(root) else start("rankeval reproduce", **options)
     run = again.find_run(reading, root, run_id)  # before Spark starts, where this process can
     spark = reading or start("rankeval reproduce", **options)
-    if given is None:
-        _take_settings(spark, run)
+    if given is None:  # the recorded settings that a running session still accepts; secrets were never recorded
+        for key, value in run.night.config.spark.settings.items():
+            if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):
+                spark.conf.set(key, value)
     with progress(f"{run.night.evaluation} {run.night.evaluation_date} again") as listener:
         found = again.reproduce_run(spark, root, run, scratch=scratch, progress=listener)
     out = console()
@@ -52,13 +53,6 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
     for line in (*_details(found.tables), *_verdict(found)):
         out.print(line, markup=False, soft_wrap=True)
     raise typer.Exit(0 if found.is_equal else DIFFERENT)
-
-
-def _take_settings(spark: SparkSession, run: RecordedRun) -> None:
-    """Make the recorded settings that a running session still takes; secrets were never recorded."""
-    for key, value in run.night.config.spark.settings.items():
-        if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
 
 
 def _heading(run: RecordedRun) -> list[str]:
@@ -105,11 +99,11 @@ def _details(tables: Sequence[TableComparison]) -> list[str]:
     for one in tables:
         if one.n_gone:
             lines.append(f"{one.table}: {one.n_gone:,} rows of the run are no longer there, and were not compared")
-        for column, n_rows, distance in one.columns[:MOST_COLUMNS]:
+        for column, n_rows, distance in one.columns[:MAX_COLUMNS]:
             by = "" if distance is None else f", by at most {distance:.3g}"
             lines.append(f"{one.table}: {column} differs in {n_rows:,} rows{by}")
-        if len(one.columns) > MOST_COLUMNS:
-            lines.append(f"{one.table}: and {len(one.columns) - MOST_COLUMNS} more columns")
+        if len(one.columns) > MAX_COLUMNS:
+            lines.append(f"{one.table}: and {len(one.columns) - MAX_COLUMNS} more columns")
         lines += [f"{one.table}: for example {example}" for example in one.examples]
     return lines
 

@@ -1,4 +1,4 @@
-"""What the user sees while a run works: a moving line on a terminal, one log line a stage elsewhere."""
+"""Consoles, messages and progress: a live line on a terminal, one log line per stage elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH_OF_A_LOG: Final = 120
-"""Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+"""Columns of a table in a file or a pipe."""
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 
@@ -33,23 +33,21 @@ _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
 def headline(error: BaseException) -> str:
-    """Say what went wrong: the message of an error of ours, one line of any other instead of Java's stack trace."""
-    return "\n".join([_said(error), *notes_of(error)])
-
-
-def _said(error: BaseException) -> str:
+    """Return the message of an error of ours, or one line of any other instead of Java's stack trace."""
     if isinstance(error, RankevalError):
-        return str(error)
-    if isinstance(error, KeyboardInterrupt):
-        return str(error) or "stopped"
-    return f"unexpected {type(error).__name__}: {first_line(str(error))}"
+        text = str(error)
+    elif isinstance(error, KeyboardInterrupt):
+        text = str(error) or "stopped"
+    else:
+        text = f"unexpected {type(error).__name__}: {first_line(str(error))}"
+    return "\n".join([text, *notes_of(error)])
 
 
 class InertConsole(Console):
-    """A console on which names from data are only seen: they steer no terminal, turn no text round, are no emoji."""
+    """A console that prints names from data literally: no control characters, no bidirectional text, no emoji."""
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
-        """Render text; every string that is printed, cells and titles of tables too, comes this way."""
+        """Render text. Every printed string, also of a cell or title, passes here."""
         return super().render_str(visible(text, keep="\n\t"), **options)
 
 
@@ -62,7 +60,7 @@ def console(*, is_error: bool = False) -> Console:
 
 @contextmanager
 def quietly(wanted: bool) -> Iterator[None]:
-    """Show no progress and no advice within the block, if that is wanted."""
+    """Suppress progress and advice within the block, if that is wanted."""
     before = _is_quiet.set(wanted)
     try:
         yield
@@ -71,18 +69,18 @@ def quietly(wanted: bool) -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """Return True if the user wants results and faults only."""
+    """Return whether the user wants results and faults only."""
     return _is_quiet.get()
 
 
 def say_note(text: str) -> None:
-    """Say on standard error what goes with a result, so that the result stays readable for programs."""
+    """Print a note on standard error, so that the result stays readable for programs."""
     if not is_quiet():
         console(is_error=True).print(f"note: {text}", markup=False, soft_wrap=True)
 
 
 def say_done(text: str) -> None:
-    """Say on standard output what was done, or what to do next; nothing where the user wants neither."""
+    """Print what was done or what to do next on standard output, unless quiet."""
     if not is_quiet():
         console().print(text, markup=False, soft_wrap=True)
 
@@ -95,17 +93,17 @@ def write_out(text: str) -> None:
 
 
 class Tasks(NamedTuple):
-    """Tasks of the stages of Spark that run at a time."""
+    """Tasks of the running stages of Spark."""
 
     n_done: int
     n_all: int
 
 
 def tasks_under_way() -> Tasks | None:
-    """Count the tasks of the stages under way, from any thread; None between two jobs.
+    """Count the tasks of the running stages, from any thread; None between two jobs.
 
-    It counts none without a session, nor through Spark Connect, which does not report tasks. A session that starts
-    later is found too. Nothing is imported: whoever has no session need not wait for pyspark.
+    None without a session, and through Spark Connect, which does not report tasks. Nothing is imported: a command
+    without a session does not wait for pyspark.
     """
     classes = sys.modules.get("pyspark.core.context")
     context = getattr(getattr(classes, "SparkContext", None), "_active_spark_context", None)
@@ -119,7 +117,7 @@ def tasks_under_way() -> Tasks | None:
 
 
 class LiveLine(Progress):
-    """Progress on a terminal: one line of the stage under way, and one that a finished stage leaves."""
+    """Progress on a terminal: a live line of the running stage, and a line for each finished one."""
 
     def __init__(self, status: Status, title: str, tasks: Callable[[], Tasks | None]) -> None:
         self._status = status
@@ -151,7 +149,7 @@ class LiveLine(Progress):
 
     @contextmanager
     def kept_current(self) -> Iterator[None]:
-        """Bring tasks and seconds up to date from a thread of its own, while the block runs."""
+        """Update tasks and seconds from another thread, while the block runs."""
         is_over = threading.Event()
         thread = threading.Thread(target=self._keep_current, args=(is_over,), name="progress", daemon=True)
         thread.start()
@@ -163,14 +161,10 @@ class LiveLine(Progress):
 
     def _keep_current(self, is_over: threading.Event) -> None:
         while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            self._show(self._rows or self._tasks_done())
-
-    def _tasks_done(self) -> str:
-        """Say how many tasks are done; nothing where Spark does not report it, as when the driver is gone."""
-        tasks = None
-        with suppress(Exception):
-            tasks = self._tasks()
-        return "" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"
+            tasks = None
+            with suppress(Exception):  # the driver may be gone
+                tasks = self._tasks()
+            self._show(self._rows or ("" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"))
 
     def _show(self, done: str) -> None:
         seconds = time.monotonic() - self._began
@@ -178,7 +172,7 @@ class LiveLine(Progress):
 
 
 class LogLines(Progress):
-    """Progress without a terminal: one line a stage, at its end."""
+    """Progress without a terminal: one log line per stage, at its end."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -195,13 +189,7 @@ class LogLines(Progress):
 
 @contextmanager
 def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
-    """Show the progress of one run.
-
-    Parameters
-    ----------
-    out : Console, optional
-        Where it is shown; that of standard error where left out. Runs that report at the same time share one.
-    """
+    """Show the progress of one run, by default on standard error; simultaneous runs share one console."""
     out, title = out or console(is_error=True), visible(title)
     if is_quiet():
         yield Progress()
@@ -219,7 +207,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal what is waited for, and how long already; elsewhere nothing."""
+    """Show on a terminal what the command waits for, and for how long; elsewhere nothing."""
     out = console(is_error=True)
     if is_quiet() or not out.is_terminal:
         yield
@@ -232,10 +220,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def keep_libraries_quiet() -> None:
-    """Keep the log of libraries off the terminal: py4j writes a trace of every call that a dead driver did not answer.
-
-    What they have to say reaches the user as the error that they raise; whoever logs by himself gets it all.
-    """
+    """Keep logs of libraries off the terminal, such as traces of py4j for a dead driver; errors are raised anyway."""
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(logging.NullHandler())

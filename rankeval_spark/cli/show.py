@@ -1,37 +1,47 @@
-"""``rankeval show``: what the results root holds."""
+"""``rankeval show`` and ``user``: rows of a results root, and the lists of one user."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
+from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights
-from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.tables import OTHER_TESTS
-from rankeval_spark.cli.display.terminal import console, say_note, write_out
-from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.apps.published.user_lists import UserLists, user_lists
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.shared_options import new_session, session_for
+from rankeval_spark.cli.tables import OTHER_TESTS
+from rankeval_spark.cli.terminal import console, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
+from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, nearest, nearest_days
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows.groups import gap_rows
 from rankeval_spark.results import results_of
 from rankeval_spark.results.published_results import DELETED
+from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.table import Table
 
+    from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.results import Results
 
+
 Row: TypeAlias = dict[str, Any]
+ListKey: TypeAlias = tuple[str, str]
+"""Model and list."""
 
 View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
 
@@ -41,34 +51,29 @@ COLUMNS: Final = (
     *("n_nonzero", "is_uncertain"),
 )
 
-_LEFT_OUT: Final = {C.RUN_ID, C.SLICE_VALUES, "replicates", "seed", "margin", "win_share", "loss_share"}
-"""Columns of ``comparisons`` that are not shown."""
-
-COMPARISON_COLUMNS: Final = (
-    *(name for name in schemas.COMPARISONS.field_names() if name not in _LEFT_OUT),
-    OTHER_TESTS,
-)
+_HIDDEN: Final = {C.RUN_ID, C.SLICE_VALUES, "replicates", "seed", "margin", "win_share", "loss_share"}
+COMPARISON_COLUMNS: Final = (*(name for name in schemas.COMPARISONS.field_names() if name not in _HIDDEN), OTHER_TESTS)
 
 GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
 
 ANY_SLICE: Final = "any"
 
-MOST_NAMED: Final = 20
-"""Names that there are, in the note on one that there is not."""
+MAX_NAMED: Final = 20
+"""Known names in the note on an unknown one."""
 
 ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
 
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Which rows of ``metrics`` are read; the newest date and everyone where nothing is said, and no sample."""
+    """Filters on rows of ``metrics``; by default those of all users on the newest date, without samples."""
 
-    written_day: str | None
-    evaluation: str | None
-    models: Sequence[str]
-    measures: Sequence[str]
-    slices: Sequence[str]
-    ks: Sequence[int]
+    written_day: str | None = None
+    evaluation: str | None = None
+    models: Sequence[str] = ()
+    measures: Sequence[str] = ()
+    slices: Sequence[str] = ()
+    ks: Sequence[int] = ()
 
     @property
     def day(self) -> date | None:
@@ -87,7 +92,7 @@ class RowSelection:
 
     @property
     def cutoffs(self) -> dict[str, list[int]]:
-        """Cutoffs that were written, by measure; none where it is named without one, which means all."""
+        """Cutoffs that were written, by measure; empty for all cutoffs."""
         found: dict[str, list[int]] = {}
         named = [_named(text) for text in self.measures]
         for label, k in named:
@@ -98,7 +103,7 @@ class RowSelection:
 
     @property
     def equal(self) -> dict[str, Any]:
-        """Columns that must have one of some values."""
+        """Allowed values by column."""
         slices = [] if ANY_SLICE in self.slices else list(self.slices) or [C.ALL_USERS]
         conditions: dict[str, Sequence[Any]] = {
             C.MODEL_ID: self.models,
@@ -110,7 +115,7 @@ class RowSelection:
 
 
 def _named(text: str) -> tuple[str, int | None]:
-    """Read the name and the cutoff of a measure, also where it cannot be computed without one, or ``GroupGap(...)``."""
+    """Parse a measure, or ``GroupGap(...)`` of one: its label, and its cutoff, which may be missing."""
     parts = group_statistics.at_cutoff(text)
     if parts is not None:
         label, k = _named(parts[1])
@@ -126,7 +131,7 @@ def _named(text: str) -> tuple[str, int | None]:
 
 
 def view_of(*, gaps: bool, comparisons: bool) -> View:
-    """Choose what is shown: the means, or one of the two that were requested."""
+    """Return the requested view; ConfigError for both options."""
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
     return "gaps" if gaps else "comparisons" if comparisons else "metrics"
@@ -134,7 +139,7 @@ def view_of(*, gaps: bool, comparisons: bool) -> View:
 
 def show_command(root: str, selection: RowSelection, format_: str, view: View = "metrics") -> None:
     """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
-    columns, read, lay_out = _VIEWS[view]
+    columns, read, table_of = _VIEWS[view]
     session = session_for(root, "show")
     results = results_of(session, root)
     rows = read(results, selection)
@@ -151,11 +156,12 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     if format_ in tables.WRITERS:
         write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
-        lay_out(rows)
+        is_leaderboard = view == "metrics" and all(row[C.SLICE] == C.ALL_USERS for row in rows)
+        _print_by_night(rows, _leaderboard if is_leaderboard else table_of)
 
 
 def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
-    """Say of which nights only what is shown is left."""
+    """Return notes on the nights of which tables were deleted."""
     nights = sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows})
     gone = results.deleted() if rows else {}
     return [
@@ -166,19 +172,13 @@ def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
 
 
 def _empty_nights(session: SparkSession | None, root: str, selection: RowSelection) -> list[PastNight]:
-    """List the published nights of the selected date on which nothing was measured.
-
-    Raises
-    ------
-    InputError
-        Nothing is published of the date or of the evaluation.
-    """
+    """Return the nights of the selected date without a measurement; InputError if nothing is published."""
     nights = chosen_nights(session, root, evaluation=selection.evaluation, day=selection.day)
     return [night for night in nights if night.is_empty and selection.day is not None]
 
 
 def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
-    """Whether a value of a filter is in no row, although other values of it may be."""
+    """Return whether a value of a filter is in no row."""
     found = {f"{row[C.MEASURE]}@{row[C.K]}" for row in rows}
     written = {f"{label}@{k}" for label, ks in selection.cutoffs.items() for k in ks}
     others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
@@ -186,13 +186,14 @@ def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
 
 
 def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:
-    """Name what no row of the selected night has, with the nearest name that it has."""
-    tables_read = _TABLES[view]
+    """Return faults of filter values that no row of the selected night has, with the nearest known value."""
+    of_means = (schemas.METRICS.name, schemas.GROUP_METRICS.name)
+    tables_read = (schemas.COMPARISONS.name,) if view == "comparisons" else of_means
     nights = {night for table in tables_read for night in results.nights(table)}
     faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
     of_evaluation = {day for name, day in nights if selection.evaluation in (None, name)}
     faults.append(_fault_of("--date", selection.day, of_evaluation))
-    night = RowSelection(selection.written_day, selection.evaluation, (), (), (ANY_SLICE,), ())
+    night = RowSelection(selection.written_day, selection.evaluation, slices=(ANY_SLICE,))
     rows = [_read_selected(results, night, table) for table in tables_read] if not any(faults) else []
     for column, values in selection.equal.items() if rows else ():
         known = {value for table in rows for value in table[column].unique().to_pylist()}
@@ -212,7 +213,7 @@ def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None: 
     if value is None or value in known:
         return None
     names = [str(one) for one in sorted(known)]
-    shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    shown = ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
     fix = nearest_days(value, known) if isinstance(value, date) else nearest(str(value), names)
     return Fault(option, str(value), f"one of: {shown or 'nothing is published'}", fix)
 
@@ -226,21 +227,18 @@ def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
 
 
 def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
-    """Read how far the groups lie apart that the selected rows are of."""
-    of_both = replace(selection, measures=_with_kinds(selection.measures))
+    """Read the gaps between the groups of the selected rows."""
+    # the name of a statistic selects its measure too
+    wholes = [parts[1] if (parts := group_statistics.at_cutoff(text)) else text for text in selection.measures]
+    kinds = (group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)
+    of_both = replace(selection, measures=[*wholes, *kinds])
     read = (_read_selected(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
     gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
     return in_order(gaps, [name for name in ORDER if name in GAP_COLUMNS])
 
 
-def _with_kinds(measures: Sequence[str]) -> list[str]:
-    """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
-    wholes = [parts[1] if (parts := group_statistics.at_cutoff(text)) else text for text in measures]
-    return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
-
-
 def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
-    """Read the comparisons of the selected models, measures and slices: a row each, next to t the other tests."""
+    """Read the selected comparisons: the rows of the t test, with the adjusted p of the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
     rows = in_order(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
     others: dict[tuple[str, ...], dict[str, float | None]] = {}
@@ -262,7 +260,7 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
-    """Read rows of the selected date; where none is named, of the newest night of each evaluation."""
+    """Read rows of the selected date, or of the newest night of each evaluation."""
     nights = results.nights()
     if selection.day is not None:
         nights = [night for night in nights if night[1] == selection.day]
@@ -270,29 +268,19 @@ def _read_selected(results: Results[Any], selection: RowSelection, table: str) -
     rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
     of_newest = rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
-    return _at_cutoffs(of_newest, selection.cutoffs)
-
-
-def _at_cutoffs(rows: pa.Table, cutoffs: Mapping[str, Sequence[int]]) -> pa.Table:
-    """Keep of each measure the cutoffs that are written in its name."""
+    cutoffs = selection.cutoffs
     if not any(cutoffs.values()):
-        return rows
-    cells = zip(*(rows[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True)
-    return rows.filter(pa.array([not cutoffs[label] or k in cutoffs[label] for label, k in cells], pa.bool_()))
+        return of_newest
+    pairs = zip(*(of_newest[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True)
+    return of_newest.filter(pa.array([not cutoffs[label] or k in cutoffs[label] for label, k in pairs], pa.bool_()))
 
 
-def _print_metrics(rows: Sequence[Row]) -> None:
-    is_of_everyone = {row[C.SLICE] for row in rows} == {C.ALL_USERS}
-    _print_by_night(_leaderboard if is_of_everyone else tables.means, rows)
-
-
-def _print_by_night(lay_out: Callable[..., Table], rows: Sequence[Row]) -> None:
-    """Print a table of each night."""
+def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table]) -> None:
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
     for title, own in nights.items():
-        out.print(lay_out(own, title, width=out.width))
+        out.print(table_of(own, title, width=out.width))
 
 
 def _leaderboard(rows: Sequence[Row], night: str, *, width: int) -> Table:
@@ -300,16 +288,116 @@ def _leaderboard(rows: Sequence[Row], night: str, *, width: int) -> Table:
     return tables.leaderboard(rows, f"{night}: up to {users:,} users, {level} % intervals", width=width)
 
 
-_VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[[Sequence[Row]], None]]]] = {
-    "metrics": (COLUMNS, selected_rows, _print_metrics),
-    "gaps": (GAP_COLUMNS, gap_rows_of, partial(_print_by_night, tables.gaps)),
-    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, partial(_print_by_night, tables.comparisons)),
+_VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[..., Table]]]] = {
+    "metrics": (COLUMNS, selected_rows, tables.means),
+    "gaps": (GAP_COLUMNS, gap_rows_of, tables.gaps),
+    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, tables.comparisons),
 }
-"""Columns of each view, how its rows are read, and how they are laid out."""
+"""Columns of each view, the reader of its rows, and the layout of the rows of one night."""
 
-_TABLES: Final[Mapping[View, Sequence[str]]] = {
-    "metrics": (schemas.METRICS.name, schemas.GROUP_METRICS.name),
-    "gaps": (schemas.METRICS.name, schemas.GROUP_METRICS.name),
-    "comparisons": (schemas.COMPARISONS.name,),
-}
-"""Tables that each view reads."""
+
+_HIT: Final = "\u2713"
+
+
+def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
+    """Find the night that is selected, or the newest."""
+    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=selection.day)
+    if len(nights) > 1:
+        names = ", ".join(night.evaluation for night in nights)
+        found = "several evaluations" + (f" with results of {selection.day}" if selection.day else "")
+        raise ConfigError(Fault("--evaluation", found, f"one of: {names}", "name one"))
+    return nights[0]
+
+
+def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool) -> None:
+    """Read the inputs of a published night again and show the lists of one user side by side."""
+    spark = on_demand(partial(new_session, "rankeval user"))
+    night = chosen_night(spark, root, selection)
+    found = user_lists(spark, root, night, [user])
+    if is_json:
+        write_out(json.dumps(_for_programs(found, night, user), indent=2, default=str) + "\n")
+    else:
+        _show_lists(found, f"{night}, user {user}", selection.ks[0])
+
+
+def _show_lists(found: UserLists, title: str, k: int) -> None:
+    """Print the items of each list down to rank ``k``, missed judgements, and the values."""
+    ranked, judged, values = (table.to_pylist() for table in (found.ranked, found.judged, found.values))
+    lists, out = _lists(ranked, values), console()
+    n_relevant = sum(map(_is_relevant, judged))
+    say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")
+    out.print(_items(ranked, lists, k))
+    of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
+    place = itemgetter(C.ITEM_ID, *of_list)
+    listed = {place(row) for row in ranked if row[C.RANK] <= k}
+    missed = [" of ".join([_cell(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed]
+    if missed:
+        out.print(f"judged, and in no list down to rank {k}: {', '.join(missed)}", markup=False, soft_wrap=True)
+    out.print()
+    out.print(_values(values, lists, k))
+
+
+def _items(ranked: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
+    table = tables.headed("rank", *map(_heading, lists))
+    cells = {(_list_of(row), row[C.RANK]): _cell(row) for row in ranked}
+    deepest = max((row[C.RANK] for row in ranked), default=0)
+    for rank in range(1, min(k, deepest) + 1):
+        table.add_row(str(rank), *(escape(cells.get((one, rank), "")) for one in lists))
+    return table
+
+
+def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
+    """Build the table of measures x lists at one cutoff: the first that is not below ``k``, else the last."""
+    cutoffs = sorted({row[C.K] for row in values if row[C.K]})
+    shown = next((one for one in cutoffs if one >= k), cutoffs[-1] if cutoffs else 0)
+    own = [row for row in values if row[C.K] in (shown, 0)]
+    cells = {(tables.measure_label(row), _list_of(row)): row[C.VALUE] for row in own}
+    table = tables.headed("measure", *map(_heading, lists))
+    for label in dict.fromkeys(map(tables.measure_label, own)):
+        table.add_row(label, *(tables.number(cells.get((label, one))) for one in lists))
+    return table
+
+
+def _for_programs(found: UserLists, night: PastNight, user: str) -> dict[str, Any]:
+    items, values = found.ranked.to_pylist(), found.values.to_pylist()
+    return {
+        C.EVALUATION: night.evaluation,
+        C.EVALUATION_DATE: night.evaluation_date,
+        C.USER_ID: user,
+        "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
+        "lists": [
+            {C.MODEL_ID: one[0], C.LIST_ID: one[1], "items": _of_list(items, one), "values": _of_list(values, one)}
+            for one in _lists(items, values)
+        ],
+    }
+
+
+def _lists(ranked: Iterable[Row], values: Iterable[Row]) -> list[ListKey]:
+    """Return the lists of the user; a model without a list has values if missing users count."""
+    return sorted({*map(_list_of, ranked), *map(_list_of, values)})
+
+
+def _list_of(row: Row) -> ListKey:
+    return row[C.MODEL_ID], row[C.LIST_ID]
+
+
+def _of_list(rows: Iterable[Row], one: ListKey) -> list[Row]:
+    """Return the rows of a list, without its key."""
+    return [
+        {name: value for name, value in row.items() if name not in C.LIST_KEY} for row in rows if _list_of(row) == one
+    ]
+
+
+def _heading(one: ListKey) -> str:
+    return escape(", ".join(filter(None, one)))
+
+
+def _is_relevant(row: Row) -> bool:
+    return row[C.GAIN] is not None and row[C.GAIN] >= RELEVANT
+
+
+def _cell(row: Row) -> str:
+    """Format an item: a mark if it is relevant, and its gain if that is not 1."""
+    says_more = row[C.GAIN] not in (None, 1)
+    parts = (_HIT if _is_relevant(row) else "", str(row[C.ITEM_ID]), f"({row[C.GAIN]:g})" if says_more else "")
+    return " ".join(filter(None, parts))

@@ -1,1 +1,0 @@
-"""One module for each command: call the application and show what it returns."""

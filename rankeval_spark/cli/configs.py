@@ -1,0 +1,250 @@
+"""``rankeval init`` and ``validate``: the first config, and the faults and the cost of one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark.cli.shared_options import config_and_dates
+from rankeval_spark.cli.terminal import console, is_quiet, say_done, write_out
+from rankeval_spark.config import EvaluationConfig, check_roots, least_cost, load_config, template
+from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
+from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
+
+if TYPE_CHECKING:
+    from rankeval_spark.apps.first_config.guessed_inputs import GuessedInput, Guesses
+    from rankeval_spark.apps.nightly.look_ahead import LookAhead
+    from rankeval_spark.inputs.arrow.input_sizes import InputSize
+
+
+ANY_DAY: Final = date(2000, 1, 1)
+"""Date for the paths of a config without ``--date``: the folders above them are mostly the same on every day."""
+
+
+def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, is_json: bool) -> None:
+    """Print the faults of a config, the least rows of a night and, for a date, its inputs and host."""
+    config, days = config_and_dates(path, overrides, [("--date", day)] if day else [])
+    facts = _facts(path, config)
+    if not days:
+        size = partial(least_cost(config).require_at_most, config.results.most_rows)
+        raise_together(errors_of(size, partial(check_roots, config, ANY_DAY)))
+        _print(facts, str(least_cost(config)), (), is_json=is_json)
+        return
+    from rankeval_spark.apps.nightly.look_ahead import LookAhead  # noqa: PLC0415 - pyarrow takes a moment
+
+    ahead = LookAhead(config, days[0])
+    errors, windows = [*ahead.errors], None
+    if not errors:
+        try:
+            windows = _windows(config, days[0])
+        except InputError as error:  # rows of a damaged file
+            errors.append(error)
+    facts |= _night(config, days[0], ahead, windows, has_faults=bool(errors))
+    _print(facts, str(least_cost(config)), ahead.sizes, is_json=is_json)
+    raise_together(errors)
+    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
+        raise OpenWindowsError(_open_fault(windows))
+
+
+def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, is_json: bool) -> None:
+    if is_json:
+        write_out(json.dumps(facts, indent=2) + "\n")
+    elif not is_quiet():
+        _show(facts, cost, inputs)
+
+
+def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
+    asked, cost = config.measure_set().measures, least_cost(config)
+    return {
+        "config": str(path),
+        "evaluation": config.evaluation,
+        "n_measures": len({one.label for one in asked}),
+        "n_cutoffs": len({one.k for one in asked}),
+        "n_slices": len(config.slices),
+        "least_metrics": cost.n_metrics,
+        "least_comparisons": cost.n_comparisons,
+        "most_rows": config.results.most_rows,
+    }
+
+
+def _night(
+    config: EvaluationConfig, day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, has_faults: bool
+) -> dict[str, Any]:
+    from rankeval_spark.apps.nightly.look_ahead import needs_spark  # noqa: PLC0415 - pyarrow takes a moment
+
+    why = None if has_faults else needs_spark(config, day)
+    return {
+        "evaluation_date": day.isoformat(),
+        "host": None if has_faults else "process" if why is None else "spark",
+        "why_spark": why,
+        "reason": ahead.reason,
+        "inputs": [{name: value for name, value in asdict(one).items() if name != "fault"} for one in ahead.sizes],
+        "windows": windows,
+    }
+
+
+def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
+    """Return the end of the last list's attribution window; None without one, or if only Spark reads the log."""
+    from rankeval_spark.engine.ranking.attribution import micros_of  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.in_process.checks.last_list import last_shown, moment_text  # noqa: PLC0415 - as above
+    from rankeval_spark.inputs.arrow.files import ForSparkError  # noqa: PLC0415 - as above
+
+    if not config.policies.is_attributed:
+        return None
+    try:
+        shown = last_shown(config, day)
+    except ForSparkError:
+        return None
+    if shown is None:
+        return None
+    until = config.inputs.held_out.complete_until(day, datetime.now(UTC))
+    end = shown + config.policies.window  # in microseconds: no datetime is after the year 9999
+    return {
+        "last_shown_at": moment_text(shown),
+        "last_window_ends_at": moment_text(end),
+        "events_until": until.isoformat(),
+        "is_open": end > micros_of(until),
+    }
+
+
+def _open_fault(windows: Mapping[str, Any]) -> Fault:
+    found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
+    return Fault("inputs.recommendations", found, f"an end before {windows['events_until']}: {OVER}", OPEN_FIX)
+
+
+def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
+    shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
+    has_faults = facts.get("host", "") is None
+    verdict = "" if has_faults else "valid; "
+    say_done(f"{facts['config']}: {verdict}evaluation {facts['evaluation']}; {shown}")
+    say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
+    if not inputs:
+        return
+    from rich.markup import escape  # noqa: PLC0415 - only with a date
+
+    from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
+
+    title = f"a run of {facts['evaluation_date']} reads"
+    table = headed("input", "format", "version", "files", "partitions", "rows", "size", title=title)
+    table.caption, table.caption_justify = "rows and size of the files that may hold rows of the date", "left"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for one in inputs:
+        counts = (one.version, one.n_files, one.n_partitions, one.n_rows)
+        numbers = ("-" if count is None else f"{count:,}" for count in counts)
+        table.add_row(escape(one.name), one.format, *numbers, _readable(one.n_bytes))
+    console().print(table)
+    for one in inputs:
+        remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
+        if remark and not one.fault:
+            say_done(f"inputs.{one.name}: {remark}")
+    if facts["windows"]:
+        is_over = "is not over yet" if facts["windows"]["is_open"] else "is over"
+        say_done(f"the window of the last list ends {facts['windows']['last_window_ends_at']} and {is_over}")
+    if facts["reason"]:
+        say_done(f"nothing would be measured: {facts['reason']}")
+    if not has_faults:
+        why = facts["why_spark"]
+        say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")
+
+
+def _readable(n_bytes: int | None) -> str:
+    """Format a size with one to three digits before the point."""
+    if n_bytes is None:
+        return "-"
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:  # noqa: PLR2004 - of units of a thousand each
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def init_command(config: Path, tables: Mapping[str, str], results: str | None) -> None:
+    """Write a config of tables, or the template if none is given."""
+    if not tables:
+        if results is not None:
+            raise ConfigError(Fault("--results", "no tables", "--recommendations and --held-out with it"))
+        schema = template.write_config(config, template.template_text(template.TEMPLATE))
+        say_done(f"wrote {config}, which has every key, and {schema} for your editor")
+        say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
+        return
+    _of_tables(config, tables, results or str(config.parent / "results"))
+
+
+def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
+    from rankeval_spark.apps.first_config.config_text import config_text  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.apps.first_config.guessed_inputs import guessed  # noqa: PLC0415 - as above
+    from rankeval_spark.apps.first_config.table_samples import look_at  # noqa: PLC0415 - as above
+
+    missing = [_option(name) for name in ("recommendations", "held_out") if name not in tables]
+    if missing:
+        raise ConfigError(Fault(" and ".join(missing), "none", "the lists and what users did, both"))
+    samples = {name: look_at(_option(name), path, splits_days=name != "train") for name, path in tables.items()}
+    guesses = guessed(samples)
+    if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
+        samples["held_out"] = look_at(_option("held_out"), tables["held_out"], splits_days=False)
+        guesses = guessed(samples)
+    schema = template.write_config(config, config_text(guesses, config, results=results))
+    try:
+        load_config(config)
+    except ConfigError:  # no half a result: what cannot be written as a config is reported
+        config.unlink()
+        raise
+    if not is_quiet():
+        _show_guesses(guesses)
+        for name, sample in samples.items():
+            if sample.path != tables[name]:
+                say_done(f"{name}: a folder of days, read as {sample.path}")
+    say_done(f"wrote {config}, and {schema} for your editor")
+    date = f" --date {guesses.newest_date}" if guesses.newest_date else ""
+    say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{date}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _show_guesses(guesses: Guesses) -> None:
+    from rich.markup import escape  # noqa: PLC0415 - without output it is not needed
+
+    from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
+
+    table = headed("input", "format", "meaning", "column", "guessed by")
+    for one in guesses.inputs.values():
+        found = {**one.columns, **({"evaluation date": one.day} if one.day else {})}
+        for place, (name, guess) in enumerate(found.items()):
+            first = (one.name, one.table.format) if place == 0 else ("", "")
+            table.add_row(*first, name, escape(guess.column), guess.by)
+    console().print(table)
+    for one in guesses.inputs.values():
+        _show_input(one)
+    if guesses.slices:
+        say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
+    if guesses.is_attributed:
+        say_done("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
+    if guesses.has_events_of_all_days:
+        say_done("held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config")
+    if guesses.baseline:
+        say_done(f"baseline, guessed by its name: {guesses.baseline}")
+
+
+def _show_input(one: GuessedInput) -> None:
+    for name in one.missing:
+        say_done(f"not found: {one.name}.{name}; write its column into the config")
+    if one.nested is not None:
+        paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
+        say_done(f"{one.name}: a row is a whole list, guessed by the types: {paths}")
+    if one.gains is not None:
+        gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
+        say_done(f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}")
+    if one.as_text:
+        say_done(f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input")
+    if one.name != "segments" and one.unread:
+        say_done(f"{one.name}: not read: {', '.join(one.unread)}")

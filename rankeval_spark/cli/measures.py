@@ -1,0 +1,205 @@
+"""``rankeval measures``: the measures and, with ``--presets``, the conventions of other tools."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from rich.markup import escape
+from rich.text import Text
+
+from rankeval_spark.cli.tables import headed
+from rankeval_spark.cli.terminal import console
+from rankeval_spark.config import PRESETS, Policies
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
+from rankeval_spark.measures.worked_examples import UNDEFINED, example_page_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rankeval_spark.config import Preset
+    from rankeval_spark.measures.group_statistics import GroupStatistic
+    from rankeval_spark.measures.options import Option, OptionValue
+    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.worked_examples import Example
+
+
+Fact: TypeAlias = tuple[str, str]
+"""A label and its text, whose line ends stay."""
+
+LABEL_WIDTH: Final = 12
+_MARGIN: Final = "  "
+_MAX_WIDTH: Final = 120  # longer lines are hard to read
+_MIN_TABLE_WIDTH: Final = 110  # below it a table of six columns would hold three words a line
+
+
+def _print_entry(out: Console, name: str, sentence: str, facts: Iterable[Fact]) -> None:
+    """Print a name in bold with a sentence next to it, and facts below, their texts in one column."""
+    first, *others = _wrapped(out, sentence, before=len(name) + len(_MARGIN))
+    out.print(Text.assemble((name, "bold"), _MARGIN, first), soft_wrap=True)
+    for line in others:
+        out.print(Text(" " * (len(name) + len(_MARGIN)) + line), soft_wrap=True)
+    for label, text in facts:
+        for place, line in enumerate(_wrapped(out, text, before=len(_MARGIN) + LABEL_WIDTH)):
+            shown = f"{_MARGIN}{label if place == 0 else '':<{LABEL_WIDTH}}{line}".rstrip()
+            out.print(Text(shown), soft_wrap=True)
+
+
+def _wrapped(out: Console, text: str, *, before: int) -> list[str]:
+    """Break each line at blanks for the width of the terminal; a formula without blanks may be longer."""
+    room = max(min(out.width, _MAX_WIDTH) - before, 20)
+    wrap = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False).wrap
+    return [piece for line in text.split("\n") for piece in wrap(line) or [""]]
+
+
+def measures_command(name: str | None) -> None:
+    """List all measures, or explain one."""
+    out = console()
+    if name is None:
+        if out.width < _MIN_TABLE_WIDTH:
+            _print_facts_of_all(out)
+        else:
+            out.print(_listing())
+        text = "rankeval measures NAME explains one: its options, notes and worked examples."
+        out.print(text, markup=False, soft_wrap=True)
+        return
+    # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
+    found, other = registry.find(name), group_statistics.find_statistic(name)
+    if found is None and other is not None:  # a statistic of several groups, which is not requested as a measure
+        facts = [("formula", other.formula), ("how", other.way), ("interval", other.interval), *_ends(other)]
+        _print_entry(out, other.name, other.summary, facts)
+    else:
+        entry = found.entry if found else Measure.parse(name, where="rankeval measures").entry
+        _print_entry(out, entry.name, entry.summary, _facts(entry))
+
+
+def _listing() -> Table:
+    table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
+    for entry in registry.entries():
+        definition = entry.definition
+        cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)
+        table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
+    for one in group_statistics.ALL:
+        cells = (one.formula, one.way, one.range, one.undefined, one.source)
+        table.add_row(f"[bold]{one.name}[/bold]", *map(escape, cells))
+    return table
+
+
+def _print_facts_of_all(out: Console) -> None:
+    """Print the cells of the table below one another, for a terminal that is too narrow for it."""
+    for entry in registry.entries():
+        definition = entry.definition
+        options = [("options", ", ".join(_options(entry).splitlines()))]
+        rest = (("range", entry.range), ("undefined", definition.undefined), ("source", definition.source))
+        facts = [*(fact for fact in options if fact[1]), *rest, ("", "")]
+        _print_entry(out, entry.name, definition.formula, facts)
+    for one in group_statistics.ALL:
+        _print_entry(out, one.name, one.formula, [("how", one.way), *_ends(one), ("", "")])
+
+
+def _options(entry: Entry) -> str:
+    """Return the options with their choices, and the cutoff, a line each."""
+    cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.definition.cutoff.default]
+    return "\n".join(part for part in (*map(_values, entry.options), cutoff) if part)
+
+
+def _values(option: Option) -> str:
+    """Format an option: its default, and the other choices after it."""
+    if option.default is None:
+        return f"{option.name}="
+    shown = [measure_options.option_text(value) for value in (option.default, *option.choices)]
+    choices = [*dict.fromkeys(shown), *(["{grade:gain}"] if option.takes_map else [])]
+    return f"{option.name}={' | '.join(choices)}"
+
+
+def _ends(one: GroupStatistic) -> list[Fact]:
+    return [("range", one.range), ("undefined", one.undefined), ("source", one.source)]
+
+
+def _facts(entry: Entry) -> Iterator[Fact]:
+    definition, page = entry.definition, example_page_of(entry)
+    yield "formula", definition.formula
+    for option in entry.options:
+        yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"
+    yield "cutoff", str(definition.cutoff)
+    yield "range", entry.range
+    yield "better", entry.better_in_words
+    yield "undefined", definition.undefined
+    yield "needs", entry.requires or "nothing but the log and the judgements"
+    yield "interval", entry.interval
+    if definition.aliases:
+        yield "also called", ", ".join(definition.aliases)
+    for several in registry.SEVERAL_MEANINGS:
+        if several.taken and (match := registry.find(several.names[0])) and match.entry.name == entry.name:
+            yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"
+    yield "source", definition.source
+    yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
+    for example in page.examples:
+        yield "example", _example(example)
+
+
+def _default(option: Option) -> str:
+    if option.is_required:
+        return f"{option.name} required"
+    left_out = option.default is None
+    return f"{option.name} left out" if left_out else f"{option.name}={measure_options.option_text(option.default)}"
+
+
+def _example(example: Example) -> str:
+    """Format a worked example: measure, exact values, decimals, note and lists."""
+    has_terms = re.search(r"[*/(]", "".join(example.values))
+    decimals = ", ".join(
+        UNDEFINED if text == UNDEFINED else f"{float(value):.4f}"
+        for text, value in zip(example.values, example.expected, strict=True)
+    )
+    exact = f"{example.measure} = {', '.join(example.values)}{f' = {decimals}' if has_terms else ''}"
+    note = f"  ({example.note})" if example.note else ""
+    return f"{exact}{note}\n{'gains' if example.rankings else 'lists'} {example.given}"
+
+
+def presets_command(name: str | None) -> None:
+    """List the presets, or explain one; ConfigError if there is none of that name."""
+    out = console()
+    if name is None:
+        for each, preset in PRESETS.items():
+            _print_entry(out, each, preset.tool, [*_settings(preset), ("", "")])
+        out.print("rankeval measures --presets NAME explains one.", markup=False, soft_wrap=True)
+        return
+    found = PRESETS.get(name)
+    if found is None:
+        expected = f"one of {', '.join(PRESETS)}"
+        raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, PRESETS)))
+    how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
+    _print_entry(out, name, found.tool, [*_explained(found), ("how", how)])
+
+
+def _settings(preset: Preset) -> Iterator[Fact]:
+    """Yield the settings of a preset in short."""
+    policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
+    options = [_measure(measure, given) for measure, given in preset.options.items()]
+    yield "policies", ", ".join(policies) or "as without a preset"
+    yield "measures", ", ".join(options) or "as without a preset"
+
+
+def _explained(preset: Preset) -> Iterator[Fact]:
+    """Yield each setting with its value without the preset, and the notes."""
+    for policy, value in preset.policies.items():
+        field = Policies.model_fields[policy]
+        yield "policy", f"{policy}: {_shown(value)} ({_shown(field.default)} without a preset)"
+        yield "", "\n\n".join(" ".join(part.split()) for part in (field.description or "").split("\n\n"))
+    for measure, given in preset.options.items():
+        yield "measure", f"{measure} stands for {_measure(measure, given)}"
+    for note in preset.notes:
+        yield "note", note
+
+
+def _measure(name: str, given: Mapping[str, OptionValue]) -> str:
+    return f"{name}({','.join(f'{option}={measure_options.option_text(value)}' for option, value in given.items())})"
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,248 @@
+"""``rankeval gate``, ``runs``, ``report``, ``score`` and ``maintain``: commands on a results root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.markup import escape
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps import gates
+from rankeval_spark.apps.history import night_changes
+from rankeval_spark.apps.history.published_runs import (
+    PastNight,
+    chosen_nights,
+    dates_after,
+    earlier_nights,
+    require_dates,
+    unknown_evaluation,
+)
+from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
+from rankeval_spark.apps.nightly.backfill import GATE_FAILED
+from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
+from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.shared_options import new_session, session_for
+from rankeval_spark.cli.show import RowSelection, selected_rows
+from rankeval_spark.cli.terminal import console, progress, say_note, write_out
+from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.report.page import require_extra
+from rankeval_spark.report.wording import failure_of
+from rankeval_spark.results import journal, results_of
+from rankeval_spark.spark.session.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from rich.table import Table
+
+    from rankeval_spark.config import EvaluationConfig
+
+
+GATE_COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
+
+_ADD_RULES: Final = "add them, or give others by --config"
+
+
+def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool) -> None:
+    """Judge a published night by its own rules, or by those of another config, and show the verdicts."""
+    given = load_config(path) if path else None
+    wanted = parse_date(day, where="--date") if day else None
+    spark = session_for(root, "gate")
+    rows: list[dict[str, Any]] = []
+    without_rules: list[PastNight] = []
+    for night in chosen_nights(spark, root, evaluation=evaluation, day=wanted):
+        if night.is_empty:
+            say_note(f"{night}: nothing to judge, {night.row['reason']}")
+            continue
+        if wanted is None and (without_means := dates_after(spark, root, night)):
+            days = ", ".join(map(str, without_means))
+            say_note(f"{night}: judged as the newest night with means; nothing was measured on {days}")
+        config = given or night.config
+        if not config.gates:
+            without_rules.append(night)
+            continue
+        judged = _judged(spark, root, night, config)
+        rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
+        if is_json and not tables.is_decided(judged):
+            say_note(f"{night}: {tables.gates_in_a_line(judged)}")
+        if not is_json:
+            out = console()
+            out.print(tables.gates(judged, str(night)))
+            out.print(tables.gates_in_a_line(judged), markup=False, soft_wrap=True)
+    if without_rules and not rows:
+        faults = (Fault(str(night), "no rule", "gates in the config", _ADD_RULES) for night in without_rules)
+        raise ConfigError(*faults)
+    for night in without_rules:
+        say_note(f"{night}: not judged, its config has no rule; {_ADD_RULES}")
+    if is_json:
+        write_out(tables.to_json(rows, GATE_COLUMNS))
+    raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
+
+
+def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+    results = results_of(spark, root)
+    previous = None
+    if night_changes.rules_of(config):
+        earlier = earlier_nights(spark, root, night, at_most=1)
+        previous = night_changes.since_previous(results, config, night_changes.NightSide.of(results, night), earlier)
+        for fault in previous.damage if previous else ():
+            say_note(str(fault))
+    return gates.judge_published(config, results, night, previous)
+
+
+RUN_COLUMNS: Final = (
+    *(C.EVALUATION, C.EVALUATION_DATE, C.RUN_ID, "status", "started_at", "recorded_at", "seconds", "sample_share"),
+    *("code_version", "n_rows", "reason"),
+)
+
+_EVENT_COLUMNS: Final = (*C.RUN_KEY, "status", "reason", "sample_share", "code_version", "timings", "n_rows", "error")
+"""Without the configs, which are the larger part of the journal."""
+
+_STYLES: Final = {journal.PUBLISHED: "green", journal.FAILED: "red", journal.MAINTAINED: "dim"}
+
+
+def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_json: bool) -> None:
+    """Print a row per run, the newest last."""
+    dates = [parse_date(day, where="--date") for day in days]
+    wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
+    wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
+    session = session_for(root, "runs")
+    rows = _run_rows(journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted))
+    if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
+        _refuse_unknown(journal.event_frame(session, root, columns=C.RUN_KEY), root, dates, evaluation)
+        say_note("no run matches")
+    if is_json:
+        write_out(tables.to_json(rows, RUN_COLUMNS))
+    elif rows:
+        console().print(_runs_table(rows))
+
+
+def _refuse_unknown(
+    events: Sequence[Mapping[str, Any]], root: str, dates: Sequence[date], evaluation: str | None
+) -> None:
+    """Raise InputError for an evaluation or a date without a run."""
+    own = [event for event in events if evaluation in (None, event[C.EVALUATION])]
+    if evaluation is not None and not own:
+        raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in events]))
+    if dates:
+        require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in own})
+
+
+def _run_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row per run from its events; the last event has the outcome."""
+    by_run: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for event in sorted(events, key=lambda one: one["recorded_at"]):
+        by_run.setdefault(tuple(event[name] for name in C.RUN_KEY), []).append(event)
+    rows = []
+    for first, *_, last in ([own[0], *own] for own in by_run.values()):
+        timings, n_rows = dict(last["timings"] or ()), dict(last["n_rows"] or ())
+        values = {
+            **last,
+            "started_at": first["recorded_at"],
+            "seconds": sum(timings.values()) if timings else None,
+            "n_rows": sum(n_rows.values()) if last["status"] == journal.PUBLISHED else None,
+            "reason": failure_of(last) if last["error"] else last["reason"],
+        }
+        rows.append({name: values[name] for name in RUN_COLUMNS})
+    return rows
+
+
+def _runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Build the table of runs. A run id begins with the time (UTC) at which the run started."""
+    has_reason = any(row["reason"] for row in rows)
+    table = tables.headed("evaluation", "date", "run", "status", "seconds", *(["why"] if has_reason else []))
+    for row in rows:
+        style = _STYLES.get(row["status"], "yellow")
+        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
+        why = [escape(" ".join((row["reason"] or "").split()))] if has_reason else []
+        names = (escape(row[C.EVALUATION]), str(row[C.EVALUATION_DATE]), escape(row[C.RUN_ID]))
+        table.add_row(*names, f"[{style}]{row['status']}[/{style}]", seconds, *why)
+    return table
+
+
+def report_command(root: str, out: Path, day: str | None, evaluation: str | None, baseline: str | None) -> None:
+    """Write the report of a night. A missing library or folder is refused before anything is read."""
+    wanted = parse_date(day, where="--date") if day else None
+    require_extra()
+    require_file(out)
+    text = report_of(session_for(root, "report"), root, evaluation=evaluation, day=wanted, baseline=baseline)
+    write_atomically(text, out)
+    size = out.stat().st_size / 1e6
+    console().print(f"wrote {out}, {size:.1f} MB: open it in a browser", markup=False, soft_wrap=True)
+
+
+def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
+    """Add measures to published dates, unless they are there already, and show their means."""
+    asked = MeasureSet.parse(measures, where="--measure")
+    days = [parse_date(text, where="--date") for text in dates]
+    spark = on_demand(partial(new_session, "rankeval score"))
+    nights = past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs)
+    for night in nights:  # faults of any night are reported before the first is scored
+        if not night.is_empty:
+            plan_scoring(night, asked)
+    out = console()
+    for night in nights:
+        name, day = night.evaluation, night.evaluation_date
+        if night.is_empty:
+            out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
+            continue
+        if set(asked.measures) <= set(night.measures.measures):
+            out.print(f"{night}: published already, nothing to score", markup=False, soft_wrap=True)
+        else:
+            with progress(f"{name} {day}") as listener:
+                score_night(spark, root, night, asked, progress=listener)
+        rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, measures=asked.labels, ks=asked.ks))
+        out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))
+
+
+def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool) -> None:
+    """Maintain the root as the options say and print a line per step."""
+    spark = on_demand(partial(new_session, "rankeval maintain"))
+    with progress("maintain") as listener:
+        done = bring_into_order(spark, root, options, one_run_per_root=one_run_per_root, progress=listener)
+    out = console()
+    for line in report_lines(done, options):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
+    """Yield what was done, in sentences."""
+    for file in done.given_up:
+        yield f"runs: events of {file} given up; dates that are no longer published have to be run again"
+    if done.staging:
+        kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
+        yield f"staging: {len(done.staging.removed)} folders removed{kept}"
+    yield from _deletions(done, options)
+    merged = {table: files for table, files in done.compacted.items() if files.n_before}
+    shown = ", ".join(f"{table} {files.n_before} -> {files.n_after}" for table, files in merged.items())
+    yield f"small files merged: {shown or 'none'}"
+    shown = ", ".join(f"{table} {n:,}" for table, n in done.unneeded.items() if n)
+    rest = "" if not shown or options.vacuum else "; --vacuum deletes them"
+    deleted = ", deleted" if shown and options.vacuum else ""
+    yield f"files that no version within the retention needs{deleted}: {shown or 'none'}{rest}"
+
+
+def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
+    if done.deleted:
+        nights = done.deleted.nights
+        days = f" ({nights[0]} to {nights[-1]})" if nights else ""
+        before = f" before {done.deleted.before}" if done.deleted.before else ""
+        yield f"lists and user_metrics of dates{before} deleted: {len(nights)} nights{days}"
+    if options.erase_user is not None and not any(done.erased.values()):
+        yield f"no row of this user was found in {', '.join(done.erased)}: is the id right?"
+    elif options.erase_user is not None:
+        rows = ", ".join(f"{table} {n:,}" for table, n in done.erased.items())
+        yield f"one user erased, rows: {rows}; means are as they were"
+        yield (
+            "older versions of the tables hold the user until their retention is over (30 days, unless you changed it) "
+            "and rankeval maintain --vacuum has run; rows that still come with an input are published again"
+        )

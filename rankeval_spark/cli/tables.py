@@ -1,0 +1,354 @@
+"""Result rows as tables for people, and as CSV or JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from rich.markup import escape
+from rich.table import Table
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.report.gates import FAILING, PASSED, verdict_of
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
+
+FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
+"""A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
+
+
+WIDE: Final = 120  # columns of a terminal of unknown width
+LINE: Final = 100  # columns of a line of comparisons
+SLICE_WIDTH: Final = 15  # and of its slice
+NIGHTS_WIDTH: Final = 20  # and of the values of two nights
+GAPS_LINE: Final = 118  # columns of a line of gaps
+
+OTHER_TESTS: Final = "other_tests"
+"""Adjusted p of the requested tests other than t, by test."""
+
+MAX_WITHHELD: Final = 3
+UNCERTAIN: Final = "~"
+MARK: Final = "*"
+EACH_BASELINE: Final = "model - baseline"
+NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}
+"""Values of two nights, and their headings."""
+
+VERDICTS: Final = {
+    "better": "[bold green]better[/bold green]",
+    "worse": "[bold red]worse[/bold red]",
+    "different": "[bold]different[/bold]",
+    "undecided": "undecided",
+}
+OUTCOMES: Final = {
+    "passed": "[green]passed[/green]",
+    **{name: f"[bold red]{name.replace('_', ' ')}[/bold red]" for name in ("failed", "no_match", "missing_slice")},
+}
+Row: TypeAlias = Mapping[str, Any]
+
+
+def headed(*headings: str, title: str | None = None) -> Table:
+    """Return a table without rows, whose long cells wrap."""
+    title = None if title is None else escape(title)
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def measure_label(row: Row) -> str:
+    """Return measure and cutoff, such as ``nDCG@10``."""
+    return with_cutoff(row[C.MEASURE], row[C.K])
+
+
+def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
+    """Build the table of measures x models, the best mean of each line in bold.
+
+    Overlapping intervals do not say that two models are alike. On a narrow terminal, intervals are below their means.
+    """
+    by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
+    measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
+    table = _with_caption(headed("measure", title=title), _uncertain(rows))
+    for model in models:
+        table.add_column(escape(model), justify="right", overflow="fold")
+    cell_width = len(f"0.1234 [0.1234, 0.1234] {UNCERTAIN}")
+    columns = [max(map(len, measures)), *(max(len(model), cell_width) for model in models)]
+    before_interval = " " if sum(one + len(" │ ") for one in columns) <= width else "\n"
+    for measure in measures:
+        cells = [by_cell.get((measure, model)) for model in models]
+        values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
+        table.add_row(escape(measure), *(_cell(row, _best(measure, values), before_interval) for row in cells))
+    return table
+
+
+def _best(measure: str, values: Sequence[float]) -> float | None:
+    """Return the best value, if any; the highest of a measure that this version does not know."""
+    try:
+        better = Measure.parse(measure).better
+    except ConfigError:
+        better = "higher"
+    return None if better == "neither" else (min if better == "lower" else max)(values, default=None)
+
+
+def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
+    """Build the table of differences, intervals and verdicts; on a narrow terminal with names below one another.
+
+    Rows are those of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
+    """
+    method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
+    corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
+    table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}")
+    table.caption, table.caption_justify = _withheld(rows), "left"
+    whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
+    has_nights = "earlier_value" in rows[0]
+    if width < LINE + SLICE_WIDTH * has_slices + NIGHTS_WIDTH * has_nights:
+        return _narrow(table, rows, whom)
+    table.add_column(whom, overflow="fold")
+    if has_slices:
+        table.add_column("slice", overflow="fold")
+    table.add_column("measure", overflow="fold")
+    nights = list(NIGHTS) if has_nights else []
+    for heading in (*(NIGHTS[name] for name in nights), "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for heading in ("change", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
+    if has_others:
+        table.add_column("p of other tests", overflow="fold")
+    for row in rows:
+        names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), measure_label(row)]
+        values = (number(row[name]) for name in nights)
+        others = [_others(row)] if has_others else []
+        table.add_row(
+            *map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row["p_adjusted"]), *others
+        )
+    return table
+
+
+def _withheld(rows: Sequence[Row]) -> str | None:
+    """Return why differences are withheld, once for each pair of models and slice; None if none is."""
+    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_of(row)): row for row in rows if why_withheld(row)}
+    lines = [
+        f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {why_withheld(row)}"
+        for (model, baseline, slice_), row in pairs.items()
+    ]
+    more = [f"and {len(lines) - MAX_WITHHELD} more"] if len(lines) > MAX_WITHHELD else []
+    return "\n".join(escape(line) for line in [*lines[:MAX_WITHHELD], *more]) or None
+
+
+def _narrow(table: Table, rows: Sequence[Row], whom: str) -> Table:
+    """Add rows with model, slice and measure below one another, and p below the verdict."""
+    table.add_column(f"{whom}, measure", overflow="fold")
+    table.add_column("difference", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
+        about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, measure_label(row)))
+        p = "" if row["p_adjusted"] is None else f"\np = {_p(row['p_adjusted'])}"
+        others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
+        values = " -> ".join(number(row[name]) for name in NIGHTS) if "earlier_value" in row else ""
+        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
+    return table
+
+
+def _whom(rows: Sequence[Row]) -> str:
+    """Return the heading of the models, with the baseline if all rows have the same."""
+    baselines = {str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row}
+    if not baselines:
+        return "model"
+    return f"model - {escape(baselines.pop())}" if len(baselines) == 1 else EACH_BASELINE
+
+
+def _model_of(row: Row, whom: str) -> str:
+    return f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else str(row[C.MODEL_ID])
+
+
+def _verdict(row: Row) -> str:
+    reason = str(row["reason"] or "too many tests").replace("_", " ")
+    return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
+
+
+def _change(row: Row) -> str:
+    return "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
+
+
+def _p(p: float | None) -> str:
+    return "-" if p is None else f"{p:.2g}"
+
+
+def _others(row: Row) -> str:
+    """Format the p of each other test, adjusted, as that of t, for the tests of its own kind."""
+    return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
+
+
+def _level(rows: Sequence[Row]) -> str:
+    return f"{100 * rows[0]['ci_level']:.4g}"
+
+
+def _slice_of(row: Row) -> str:
+    """Return the name of a slice; rows of all its groups, such as ``GroupGap(nDCG)``, have no value."""
+    return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
+
+
+def number(value: float | None) -> str:
+    """Format a value with four decimals."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _signed(row: Row) -> str:
+    """Format the difference with its interval."""
+    if row["delta"] is None:
+        return "-"
+    shown = _plus(row["delta"])
+    if row["ci_low"] is None:
+        return shown
+    interval = f"[{_plus(row['ci_low'])}, {_plus(row['ci_high'])}]"
+    return f"{shown} [dim]{escape(interval)}[/dim]"
+
+
+def _plus(value: float) -> str:
+    """Format a number with its sign; -0 is +0."""
+    return f"{round(value, 4) + 0.0:+.4f}"
+
+
+def gates(rows: Sequence[Row], title: str | None = "gates") -> Table:
+    """Build the table of gates: rule, verdict and explanation."""
+    table = headed(title=title)
+    table.add_column("rule", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for row in rows:
+        table.add_row(str(row["gate"]), _outcome(row["verdict"]), escape(row["explanation"]))
+    return table
+
+
+def rules(rows: Sequence[Row], title: str | None = "gates") -> Table:
+    """Build the table of rules: the number of cases by verdict."""
+    table = headed("rule", "asks for", "cases", title=title)
+    for rule in dict.fromkeys(row["gate"] for row in rows):
+        own = [row for row in rows if row["gate"] == rule]
+        counts = Counter(row["verdict"] for row in own)
+        cases = ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
+        table.add_row(str(rule), escape(own[0]["rule"]), cases)
+    return table
+
+
+def _outcome(verdict: str) -> str:
+    return OUTCOMES.get(verdict, f"[yellow]{escape(verdict.replace('_', ' '))}[/yellow]")
+
+
+def gates_in_a_line(rows: Sequence[Row]) -> str:
+    """Return the verdict of all rules; if none could be judged, also the meaning of the exit code."""
+    verdict = verdict_of(rows)
+    undecided = "The exit code is 0, as without rules: look at the verdicts before a model ships."
+    return str(verdict) if is_decided(rows) else f"{verdict} {undecided}"
+
+
+def is_decided(rows: Sequence[Row]) -> bool:
+    """Return whether a rule could be judged."""
+    return any(row["verdict"] in {PASSED, *FAILING} for row in rows)
+
+
+def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
+    """Build the table of means of slices; a single slice is in the heading."""
+    small = [f"{MARK} fewer users than min_slice_size"] if any(row["is_small"] for row in rows) else []
+    table = headed(title=f"{title}: {_level(rows)} % intervals")
+    table = _with_caption(table, [*small, *_uncertain(rows)])
+    names = {row[C.SLICE] for row in rows}
+    only = names.pop() if len(names) == 1 else None
+    for heading in ("model", only or "slice", "measure"):
+        table.add_column(escape(heading), overflow="fold")
+    table.add_column("mean", no_wrap=True)
+    table.add_column("users", justify="right", no_wrap=True)
+    for row in rows:
+        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_of(row), measure_label(row))
+        users = f"{MARK} {row['n_users']:,}" if row["is_small"] else f"{row['n_users']:,}"
+        table.add_row(*map(escape, about), _cell(row, None), users)
+    return table
+
+
+def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
+    """Build the table of gaps between groups, marked if the interval lies above 0; narrow as in :func:`comparisons`."""
+    caption = f"{MARK} the interval of the gap lies above 0: the groups can be told apart"
+    table = _with_caption(headed(title=f"{title}: {_level(rows)} % intervals"), [caption])
+    is_narrow = width < GAPS_LINE
+    about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
+    for heading in (", ".join(about),) if is_narrow else about:
+        table.add_column(heading, overflow="fold")
+    for heading in ("gap", "ratio"):
+        table.add_column(heading, no_wrap=True)
+    for heading in groups[-1:] if is_narrow else groups:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        names = [escape(text) for text in (row[C.MODEL_ID], row[C.SLICE], measure_label(row))]
+        mark = f" {MARK}" if row["ci_low"] is not None and row["ci_low"] > 0 else ""
+        gap = _above_interval(row["gap"], row["ci_low"], row["ci_high"], mark)
+        numbers = gap, _above_interval(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
+        lowest, highest = _end(row, "lowest"), _end(row, "highest")
+        compared = f"{row['n_groups']} compared\n{row['n_left_out']} left out"
+        if is_narrow:
+            table.add_row("\n".join(names), *numbers, f"lowest {lowest}\nhighest {highest}\n{compared}")
+        else:
+            table.add_row(*names, *numbers, lowest, highest, compared)
+    return table
+
+
+def _with_caption(table: Table, captions: Sequence[str]) -> Table:
+    """Add the explanations of marks below a table, a line each."""
+    table.caption, table.caption_justify = "\n".join(captions) or None, "left"
+    return table
+
+
+def _uncertain(rows: Sequence[Row]) -> list[str]:
+    """Return the explanation of uncertain intervals, if there is one."""
+    return [f"{UNCERTAIN} uncertain: few users decide about it"] if any(row.get("is_uncertain") for row in rows) else []
+
+
+def _above_interval(value: float | None, low: float | None, high: float | None, mark: str = "") -> str:
+    """Format a number with its mark, and its interval in the next line."""
+    interval = "" if low is None else f"\n{escape(f'[{number(low)}, {number(high)}]')}"
+    return f"{number(value)}{mark}{interval}"
+
+
+def _end(row: Row, end: str) -> str:
+    """Return the group at one end, and its value."""
+    group = row[f"{end}_group"]
+    return "-" if group is None else f"{escape(group)} {number(row[f'{end}_value'])}"
+
+
+def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Return rows as CSV; text that a spreadsheet would run as a formula gets an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    writer.writerows([_csv_cell(row[name]) for name in columns] for row in rows)
+    return out.getvalue()
+
+
+def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Return rows as a JSON array of objects."""
+    return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
+
+
+WRITERS: Final = {"csv": to_csv, "json": to_json}
+"""Formats for programs."""
+
+
+def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> str:
+    if row is None or row[C.VALUE] is None:
+        return "-"
+    text = f"{row[C.VALUE]:.4f}"
+    shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best else text
+    mark = f" {UNCERTAIN}" if row.get("is_uncertain") else ""
+    interval = "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
+    return f"{shown}{before_interval}[dim]{interval}[/dim]"
+
+
+def _csv_cell(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+    plain = "" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+    return f"'{plain}" if isinstance(plain, str) and plain.startswith(FORMULA_STARTS) else plain

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
@@ -27,138 +25,79 @@ MAX_HEADLINES: Final = 6  # measures that are drawn; the tables hold all of them
 MAX_NIGHTS: Final = 60  # of a history
 
 
-@dataclass(frozen=True)
 class Night:
-    """One night of one evaluation, published or failed."""
+    """One night of one evaluation, published or failed: its rows, and what the page shows of them."""
 
-    tables: ReportTables
-    evaluation: str
-    day: date
-    run: Row  # its event of `runs`: the newest PUBLISHED one, or FAILED where none is
-    wanted_baseline: str | None = None  # baseline that is to be drawn; that of the comparisons where it is not given
-
-    @classmethod
-    def of(
-        cls, tables: ReportTables, *, evaluation: str | None, day: date | None, baseline: str | None = None
-    ) -> Night:
+    def __init__(
+        self, tables: ReportTables, *, evaluation: str | None, day: date | None, baseline: str | None = None
+    ) -> None:
         """Find the night, as :func:`chosen_run` does; ConfigError if nothing was compared with the baseline."""
-        run = chosen_run(tables.runs, evaluation=evaluation, day=day)
-        night = cls(tables, run[C.EVALUATION], run[C.EVALUATION_DATE], run, baseline)
-        names = night.baselines
-        if baseline is not None and baseline not in names:
-            expected = f"one of those compared with: {', '.join(names)}" if names else "comparisons, but there are none"
-            fix = nearest(baseline, names) or "set comparisons.baseline and run the night again"
-            raise ConfigError(Fault("--baseline", repr(baseline), expected, fix))
-        return night
+        self.tables = tables
+        self.run: Row = chosen_run(tables.runs, evaluation=evaluation, day=day)
+        self.evaluation: str = self.run[C.EVALUATION]
+        self.day: date = self.run[C.EVALUATION_DATE]
+        self.is_published = bool(self.run["status"] == PUBLISHED)
+        self.config = _config_of(self.run)  # empty if it cannot be read
 
-    @property
-    def is_published(self) -> bool:
-        """Whether anything of the night can be read."""
-        return bool(self.run["status"] == PUBLISHED)
+        self.metrics = self._own(tables.metrics)
+        self.group_metrics = self._own(tables.group_metrics)
+        self.comparisons = keep(self._own(tables.comparisons), test=PAIRED)
+        self.user_metrics = self._own(tables.user_metrics)
+        self.gates = rows_of(self._own(tables.gates))
+        self.checks = rows_of(self._own(tables.checks))
 
-    @cached_property
-    def metrics(self) -> pa.Table:
-        """Rows of ``metrics`` of this night."""
-        return self._own(self.tables.metrics)
+        all_nights = keep(tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
+        days = [day for (day,) in distinct(all_nights, C.EVALUATION_DATE) if day <= self.day][-MAX_NIGHTS:]
+        self.history = keep(all_nights, **{C.EVALUATION_DATE: days})  # means of all users up to this night
+        self.n_nights = len(days)
+        runs = newest_runs(tables.runs, self.evaluation)
+        self._nights = {day: run for day, run in runs.items() if day <= self.day}
+        self.failures = self._failures()
 
-    @cached_property
-    def group_metrics(self) -> pa.Table:
-        """Rows of ``group_metrics`` of this night."""
-        return self._own(self.tables.group_metrics)
-
-    @cached_property
-    def comparisons(self) -> pa.Table:
-        """Rows of ``comparisons`` of this night by the test that verdicts go by."""
-        return keep(self._own(self.tables.comparisons), test=PAIRED)
-
-    @cached_property
-    def gates(self) -> list[dict[str, Any]]:
-        """Rows of ``gates`` of this night."""
-        return rows_of(self._own(self.tables.gates))
-
-    @cached_property
-    def checks(self) -> list[dict[str, Any]]:
-        """Rows of ``checks`` of this night."""
-        return rows_of(self._own(self.tables.checks))
-
-    @cached_property
-    def user_metrics(self) -> pa.Table:
-        """Rows of single users of this night."""
-        return self._own(self.tables.user_metrics)
+        self.known = defaults.measures_of(all_users_rows(self.metrics))
+        asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
+        self.requested = list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
+        self.first = self._first()
+        self.headlines = (
+            []
+            if self.first is None
+            else defaults.headlines(self.known, self.requested, first=self.first, at_most=MAX_HEADLINES)
+        )
+        self.models = [
+            str(name) for (name,) in distinct(self.metrics if self.metrics.num_rows else self.history, C.MODEL_ID)
+        ]
+        self.baseline = self._baseline(baseline)
 
     def _own(self, table: pa.Table) -> pa.Table:
+        """Return the rows of this night, none if it failed."""
         if not self.is_published:
             return table.slice(0, 0)
         return keep(table, **{C.EVALUATION: self.evaluation, C.EVALUATION_DATE: self.day})
 
-    @cached_property
-    def history(self) -> pa.Table:
-        """Rows of ``metrics`` over all users, of this night and those before it, 60 at most."""
-        own = keep(self.tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
-        days = [day for (day,) in distinct(own, C.EVALUATION_DATE) if day <= self.day]
-        return keep(own, **{C.EVALUATION_DATE: days[-MAX_NIGHTS:]})
-
-    @cached_property
-    def known(self) -> list[MeasureKey]:
-        """Measures that have rows over all users."""
-        return defaults.measures_of(all_users_rows(self.metrics))
-
-    @cached_property
-    def requested(self) -> list[MeasureKey]:
-        """Measures that have rows, in the order of the request; then others."""
-        asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
-        return list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
-
-    @cached_property
-    def first(self) -> MeasureKey | None:
-        """The headline measure: that of the first gate, or the first one requested; None without means."""
+    def _first(self) -> MeasureKey | None:
+        """Return the headline measure: that of the first gate, or the first one requested; None without means."""
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((one for one in of_gates if one in self.known), None)
         return judged or defaults.headline_measure(self.known, self.requested)
 
-    @cached_property
-    def headlines(self) -> list[MeasureKey]:
-        """The measures that are drawn, the first one first."""
-        if self.first is None:
-            return []
-        return defaults.headlines(self.known, self.requested, first=self.first, at_most=MAX_HEADLINES)
-
-    @cached_property
-    def models(self) -> list[str]:
-        """Models of this night, or of the history where it has none."""
-        table = self.metrics if self.metrics.num_rows else self.history
-        return [str(name) for (name,) in distinct(table, C.MODEL_ID)]
-
-    @cached_property
-    def baselines(self) -> list[str]:
-        """Models that others are compared with."""
-        return [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
-
-    @cached_property
-    def baseline(self) -> str | None:
-        """The model that others are compared with."""
-        if self.wanted_baseline is not None:
-            return self.wanted_baseline
+    def _baseline(self, wanted: str | None) -> str | None:
+        """Return the wanted baseline, or that of the config, or the first one that models were compared with."""
+        names = [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
+        if wanted is not None and wanted not in names:
+            expected = f"one of those compared with: {', '.join(names)}" if names else "comparisons, but there are none"
+            fix = nearest(wanted, names) or "set comparisons.baseline and run the night again"
+            raise ConfigError(Fault("--baseline", repr(wanted), expected, fix))
         configured = (self.config.get("comparisons") or {}).get("baseline")
-        if configured in self.baselines:
-            return str(configured)
-        return self.baselines[0] if self.baselines else None
+        return wanted or (configured if configured in names else next(iter(names), None))
 
-    @cached_property
-    def config(self) -> Mapping[str, Any]:
-        """The configuration of the run; empty where it cannot be read."""
-        return _config_of(self.run)
-
-    @cached_property
-    def n_nights(self) -> int:
-        """Nights with rows, up to this one."""
-        return len(distinct(self.history, C.EVALUATION_DATE))
-
-    @cached_property
-    def _nights(self) -> dict[date, Row]:
-        """The newest published run of each night up to this one, oldest first."""
-        nights = newest_runs(self.tables.runs, self.evaluation)
-        return {day: run for day, run in nights.items() if day <= self.day}
+    def _failures(self) -> dict[date, str]:
+        """Return the nights up to this one without a published run, with the reason."""
+        events = rows_of(self.tables.runs, status=FAILED, evaluation=self.evaluation)
+        return {
+            row[C.EVALUATION_DATE]: wording.failure_of(row)
+            for row in sorted(events, key=lambda row: row["recorded_at"])
+            if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights
+        }
 
     def marks(self, measure: MeasureKey) -> Marks:
         """Return the events in the history of a measure: bounds of gates, changed definitions, failed nights."""
@@ -184,16 +123,6 @@ class Night:
                     found.append(
                         {"date": day.isoformat(), "bound": float(bound), "text": text, "rule": f"{number} {key}"}
                     )
-        return found
-
-    @cached_property
-    def failures(self) -> dict[date, str]:
-        """Nights up to this one without a published run, with the reason."""
-        events = rows_of(self.tables.runs, status=FAILED, evaluation=self.evaluation)
-        found = {}
-        for row in sorted(events, key=lambda row: row["recorded_at"]):
-            if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights:
-                found[row[C.EVALUATION_DATE]] = wording.failure_of(row)
         return found
 
 

@@ -39,7 +39,7 @@ def report(
     pool = ThreadPoolExecutor(max_workers=1)
     bundle = pool.submit(drawing_library)  # takes a second, in which the page is built
     pool.shutdown(wait=False)
-    night = Night.of(tables, evaluation=evaluation, day=day, baseline=baseline)
+    night = Night(tables, evaluation=evaluation, day=day, baseline=baseline)
     drawer = Drawer(night.baseline)
     recorded = night.run["recorded_at"]
     written = f"{recorded:%Y-%m-%d %H:%M} UTC" if recorded is not None else ""

@@ -99,7 +99,7 @@ def report_tables(
         checks=_read(results, schemas.CHECKS, **night),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
-    return _with_users(results, tables, Night.of(tables, evaluation=name, day=day, baseline=baseline))
+    return _with_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))
 
 
 def require_file(path: Path) -> None:

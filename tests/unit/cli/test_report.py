@@ -217,7 +217,7 @@ def test_at_most_sixty_nights_are_read(results: Results[Any], monkeypatch: pytes
     monkeypatch.setattr(app, "MAX_NIGHTS", 1)
     tables = app.report_tables(results)
     assert set(tables.metrics["evaluation_date"].to_pylist()) == {SECOND}
-    assert Night.of(tables, evaluation=None, day=None).n_nights == 1
+    assert Night(tables, evaluation=None, day=None).n_nights == 1
 
 
 def test_a_run_that_publishes_meanwhile_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_run_that_publishes_meanwhile_is_waited_for(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Results, "runs", interrupted)
     tables = app.report_tables(results)
-    assert Night.of(tables, evaluation=None, day=None).run["run_id"] == "late"
+    assert Night(tables, evaluation=None, day=None).run["run_id"] == "late"
     assert set(tables.metrics["run_id"].to_pylist()) == {"late"}
 
 

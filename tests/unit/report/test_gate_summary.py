@@ -24,7 +24,7 @@ def answer_of(tables: ReportTables, *verdicts: str) -> Answer:
     rows = [row for row in tables.gates.to_pylist() if row["evaluation_date"] == date(2026, 1, 3)]
     rows = [{**row, "verdict": verdict} for row, verdict in zip(rows, verdicts, strict=False)] + rows[len(verdicts) :]
     gates = pa.Table.from_pylist(rows, schema=tables.gates.schema)
-    return answer(Night.of(replace(tables, gates=gates), evaluation=None, day=None))
+    return answer(Night(replace(tables, gates=gates), evaluation=None, day=None))
 
 
 def test_it_may_ship_where_every_rule_is_met(nights: ReportTables) -> None:
@@ -70,13 +70,13 @@ def test_every_row_of_a_rule_is_a_sentence_and_long_lists_are_folded_after_what_
 
 
 def test_without_rules_the_answer_says_how_to_add_them(nights: ReportTables) -> None:
-    found = answer(Night.of(replace(nights, gates=nights.gates.slice(0, 0)), evaluation=None, day=None))
+    found = answer(Night(replace(nights, gates=nights.gates.slice(0, 0)), evaluation=None, day=None))
     assert (found.tone, found.headline) == ("open", "No rules to judge by")
     assert "`gates`" in found.hint
 
 
 def test_a_failed_night_says_at_which_stage_and_why() -> None:
-    found = answer(Night.of(failed(0), evaluation=None, day=None))
+    found = answer(Night(failed(0), evaluation=None, day=None))
     assert (found.tone, found.headline) == ("bad", "Nothing was published")
     assert found.reason == "The run failed. Read: no row in data/held_out."
     assert [one.text for one in found.highlights] == ["Failed check: held_out, volume"]
@@ -85,7 +85,7 @@ def test_a_failed_night_says_at_which_stage_and_why() -> None:
 def test_an_empty_night_says_which_input_has_no_rows() -> None:
     run = {"evaluation": EVALUATION, "evaluation_date": FIRST_NIGHT, "run_id": "r"}
     row = published(Plan(), run, reason="no rows for 2026-01-01 in held_out")
-    found = answer(Night.of(failed(0).of_runs(runs(row)), evaluation=None, day=None))
+    found = answer(Night(failed(0).of_runs(runs(row)), evaluation=None, day=None))
     assert (found.headline, found.reason) == ("Nothing was measured", "No rows for 2026-01-01 in held_out.")
 
 
@@ -112,5 +112,5 @@ def test_no_model_has_the_best_of_what_has_no_better_side(nights: ReportTables) 
 
 def test_a_sample_of_the_users_is_said_on_the_first_screen(nights: ReportTables) -> None:
     rows = [{**row, "sample_share": 0.25} for row in nights.runs.to_pylist()]
-    found = answer(Night.of(replace(nights, runs=runs(*rows)), evaluation=None, day=None))
+    found = answer(Night(replace(nights, runs=runs(*rows)), evaluation=None, day=None))
     assert ("sample", "25 % of the users") in found.facts

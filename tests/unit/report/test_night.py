@@ -15,9 +15,9 @@ from rankeval_spark.report.tables import ReportTables
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs, together
 
 
-def night_of(tables: ReportTables, **wanted: Any) -> Night:  # noqa: ANN401 - those of Night.of
+def night_of(tables: ReportTables, **wanted: Any) -> Night:  # noqa: ANN401 - those of Night
     """Find a night."""
-    return Night.of(tables, **{"evaluation": None, "day": None, **wanted})
+    return Night(tables, **{"evaluation": None, "day": None, **wanted})
 
 
 def with_run(tables: ReportTables, day: int, **changes: object) -> ReportTables:

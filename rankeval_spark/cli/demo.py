@@ -22,8 +22,8 @@ from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selec
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import TRAINING, open_bandit, prepare
-from rankeval_spark.demo.logs import TABLES
-from rankeval_spark.demo.wheels import DataUnavailableError
+from rankeval_spark.demo.movielens import DataUnavailableError
+from rankeval_spark.demo.workspace import TABLES
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of

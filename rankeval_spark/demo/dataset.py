@@ -1,14 +1,23 @@
-"""Ratings with the users and items they are about: what a demo's models are trained on."""
+"""Ratings with their users and items, cut into training and held-out interactions, and segments of the users.
+
+Two thirds of MovieLens users rate within a single day, so one cut in calendar time leaves hardly any user with both a
+past and a future. The cut is rolled along each user's own sequence instead: the last interactions are held out, a
+window after another. The price: when one user's future is held out, other users' later interactions are in the training
+data.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
-from rankeval_spark.columns import ITEM_ID, USER_ID
+from rankeval_spark.columns import GAIN, ITEM_ID, USER_ID
 
 RATING: Final = "rating"
 TIMESTAMP: Final = "timestamp"
@@ -25,24 +34,13 @@ ITEM_COLUMNS: Final = {ITEM_ID: "int64", TITLE: "object", GENRES: "object"}
 
 @dataclass(frozen=True)
 class Dataset:
-    """Interactions, users and items of one source.
+    """Interactions, users and items of one source."""
 
-    Attributes
-    ----------
-    source_name : str
-        Name of the data in messages.
-    interactions : DataFrame
-        One row a rating, unique by user and item: columns of :data:`INTERACTION_COLUMNS`, seconds since 1970.
-    users : DataFrame
-        One row a user, also for users without a rating: columns of :data:`USER_COLUMNS`.
-    items : DataFrame
-        One row an item: columns of :data:`ITEM_COLUMNS`.
-    """
-
-    source_name: str
+    source_name: str  # in messages
+    # One row a rating, unique by user and item: columns of :data:`INTERACTION_COLUMNS`, seconds since 1970
     interactions: pd.DataFrame
-    users: pd.DataFrame
-    items: pd.DataFrame
+    users: pd.DataFrame  # one row a user, also for users without a rating: columns of :data:`USER_COLUMNS`
+    items: pd.DataFrame  # one row an item: columns of :data:`ITEM_COLUMNS`
 
     def fingerprint(self) -> str:
         """SHA-256 of every value of the three frames, in order."""
@@ -53,8 +51,81 @@ class Dataset:
         return digest.hexdigest()
 
     def description(self) -> str:
-        """Name the source and how much there is of it."""
+        """Return the source and its sizes in words."""
         return (
             f"{self.source_name}: {len(self.interactions):,} ratings"
             f" of {len(self.users):,} users on {len(self.items):,} items"
         )
+
+
+_UNLIKED_RATING = 3
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One evaluation date: the interactions before each user's cut, and the window after it.
+
+    Both frames have the columns of the interactions; ``held_out`` also has the ``gain``.
+    """
+
+    date: dt.date
+    train: pd.DataFrame
+    held_out: pd.DataFrame
+
+
+def rolling_cuts(interactions: pd.DataFrame, *, dates: Sequence[dt.date], window: int) -> tuple[Cut, ...]:
+    """Cut each user's sequence once a date, ``window`` interactions further each time.
+
+    With three dates and a window of 10 the last 30, 20 and 10 interactions of a user lie behind the cut, and the next
+    10 of them are held out. A user who is shorter than that has a shorter window, no training interactions, or is not
+    in that date at all.
+
+    A user's sequence is ordered by time and, where times are equal, by item id.
+    """
+    ordered = interactions.sort_values([USER_ID, TIMESTAMP, ITEM_ID], ignore_index=True)
+    n_after = ordered.groupby(USER_ID).cumcount(ascending=False).to_numpy()
+    behind = [window * n for n in range(len(dates), 0, -1)]
+    return tuple(
+        Cut(
+            date=date,
+            train=ordered[n_after >= n_behind].reset_index(drop=True),
+            held_out=with_gain(ordered[(n_after < n_behind) & (n_after >= n_behind - window)]),
+        )
+        for date, n_behind in zip(dates, behind, strict=True)
+    )
+
+
+def with_gain(held_out: pd.DataFrame) -> pd.DataFrame:
+    """Add the gain max(rating - 3, 0): ratings of 4 and 5 are relevant, with gains 1 and 2."""
+    gain = np.maximum(held_out[RATING].to_numpy(dtype=np.float64) - _UNLIKED_RATING, 0.0)
+    return held_out.assign(**{GAIN: gain}).reset_index(drop=True)
+
+
+AGE_BAND: Final = "age_band"
+ACTIVITY: Final = "activity"
+SEGMENTS: Final = (AGE_BAND, GENDER, OCCUPATION, ACTIVITY)
+
+# Each band starts at its bound and ends before the next one's.
+_AGE_BANDS: Final = {0: "under 18", 18: "18-24", 25: "25-34", 35: "35-44", 45: "45-54", 55: "55 and over"}
+_ACTIVITY_TIERS: Final = {0: "cold", 1: "light", 20: "medium", 100: "heavy"}
+
+
+def segments_of(users: pd.DataFrame, *, train: pd.DataFrame) -> pd.DataFrame:
+    """Return the segments of every user, one row each: age band, gender, occupation, and activity tier in ``train``.
+
+    The tiers are cold (no interaction in training), light (1 to 19), medium (20 to 99) and heavy (100 and more).
+    """
+    n_interactions = users[USER_ID].map(train[USER_ID].value_counts()).fillna(0)
+    return pd.DataFrame(
+        {
+            USER_ID: users[USER_ID],
+            AGE_BAND: _banded(users[AGE], _AGE_BANDS),
+            GENDER: users[GENDER],
+            OCCUPATION: users[OCCUPATION],
+            ACTIVITY: _banded(n_interactions, _ACTIVITY_TIERS),
+        }
+    )
+
+
+def _banded(values: pd.Series[int], bands: dict[int, str]) -> pd.Series[str]:
+    return pd.cut(values, [*bands, np.inf], right=False, labels=list(bands.values())).astype(object)

@@ -18,31 +18,37 @@ from rankeval_spark.columns import ITEM_ID, SCORE, USER_ID
 from rankeval_spark.demo.dataset import RATING
 
 if TYPE_CHECKING:
-    from rankeval_spark.demo.als import Factors
     from rankeval_spark.demo.dataset import Dataset
+
 
 FloatMatrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Factors:
+    """Factors that ALS learnt about some users, or about some items."""
+
+    ids: NDArray[np.int64]  # shape (n,), ascending
+    vectors: FloatMatrix  # shape (n, rank)
+
+    def of(self, ids: NDArray[np.int64]) -> FloatMatrix:
+        """Return the vectors of ``ids``, which are sorted; NaN where nothing was learnt about one."""
+        vectors = np.full((len(ids), self.vectors.shape[1]), np.nan)
+        vectors[np.searchsorted(ids, self.ids)] = self.vectors
+        return vectors
+
+
+@dataclass(frozen=True)
 class Training:
-    """The interactions of one cut, and the users and items that are the rows and columns of its matrices.
+    """Interactions of one cut, and the users and items that are the rows and columns of its matrices."""
 
-    Attributes
-    ----------
-    user_ids, item_ids : int64, ascending
-        All known users and items, those without a training interaction too.
-    interactions : DataFrame
-        Columns ``user_id``, ``item_id``, ``rating``.
-    """
-
-    user_ids: NDArray[np.int64]
+    user_ids: NDArray[np.int64]  # all known users and items, ascending, those without a training interaction too
     item_ids: NDArray[np.int64]
-    interactions: pd.DataFrame
+    interactions: pd.DataFrame  # columns ``user_id``, ``item_id``, ``rating``
 
     @classmethod
     def of(cls, train: pd.DataFrame, data: Dataset) -> Training:
-        """Put the training interactions of a cut before all users and items of the data set."""
+        """Return the training interactions of a cut, with all users and items of the data set."""
         return cls(
             user_ids=np.unique(data.users[USER_ID].to_numpy()),
             item_ids=np.unique(data.items[ITEM_ID].to_numpy()),
@@ -65,7 +71,7 @@ def popular(training: Training, *, n: int) -> pd.DataFrame:
     """Recommend the items most interacted with to all users, also to those without a training interaction."""
     n_users_of_item = np.asarray(training.matrix(training.interactions).sum(axis=0)).ravel()
     scores = np.tile(n_users_of_item, (len(training.user_ids), 1))
-    return _best_unseen(training, _only_positive(scores), n=n)
+    return _best_unseen(training, np.where(scores > 0, scores, -np.inf), n=n)
 
 
 def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: int) -> pd.DataFrame:
@@ -74,7 +80,8 @@ def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: i
     Users who liked nothing in training get no list.
     """
     liked = training.matrix(training.liked(liked_rating))
-    return _best_unseen(training, _only_positive(liked @ nearest_neighbours(cosine(liked), n_neighbours)), n=n)
+    scores = liked @ nearest_neighbours(cosine(liked), n_neighbours)
+    return _best_unseen(training, np.where(scores > 0, scores, -np.inf), n=n)
 
 
 def matrix_factorisation(training: Training, *, n: int, users: Factors, items: Factors) -> pd.DataFrame:
@@ -110,14 +117,5 @@ def _best_unseen(training: Training, scores: FloatMatrix, *, n: int) -> pd.DataF
     items = np.argsort(-scores, axis=1, kind="stable")[:, :n]
     best = np.take_along_axis(scores, items, axis=1)
     users, places = np.nonzero(best > -np.inf)
-    return pd.DataFrame(
-        {
-            USER_ID: training.user_ids[users],
-            ITEM_ID: training.item_ids[items[users, places]],
-            SCORE: best[users, places],
-        }
-    )
-
-
-def _only_positive(scores: FloatMatrix) -> FloatMatrix:
-    return np.where(scores > 0, scores, -np.inf)
+    item_ids = training.item_ids[items[users, places]]
+    return pd.DataFrame({USER_ID: training.user_ids[users], ITEM_ID: item_ids, SCORE: best[users, places]})

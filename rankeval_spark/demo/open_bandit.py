@@ -1,4 +1,4 @@
-"""Impressions of the Open Bandit data, read out of a wheel that carries some, and what they say of a policy.
+"""Impressions of the Open Bandit data, read out of a wheel, and estimates of a policy from them.
 
 Yuta Saito, Shunsuke Aihara, Megumi Matsutani and Yusuke Narita. 2021. Open Bandit Dataset and Pipeline: Towards
 Realistic and Reproducible Off-Policy Evaluation. NeurIPS, Track on Datasets and Benchmarks. See ``docs/demo.md``.
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
-from rankeval_spark.demo.wheels import Wheel
+from rankeval_spark.demo.movielens import Wheel
 
 SOURCE_NAME: Final = "Open Bandit data"
 WHEEL: Final = Wheel(
@@ -37,7 +37,7 @@ _NAMES: Final = {"click": C.GAIN, "propensity_score": C.PROPENSITY}
 
 @dataclass(frozen=True)
 class PolicyEstimate:
-    """Clicks per impression: what they are of, and their interval."""
+    """Clicks per impression of a policy, with their source and interval."""
 
     policy: str
     by: str
@@ -48,31 +48,16 @@ class PolicyEstimate:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What the logs of two policies say of the second one.
+    """Estimates for the second of two policies, from the logs of both."""
 
-    Attributes
-    ----------
-    rows : tuple of PolicyEstimate
-        The rate of the random policy, that of Thompson sampling estimated from the random log, and its own.
-    n_impressions : int
-        Impressions of the random log.
-    n_effective : float
-        As many impressions of Thompson sampling itself would say as much.
-    """
-
+    # Rate of the random policy, that of Thompson sampling estimated from the random log, and that of its own log
     rows: tuple[PolicyEstimate, ...]
-    n_impressions: int
-    n_effective: float
+    n_impressions: int  # of the random log
+    n_effective: float  # impressions of Thompson sampling itself that would be as informative
 
 
 def load(cache: Path) -> dict[str, pd.DataFrame]:
-    """Read the logs from the wheel in ``cache``, which is fetched first if it is not there.
-
-    Raises
-    ------
-    DataUnavailableError
-        When there is neither a sound copy nor a way to fetch one.
-    """
+    """Read the logs from the wheel in ``cache``, which is fetched first; DataUnavailableError without either."""
     return read_wheel(WHEEL.cached(cache))
 
 

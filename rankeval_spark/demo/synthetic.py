@@ -40,7 +40,7 @@ _FIRST_SECOND: Final = 875_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """How much to make: each user has at least ``n_least`` interactions, the busiest some ten times the mean.
+    """Size of the data: each user has at least ``n_least`` interactions, the busiest some ten times the mean.
 
     There must be more items than the busiest user has interactions.
     """
@@ -56,7 +56,7 @@ DEFAULT_SHAPE: Final = Shape()
 
 
 def make_dataset(shape: Shape = DEFAULT_SHAPE, *, seed: int = 100) -> Dataset:
-    """Make a data set; equal arguments give equal values."""
+    """Return a data set; equal arguments give equal values."""
     rng = np.random.default_rng(seed)
     tastes = rng.dirichlet(np.full(shape.n_tastes, 0.3), shape.n_users)
     traits = rng.dirichlet(np.full(shape.n_tastes, 0.3), shape.n_items)
@@ -76,7 +76,7 @@ def _activity(shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _interactions(fit: NDArray[np.float64], activity: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
-    """Let each user pick items, famous and fitting ones first, and rate them in any order.
+    """Draw the items of each user, famous and fitting ones first, and ratings of them in any order.
 
     Adding Gumbel noise to log weights and keeping the largest sums draws without replacement by those weights.
     """

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.demo import DemoLogs, DemoSettings, prepare, synthetic
-from rankeval_spark.demo.settings import AlsSettings
-from rankeval_spark.demo.split import rolling_cuts
+from rankeval_spark.demo.dataset import rolling_cuts
+from rankeval_spark.demo.workspace import AlsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,7 @@ from rankeval_spark import Results
 from rankeval_spark.cli.demo import of_workspace
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import DemoSettings, synthetic
-from rankeval_spark.demo.logs import TABLES, DemoLogs, remember
-from rankeval_spark.demo.workspace import fingerprint_of
+from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.demo import logs
-from rankeval_spark.demo.settings import AlsSettings, DemoSettings
+from rankeval_spark.demo import workspace
+from rankeval_spark.demo.workspace import AlsSettings, DemoSettings
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> logs.DemoLogs:
+def written(tmp_path: Path) -> workspace.DemoLogs:
     """Make logs whose tables are there, as far as a glance at the folders tells."""
-    for name in logs.TABLES:
+    for name in workspace.TABLES:
         (tmp_path / name / "_delta_log").mkdir(parents=True)
-    return logs.DemoLogs(
+    return workspace.DemoLogs(
         folder=tmp_path,
         source_name="synthetic",
         was_reused=False,
@@ -30,44 +30,44 @@ def written(tmp_path: Path) -> logs.DemoLogs:
     )
 
 
-def test_remembered_logs_are_found_again(written: logs.DemoLogs) -> None:
-    logs.remember(written, "abc")
+def test_remembered_logs_are_found_again(written: workspace.DemoLogs) -> None:
+    workspace.remember(written, "abc")
 
-    assert logs.read_kept(written.folder, "abc") == replace(written, was_reused=True)
+    assert workspace.read_kept(written.folder, "abc") == replace(written, was_reused=True)
     assert [path.name for path in written.folder.iterdir() if path.is_file()] == ["manifest.json"]
 
 
-def test_logs_of_another_fingerprint_are_not_reused(written: logs.DemoLogs) -> None:
-    logs.remember(written, "abc")
+def test_logs_of_another_fingerprint_are_not_reused(written: workspace.DemoLogs) -> None:
+    workspace.remember(written, "abc")
 
-    assert logs.read_kept(written.folder, "abd") is None
-
-
-def test_logs_that_were_being_rewritten_are_not_reused(written: logs.DemoLogs) -> None:
-    logs.remember(written, "abc")
-    logs.forget(written.folder)
-
-    assert logs.read_kept(written.folder, "abc") is None
+    assert workspace.read_kept(written.folder, "abd") is None
 
 
-def test_logs_without_their_tables_are_not_reused(written: logs.DemoLogs) -> None:
-    logs.remember(written, "abc")
-    (written.table(logs.SEGMENTS) / "_delta_log").rmdir()
+def test_logs_that_were_being_rewritten_are_not_reused(written: workspace.DemoLogs) -> None:
+    workspace.remember(written, "abc")
+    workspace.forget(written.folder)
 
-    assert logs.read_kept(written.folder, "abc") is None
+    assert workspace.read_kept(written.folder, "abc") is None
+
+
+def test_logs_without_their_tables_are_not_reused(written: workspace.DemoLogs) -> None:
+    workspace.remember(written, "abc")
+    (written.table(workspace.SEGMENTS) / "_delta_log").rmdir()
+
+    assert workspace.read_kept(written.folder, "abc") is None
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"fingerprint": "abc", "logs": {"dates": ["soon"]}}'])
-def test_note_that_cannot_be_read_is_no_note(written: logs.DemoLogs, content: str) -> None:
+def test_note_that_cannot_be_read_is_no_note(written: workspace.DemoLogs, content: str) -> None:
     (written.folder / "manifest.json").write_text(content, encoding="utf-8")
 
-    assert logs.read_kept(written.folder, "abc") is None
+    assert workspace.read_kept(written.folder, "abc") is None
 
 
-def test_synthetic_logs_say_that_their_figures_mean_nothing(written: logs.DemoLogs) -> None:
+def test_synthetic_logs_say_that_their_figures_mean_nothing(written: workspace.DemoLogs) -> None:
     assert len(written.caveats) == 3
     assert "synthetic" in written.caveats[0]
-    assert replace(written, source_name="MovieLens 100K").caveats == logs.CAVEATS
+    assert replace(written, source_name="MovieLens 100K").caveats == workspace.CAVEATS
 
 
 def test_settings_differ_by_every_value() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from rankeval_spark.demo import models
-from rankeval_spark.demo.als import Factors
+from rankeval_spark.demo.models import Factors
 
 
 def training(*liked_by_user: list[int], n_items: int, n_users: int | None = None) -> models.Training:

@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark.demo import movielens
 from rankeval_spark.demo.dataset import INTERACTION_COLUMNS, ITEM_COLUMNS, USER_COLUMNS
-from rankeval_spark.demo.wheels import DataUnavailableError
+from rankeval_spark.demo.movielens import DataUnavailableError
 from rankeval_spark.demo.workspace import load_dataset
 
 FILES = {

@@ -7,7 +7,7 @@ import datetime as dt
 import pandas as pd
 import pytest
 
-from rankeval_spark.demo import split
+from rankeval_spark.demo import dataset
 
 DATES = (dt.date(2026, 1, 1), dt.date(2026, 1, 2), dt.date(2026, 1, 3))
 
@@ -28,7 +28,7 @@ def items(frame: pd.DataFrame, user: int) -> list[int]:
 
 
 def test_each_date_holds_out_the_next_window_of_every_user() -> None:
-    cuts = split.rolling_cuts(sequences(u1=[9, 8, 7, 6, 5, 4, 3, 2]), dates=DATES, window=2)
+    cuts = dataset.rolling_cuts(sequences(u1=[9, 8, 7, 6, 5, 4, 3, 2]), dates=DATES, window=2)
 
     assert [cut.date for cut in cuts] == list(DATES)
     assert [items(cut.train, 1) for cut in cuts] == [[9, 8], [9, 8, 7, 6], [9, 8, 7, 6, 5, 4]]
@@ -36,7 +36,7 @@ def test_each_date_holds_out_the_next_window_of_every_user() -> None:
 
 
 def test_short_user_comes_in_late_and_starts_without_a_past() -> None:
-    cuts = split.rolling_cuts(sequences(u1=[1, 2, 3], u2=list(range(10, 20))), dates=DATES, window=2)
+    cuts = dataset.rolling_cuts(sequences(u1=[1, 2, 3], u2=list(range(10, 20))), dates=DATES, window=2)
 
     assert [items(cut.train, 1) for cut in cuts] == [[], [], [1]]
     assert [items(cut.held_out, 1) for cut in cuts] == [[], [1], [2, 3]]
@@ -45,7 +45,7 @@ def test_short_user_comes_in_late_and_starts_without_a_past() -> None:
 def test_equal_times_are_ordered_by_item_id_as_a_number() -> None:
     interactions = sequences(u1=[10, 9, 100, 2]).assign(timestamp=5)
 
-    (cut,) = split.rolling_cuts(interactions, dates=DATES[:1], window=2)
+    (cut,) = dataset.rolling_cuts(interactions, dates=DATES[:1], window=2)
 
     assert items(cut.train, 1) == [2, 9]
     assert items(cut.held_out, 1) == [10, 100]
@@ -54,8 +54,8 @@ def test_equal_times_are_ordered_by_item_id_as_a_number() -> None:
 def test_order_of_the_rows_does_not_matter() -> None:
     interactions = sequences(u1=[4, 3, 2, 1], u2=[1, 2, 3, 4, 5])
 
-    cuts = split.rolling_cuts(interactions, dates=DATES, window=1)
-    shuffled = split.rolling_cuts(interactions.sample(frac=1, random_state=3), dates=DATES, window=1)
+    cuts = dataset.rolling_cuts(interactions, dates=DATES, window=1)
+    shuffled = dataset.rolling_cuts(interactions.sample(frac=1, random_state=3), dates=DATES, window=1)
 
     for cut, other in zip(cuts, shuffled, strict=True):
         pd.testing.assert_frame_equal(cut.train, other.train)
@@ -64,6 +64,6 @@ def test_order_of_the_rows_does_not_matter() -> None:
 
 @pytest.mark.parametrize(("rating", "gain"), [(1.0, 0.0), (3.0, 0.0), (4.0, 1.0), (5.0, 2.0)])
 def test_gain_is_what_the_rating_has_above_three(rating: float, gain: float) -> None:
-    held_out = split.with_gain(sequences(u1=[1]).assign(rating=rating))
+    held_out = dataset.with_gain(sequences(u1=[1]).assign(rating=rating))
 
     assert held_out["gain"].to_list() == [gain]

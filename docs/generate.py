@@ -148,7 +148,7 @@ those of the run. These results are in no table; `list_id` is left out of `agree
 PRESETS_HEAD = """\
 # Presets
 
-Generated from `rankeval_spark/config/sections/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
+Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
 across the definitions in use, so a number only compares with another of the same convention. A preset is the convention
 of a tool, as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(...,
 preset=...)` in code. A policy or an option that you write yourself wins over it, and what came out of both is recorded

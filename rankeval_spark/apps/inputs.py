@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.bands import segments_from_train
+from rankeval_spark.config.inference import segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from rankeval_spark.config.inference import Band
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.bands import Band
     from rankeval_spark.inputs.spark import Source
 
 

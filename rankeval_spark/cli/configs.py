@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark.cli.shared_options import config_and_dates
 from rankeval_spark.cli.terminal import console, is_quiet, say_done, write_out
-from rankeval_spark.config import EvaluationConfig, check_roots, least_cost, load_config, template
-from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
+from rankeval_spark.config import EvaluationConfig, check_roots, json_schema, least_cost, load_config
+from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
     if not tables:
         if results is not None:
             raise ConfigError(Fault("--results", "no tables", "--recommendations and --held-out with it"))
-        schema = template.write_config(config, template.template_text(template.TEMPLATE))
+        schema = json_schema.write_config(config, json_schema.template_text(json_schema.TEMPLATE))
         say_done(f"wrote {config}, which has every key, and {schema} for your editor")
         say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
         return
@@ -191,7 +191,7 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
     if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
         samples["held_out"] = look_at(_option("held_out"), tables["held_out"], splits_days=False)
         guesses = guessed(samples)
-    schema = template.write_config(config, config_text(guesses, config, results=results))
+    schema = json_schema.write_config(config, config_text(guesses, config, results=results))
     try:
         load_config(config)
     except ConfigError:  # no half a result: what cannot be written as a config is reported

@@ -15,7 +15,7 @@ from rankeval_spark.cli.shared_options import start
 from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
-from rankeval_spark.config.redaction import is_reference
+from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED
 from rankeval_spark.results.reading.table_readers import is_native
 

@@ -1,13 +1,11 @@
 """Configuration: typed and frozen. A config object that exists is valid."""
 
+from rankeval_spark.config.check_thresholds import Checks, Threshold
 from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig
-from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
-from rankeval_spark.config.reading.loading import check_roots, load_config, parse_date, validate_model
-from rankeval_spark.config.sections.check_thresholds import Checks, Threshold
-from rankeval_spark.config.sections.gates import Gate
-from rankeval_spark.config.sections.inference import Comparisons, Intervals
-from rankeval_spark.config.sections.input_shapes import Filter
-from rankeval_spark.config.sections.inputs import (
+from rankeval_spark.config.gates import Gate
+from rankeval_spark.config.inference import Comparisons, Intervals
+from rankeval_spark.config.inputs import (
+    Filter,
     HeldOutInput,
     InputConfig,
     Inputs,
@@ -16,8 +14,10 @@ from rankeval_spark.config.sections.inputs import (
     SegmentsInput,
     TrainInput,
 )
-from rankeval_spark.config.sections.policies import Policies
-from rankeval_spark.config.sections.presets import PRESETS, Preset, PresetName
+from rankeval_spark.config.loading import check_roots, load_config, parse_date, validate_model
+from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PRESETS, Preset, PresetName
 
 __all__ = [
     "PRESETS",

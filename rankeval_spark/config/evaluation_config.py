@@ -25,30 +25,30 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import cross_checks, measure_selection, redaction
-from rankeval_spark.config.measure_selection import WHOLE_LIST_WORD
-from rankeval_spark.config.sections.bands import Band, segments_from_train
-from rankeval_spark.config.sections.base import (
+from rankeval_spark.config import cross_checks, spark_settings
+from rankeval_spark.config.base import (
     Flag,
     Model,
     ModelWithPaths,
     Number,
+    PathText,
     Whole,
     each_once,
     fault_error,
     refuse_faults,
     repeated_faults,
+    resolve_path,
     some_models_once,
     with_faults,
 )
-from rankeval_spark.config.sections.check_thresholds import Checks
-from rankeval_spark.config.sections.gates import Gate
-from rankeval_spark.config.sections.inference import Comparisons, Intervals, ModelName, Quantiles
-from rankeval_spark.config.sections.inputs import Inputs
-from rankeval_spark.config.sections.locations import PathText, resolve_path
-from rankeval_spark.config.sections.policies import Policies
-from rankeval_spark.config.sections.presets import PresetName, options_of, rank_gap_faults, with_preset
-from rankeval_spark.config.sections.spark_settings import is_shown
+from rankeval_spark.config.check_thresholds import Checks
+from rankeval_spark.config.cross_checks import WHOLE_LIST_WORD
+from rankeval_spark.config.gates import Gate
+from rankeval_spark.config.inference import Band, Comparisons, Intervals, ModelName, Quantiles, segments_from_train
+from rankeval_spark.config.inputs import Inputs
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
+from rankeval_spark.config.spark_settings import is_shown
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
@@ -100,7 +100,7 @@ def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
 
 
 def _measure(text: str, info: ValidationInfo) -> str:
-    refuse_faults(measure_selection.check(text, defaults=options_of(info.data.get("preset"))))
+    refuse_faults(cross_checks.check(text, defaults=options_of(info.data.get("preset"))))
     return text
 
 
@@ -221,8 +221,8 @@ class SparkConfig(Model):
             for key in settings
             if not key.startswith("spark.")
         ]
-        faults += [_secret_fault(key) for key, value in settings.items() if redaction.is_written_out(key, value)]
-        shown = [key for key, value in settings.items() if redaction.is_reference(value) and is_shown(key)]
+        faults += [_secret_fault(key) for key, value in settings.items() if spark_settings.is_written_out(key, value)]
+        shown = [key for key, value in settings.items() if spark_settings.is_reference(value) and is_shown(key)]
         refuse_faults([*faults, *(_shown_fault(key, settings[key]) for key in shown)])
         return settings
 
@@ -234,7 +234,7 @@ class SparkConfig(Model):
         ConfigError
             If a variable is not set.
         """
-        return redaction.fill_environment(self.settings, environment, "spark.settings")
+        return spark_settings.fill_environment(self.settings, environment, "spark.settings")
 
 
 class EvaluationConfig(Model):
@@ -324,9 +324,7 @@ class EvaluationConfig(Model):
     def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if "cutoffs" in info.data:
             try:
-                measure_selection.measure_set(
-                    measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset"))
-                )
+                cross_checks.measure_set(measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset")))
             except ConfigError as error:
                 raise fault_error(*error.faults) from None
         return measures
@@ -398,5 +396,5 @@ class EvaluationConfig(Model):
     def _to_json(self, *, without_defaults: bool) -> str:
         values = self.model_dump(mode="json", exclude_defaults=without_defaults)
         if settings := values.get("spark", {}).get("settings"):
-            values["spark"]["settings"] = redaction.redact(settings)
+            values["spark"]["settings"] = spark_settings.redact(settings)
         return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.config.reading.loading import validate_model
-from rankeval_spark.config.sections.base import Model
-from rankeval_spark.config.sections.inference import Replicates, Seed
+from rankeval_spark.config.base import Model
+from rankeval_spark.config.inference import Replicates, Seed
+from rankeval_spark.config.loading import validate_model
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.statistics.multiple_testing import Correction
 from rankeval_spark.statistics.resampling.replicate_sums import Draws

@@ -12,7 +12,7 @@ from rankeval_spark.measures import Measure
 from rankeval_spark.measures.required_facts import rule_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.policies import Policies
+    from rankeval_spark.config.policies import Policies
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Request of an evaluation, as both hosts compute it."""
+"""Request of an evaluation, as both hosts compute it, and the slices that it reports on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rankeval_spark.config.reported_slices import ReportedSlices
-from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_train
-from rankeval_spark.config.sections.check_thresholds import Threshold
+from rankeval_spark import columns as C
+from rankeval_spark.config.check_thresholds import Threshold
+from rankeval_spark.config.inference import NO_INTERACTION, segments_from_train
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
 
@@ -16,11 +16,42 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.sections.bands import Band
-    from rankeval_spark.config.sections.inference import Comparisons
-    from rankeval_spark.config.sections.policies import Policies
+    from rankeval_spark.config.inference import Band, Comparisons
+    from rankeval_spark.config.policies import Policies
     from rankeval_spark.measures.registry import KindOfMeanings
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+
+@dataclass(frozen=True)
+class ReportedSlices:
+    """Slices that rows are made of, and what holds for the rows of each.
+
+    Attributes
+    ----------
+    segments : sequence of sequences of str
+        Segments of each slice; ``()`` is all users.
+    min_size : int
+        Number of users below which a slice is small.
+    confidence : float
+        Nominal coverage of the intervals, in (0, 1).
+    quantiles : sequence of float
+        Shares of the users up to whose values quantiles are reported.
+    """
+
+    segments: Sequence[Sequence[str]]
+    min_size: int
+    confidence: float
+    quantiles: Sequence[float] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each slice."""
+        return slice_names(self.segments)
+
+
+def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Name each slice by its segments; that of no segment is all users."""
+    return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.bands import segments_from_train
+from rankeval_spark.config.inference import segments_from_train
 from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
@@ -16,8 +16,8 @@ from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import Policies
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.measures import Measure, MeasureSet
 
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))

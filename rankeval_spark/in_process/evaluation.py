@@ -12,7 +12,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.check_thresholds import Checks
+from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_checks import RowFacts
@@ -40,8 +40,8 @@ from rankeval_spark.sums.grouping import in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.measures import Measure
 
 METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)

@@ -13,9 +13,9 @@ from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.inputs import Filter
+    from rankeval_spark.config.policies import Lists
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.input_shapes import Filter
-    from rankeval_spark.config.sections.policies import Lists
 
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.input_shapes import Nested
+from rankeval_spark.config.inputs import Nested
 from rankeval_spark.errors import Fault, InputError
 
 Array = TypeVar("Array")

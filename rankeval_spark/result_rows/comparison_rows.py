@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.sections.inference import OF_ALL_MODELS
+from rankeval_spark.config.inference import OF_ALL_MODELS
 from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.joins import row_codes
@@ -32,9 +32,8 @@ from rankeval_spark.statistics.comparisons.shared_users import (
 )
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
-    from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.config.inference import TestName
+    from rankeval_spark.config.request import ReportedSlices, Request
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiple_testing import Correction

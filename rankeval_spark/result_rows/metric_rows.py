@@ -29,7 +29,7 @@ from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)

@@ -25,8 +25,8 @@ from rankeval_spark.statistics.comparisons import night_differences
 from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
-    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.config.policies import Unit
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
 
 _PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary())])

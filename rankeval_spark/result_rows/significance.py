@@ -20,8 +20,8 @@ from rankeval_spark.statistics.resampling import bootstrap
 from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
-    from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.config.inference import TestName
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest
     from rankeval_spark.statistics.comparisons.paired_ratios import RatioComparison
     from rankeval_spark.statistics.comparisons.paired_tests import Change, Comparison

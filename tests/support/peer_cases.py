@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rankeval_spark.config.sections.presets import options_of
+from rankeval_spark.config.presets import options_of
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.column_guesses import has_dates
-from rankeval_spark.config.sections.locations import DATE_PLACEHOLDER
-from rankeval_spark.config.template import SCHEMA
+from rankeval_spark.config.base import DATE_PLACEHOLDER
+from rankeval_spark.config.json_schema import SCHEMA
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config.guessed_inputs import GuessedInput, Guesses

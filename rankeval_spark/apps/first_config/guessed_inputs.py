@@ -12,14 +12,16 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.first_config.column_guesses import BY_TIMES, Guess, date_column, guessed_columns
 from rankeval_spark.apps.first_config.shape_guesses import OF_NESTED, guessed_gains, guessed_nested, nested_values
-from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
-from rankeval_spark.config.sections.inputs import (
+from rankeval_spark.config.inputs import (
+    Gains,
     HeldOutInput,
     InputConfig,
     ItemsInput,
+    Nested,
     RecommendationsInput,
     SegmentsInput,
     TrainInput,
+    column_and_field,
 )
 from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
 from rankeval_spark.inputs.input_columns import plain_name

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.first_config.column_guesses import is_id, is_item_name, is_score_name
-from rankeval_spark.config.sections.input_shapes import Gains, Nested, column_and_field
+from rankeval_spark.config.inputs import Gains, Nested, column_and_field
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
 from rankeval_spark.inputs.input_columns import plain_name
 

@@ -23,7 +23,7 @@ import pyarrow.json as pa_json
 from deltalake.exceptions import DeltaError
 
 from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
-from rankeval_spark.config.sections.locations import DATE_PLACEHOLDER
+from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 
 SAMPLE_ROWS: Final = 10_000

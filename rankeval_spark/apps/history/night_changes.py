@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
-from rankeval_spark.config.reported_slices import ReportedSlices
+from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results.storage.local_tables import to_rows
@@ -18,7 +18,7 @@ from rankeval_spark.results.storage.whole_files import DamagedResultsError
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import Definitions, PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
-    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.config.policies import Unit
     from rankeval_spark.results import Results
 
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.check_thresholds import LEAST_COUNTED
+from rankeval_spark.config.check_thresholds import LEAST_COUNTED
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
 
 

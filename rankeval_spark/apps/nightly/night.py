@@ -23,7 +23,7 @@ from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Steps
-from rankeval_spark.config.sections.check_thresholds import OPEN_FIX, OVER
+from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.batch import row_checks
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, ZERO_RANK_EXPECTED, fix_of
 from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX

@@ -11,23 +11,29 @@ from pydantic import Field, ValidationError, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
+from rankeval_spark.config.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
+from rankeval_spark.config.cross_checks import judgement_faults, model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.evaluation_config import ItemSlice, RowsPerUser, Slice
-from rankeval_spark.config.measure_selection import judgement_faults, model_faults, tie_faults, with_item_slices
-from rankeval_spark.config.reading.validation_faults import validation_faults
-from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
-from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
-from rankeval_spark.config.sections.inference import ModelName, Quantiles, baseline_faults, comparison_measure_faults
-from rankeval_spark.config.sections.input_shapes import Gains
-from rankeval_spark.config.sections.inputs import RanksFrom
-from rankeval_spark.config.sections.policies import lacking_inputs
-from rankeval_spark.config.sections.presets import (
+from rankeval_spark.config.inference import (
+    Band,
+    ModelName,
+    Quantiles,
+    band_faults,
+    baseline_faults,
+    comparison_measure_faults,
+    segments_from_train,
+)
+from rankeval_spark.config.inputs import Gains, RanksFrom
+from rankeval_spark.config.loading import validation_faults
+from rankeval_spark.config.policies import lacking_inputs
+from rankeval_spark.config.presets import (
     PresetName,
     measure_gap_faults,
     options_of,
     rank_gap_faults,
     with_preset,
 )
+from rankeval_spark.config.request import Request
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet

@@ -16,7 +16,7 @@ from rankeval_spark.apps.notebook.hosts import (
     warn_without_gain_column,
     warn_without_model_column,
 )
-from rankeval_spark.config.sections.input_shapes import Gains
+from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 

@@ -46,8 +46,8 @@ from rankeval_spark.sums.input_counts import to_row_counts, to_tallies
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.input_shapes import Gains
     from rankeval_spark.measures import Measure
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import Frames, InputFrames

@@ -15,9 +15,9 @@ from rankeval_spark.apps.nightly.night_plan import new_run_id
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.apps.published.rescored_night import RescoredHere, RescoredNight
-from rankeval_spark.config.measure_selection import judgement_faults, tie_faults
+from rankeval_spark.config.cross_checks import judgement_faults, tie_faults
+from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.config.request import request_of
-from rankeval_spark.config.sections.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError

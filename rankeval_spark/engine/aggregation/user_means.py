@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.joins import row_codes
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.config.policies import Unit
 
 FACTS: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
 

@@ -44,7 +44,7 @@ from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGrou
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.comparisons.rank_tests import Zeros
 
 MOST_SUMMED: Final = 1 << 26

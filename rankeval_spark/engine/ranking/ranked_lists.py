@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.policies import TIES_BY_GAIN
+from rankeval_spark.config.policies import TIES_BY_GAIN
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import (
     ascending,

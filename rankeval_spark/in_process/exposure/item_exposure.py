@@ -25,7 +25,7 @@ from rankeval_spark.result_rows.exposure.histograms import ByLength, to_entries
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import IntVector
 

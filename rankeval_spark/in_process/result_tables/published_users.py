@@ -21,7 +21,7 @@ from rankeval_spark.engine.scoring.population import IS_EVALUATED
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.config.policies import Unit
     from rankeval_spark.measures import MeasureSet
 
 _PLACE: Final = "_place"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.inference import NO_INTERACTION, segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import to_codes
@@ -19,8 +19,8 @@ from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.inference import Band
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.bands import Band
 
 
 def to_segments(

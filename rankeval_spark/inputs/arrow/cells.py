@@ -19,7 +19,7 @@ from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, NUMBERS_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rankeval_spark.config.sections.input_shapes import Gains
+    from rankeval_spark.config.inputs import Gains
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.schemas import Field
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.config.sections.inputs import COMPARE, parse_moment
+from rankeval_spark.config.inputs import COMPARE, parse_moment
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.input_columns import is_bigint
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.input_shapes import Filter, Scalar
+    from rankeval_spark.config.inputs import Filter, Scalar
 
 
 def condition(filters: Sequence[Filter], schema: pa.Schema, date: dt.date) -> pc.Expression | None:

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.input_shapes import column_and_field
-from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
+from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput, column_and_field
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
@@ -43,9 +42,8 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.inputs import InputConfig, Nested
     from rankeval_spark.config.request import Request
-    from rankeval_spark.config.sections.input_shapes import Nested
-    from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.schemas import Field, Schema
 
 MOST_MEMORY: Final = 1 / 4

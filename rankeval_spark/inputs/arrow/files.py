@@ -29,7 +29,7 @@ from rankeval_spark.inputs.missing_inputs import delta_versions
 if TYPE_CHECKING:
     import datetime as dt
 
-    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
 
 MOST_FILES: Final = 1000

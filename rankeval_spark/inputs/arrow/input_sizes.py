@@ -25,7 +25,7 @@ from rankeval_spark.inputs.missing_inputs import EXPECTED, NO_DELTA, NO_FILES, N
 if TYPE_CHECKING:
     import datetime as dt
 
-    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.errors import Fault
 
 _HIDDEN: Final = ("_", ".")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.input_shapes import POSITION, column_and_field
+from rankeval_spark.config.inputs import POSITION, column_and_field
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.listed_rows import flat_lists
 from rankeval_spark.errors import InputError
@@ -18,7 +18,7 @@ from rankeval_spark.inputs.input_columns import column_fault
 from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.input_shapes import Nested
+    from rankeval_spark.config.inputs import Nested
 
 
 def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:

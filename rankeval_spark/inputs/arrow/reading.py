@@ -24,7 +24,7 @@ from rankeval_spark.inputs.arrow.nested_lists import nested_of, to_items
 from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults, type_fault
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.input_shapes import Gains
+    from rankeval_spark.config.inputs import Gains
     from rankeval_spark.schemas import Field, Schema
 
 _STREAM: Final = "__arrow_c_stream__"

@@ -29,7 +29,7 @@ from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.config.sections.input_shapes import Gains
+    from rankeval_spark.config.inputs import Gains
     from rankeval_spark.schemas import Field, Schema
 
 _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryType)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.inputs import COMPARE, parse_moment
+from rankeval_spark.config.inputs import COMPARE, parse_moment
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.inputs.input_columns import is_bigint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rankeval_spark.config.sections.input_shapes import Filter, Scalar
+    from rankeval_spark.config.inputs import Filter, Scalar
 
 TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 

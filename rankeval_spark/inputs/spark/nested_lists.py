@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.input_shapes import POSITION, column_and_field
+from rankeval_spark.config.inputs import POSITION, column_and_field
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import column_fault
@@ -19,7 +19,7 @@ from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rankeval_spark.config.sections.input_shapes import Nested
+    from rankeval_spark.config.inputs import Nested
     from rankeval_spark.inputs.spark.canonical_columns import Canonical
 
 _COMPLEX: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrameReader, SparkSession
 
-    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
 
 _DELTA_LOG: Final = "_delta_log"

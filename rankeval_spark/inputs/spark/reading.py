@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.config.sections.inputs import HeldOutInput, ItemsInput, RecommendationsInput
+from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.sections.input_shapes import Gains
-    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.config.inputs import Gains, InputConfig
     from rankeval_spark.schemas import Schema
 
 

@@ -18,7 +18,7 @@ from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import Measure
 
 SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.reported_slices import slice_names
+from rankeval_spark.config.request import slice_names
 from rankeval_spark.engine.aggregation.bootstrap_sums import Users
 from rankeval_spark.engine.aggregation.slices import (
     Key,

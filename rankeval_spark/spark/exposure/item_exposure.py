@@ -33,7 +33,7 @@ from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import Measure
 
 _GROUPS: Final = "_groups"

@@ -19,8 +19,8 @@ from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.spark.result_tables import partial_aggregates
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.reported_slices import ReportedSlices
-    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.config.policies import Unit
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 

@@ -20,8 +20,7 @@ from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.config import redaction
-from rankeval_spark.config.sections import spark_settings
+from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
 from rankeval_spark.spark.runtime import jars as delta
 from rankeval_spark.spark.runtime.cache import cache_dir
@@ -203,7 +202,7 @@ def _create(
     """
     builder = SparkSession.builder
     for key, value in secrets.redacting(_with_delta_extension(options)).items():
-        if redaction.is_written_out(key, value):
+        if spark_settings.is_written_out(key, value):
             hide(value)
         builder = builder.config(key, value)
     try:

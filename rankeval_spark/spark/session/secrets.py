@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.config import redaction
-from rankeval_spark.config.redaction import Filled
+from rankeval_spark.config import spark_settings
+from rankeval_spark.config.spark_settings import Filled
 from rankeval_spark.errors import SHORTEST_SECRET, ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command_line(options: Settings) -> Iterator[dict[str, str]]:
     for key, value in options.items():
         is_hidden = isinstance(value, Filled) or key in (_REGEX, _STRING_REGEX)
         is_of_start = key.startswith(("spark.driver.", "spark.jars", "spark.master"))
-        if not is_hidden and (is_of_start or not redaction.is_secret(key, value)):
+        if not is_hidden and (is_of_start or not spark_settings.is_secret(key, value)):
             shown[key] = value
     with tempfile.TemporaryDirectory(prefix="rankeval-start-") as folder:
         for key in _JAVA_OPTIONS:
@@ -71,7 +71,7 @@ def redacting(options: Settings) -> dict[str, str]:
     filled = {key: value for key, value in options.items() if isinstance(value, Filled)}
     if not filled:
         return dict(options)
-    assigned = [pair for value in filled.values() for pair in redaction.assignments(value)]
+    assigned = [pair for value in filled.values() for pair in spark_settings.assignments(value)]
     texts = [*filled.values(), *(value for _, value in assigned)]
     lines = {line.strip() for text in texts for line in (text, *text.splitlines())}  # lines of a long value too
     values = sorted((line for line in lines if len(line) >= SHORTEST_SECRET), key=len, reverse=True)

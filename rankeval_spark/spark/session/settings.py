@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rankeval_spark.config import redaction
+from rankeval_spark.config import spark_settings
 
 _GIGABYTE = 1 << 30
 _LOCAL_HEAP_GIGABYTES = (1, 4)
@@ -34,7 +34,7 @@ def job_settings() -> dict[str, str]:
         # The default, INT96, is deprecated in Parquet and has no statistics for other readers to skip files by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # What Spark hides in its event log and pages; its own pattern knows neither account keys nor private ones.
-        "spark.redaction.regex": f"(?i:{redaction.CREDENTIAL_NAME})",
+        "spark.redaction.regex": f"(?i:{spark_settings.CREDENTIAL_NAME})",
         # The terminal belongs to our own progress lines.
         "spark.ui.showConsoleProgress": "false",
         # Python's stack would be walked for every expression of every plan, for messages that ours replace; and with

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
 from rankeval_spark.config import validate_model
-from rankeval_spark.config.sections.bands import Band
+from rankeval_spark.config.inference import Band
 from rankeval_spark.result_rows import bands as bands_of_numbers
 from rankeval_spark.result_rows.bands import number_text
 from rankeval_spark.spark.rows import bands

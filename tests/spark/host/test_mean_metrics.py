@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import schemas
-from rankeval_spark.config.reported_slices import ReportedSlices
+from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.result_tables import mean_metrics
 from tests.support.frames import after_run, assert_columns, assert_key, scored_rows, tuples

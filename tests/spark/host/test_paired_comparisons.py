@@ -12,8 +12,8 @@ from scipy import stats
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.policies import Policies
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.spark.result_tables import paired_comparisons

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate, schemas
-from rankeval_spark.config.sections.input_shapes import Gains
+from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.spark import from_frame

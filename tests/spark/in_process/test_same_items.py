@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.constants import unpack_constants
 from rankeval_spark.engine.facts.item_facts import FactSources, to_constants

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import errors
-from rankeval_spark.config import redaction
+from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import build_session
 
@@ -68,7 +68,7 @@ def test_running_session_takes_no_value_from_the_environment(monkeypatch: pytest
     monkeypatch.setattr(errors, "_hidden", set())
     key = "spark.sql.columnNameOfCorruptRecord"
     given = {key: "${env:LATE}", "spark.plain": "${env:LATE}"}
-    filled = redaction.fill_environment(given, {"LATE": "hunter2-late"}, "x")
+    filled = spark_settings.fill_environment(given, {"LATE": "hunter2-late"}, "x")
     with pytest.raises(ConfigError, match=rf"{key}: found a value from the environment") as raised:
         build_session(settings=filled)
     assert "hunter2" not in str(raised.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.config.sections.spark_settings import setting_files
+from rankeval_spark.config.spark_settings import setting_files
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.doctor.machine_checks import checks
 from rankeval_spark.spark.session import build_session

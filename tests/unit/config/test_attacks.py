@@ -11,8 +11,15 @@ from pydantic import ValidationError
 
 from rankeval_spark import errors
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.config import Filter, check_roots, load_config, parse_date, redaction, validate_model
-from rankeval_spark.config.reading import yaml_reader
+from rankeval_spark.config import (
+    Filter,
+    check_roots,
+    load_config,
+    parse_date,
+    spark_settings,
+    validate_model,
+    yaml_reader,
+)
 from rankeval_spark.errors import ConfigError, visible, without_secrets
 from tests.support.cli import rankeval
 
@@ -282,8 +289,8 @@ def test_setting_of_a_secrets_shape_is_refused_with_a_way_out(config_file: Path,
 @pytest.mark.parametrize("text", ["a", "a.", "a-", "-", "- ", "a ", "eyJ-eyJ.", "a=", "authorization "])
 def test_long_value_is_looked_through_in_a_moment(text: str) -> None:
     long, started = text * (200_000 // len(text)), time.perf_counter()
-    redaction.is_written_out("spark.x", long)
-    redaction.is_secret("spark.x", long)
+    spark_settings.is_written_out("spark.x", long)
+    spark_settings.is_secret("spark.x", long)
     assert time.perf_counter() - started < 5
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark.config import load_config, validate_model
-from rankeval_spark.config.sections.bands import Band
+from rankeval_spark.config.inference import Band
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:

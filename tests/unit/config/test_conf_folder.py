@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankeval_spark.config import json_schema, load_config
-from rankeval_spark.config.reading import yaml_reader
+from rankeval_spark.config import json_schema, load_config, yaml_reader
 
 PROJECT = Path(__file__).parents[3]
 CONF = PROJECT / "conf"

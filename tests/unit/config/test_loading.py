@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from rankeval_spark.config import EvaluationConfig, HeldOutInput, Policies, load_config, parse_date, validate_model
-from rankeval_spark.config.sections.policies import Ties
+from rankeval_spark.config.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import registry
 

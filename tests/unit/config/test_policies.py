@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
-from rankeval_spark.config.sections.policies import HANDLINGS, Missing, Population, ZeroRelevant
-from rankeval_spark.config.sections.presets import options_of, with_preset
+from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
+from rankeval_spark.config.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results.run_record import measure_facts

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.config.reading import yaml_reader
+from rankeval_spark.config import yaml_reader
 from rankeval_spark.errors import ConfigError
 
 

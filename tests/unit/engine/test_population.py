@@ -15,7 +15,7 @@ from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.sections.policies import Population
+    from rankeval_spark.config.policies import Population
 
 KINDS: dict[str, Row] = {
     "both": {"n_recommended": 2, "hit_ranks": [1], "hit_gains": [1.0], "judged_gains": [1.0]},

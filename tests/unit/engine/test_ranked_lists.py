@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.policies import Ties
+from rankeval_spark.config.policies import Ties
 from rankeval_spark.engine.failures import RefusedError
 from tests.support.engine_rows import (
     BY_RANK,

@@ -11,8 +11,8 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Checks, Policies, Threshold
+from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.inference import Comparisons
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.population import IS_EVALUATED

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rankeval_spark.config.reported_slices import ReportedSlices
+from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.exposure import item_exposure
 from rankeval_spark.in_process.exposure.audience import UserSegments

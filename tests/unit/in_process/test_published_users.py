@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from rankeval_spark.config.reported_slices import ReportedSlices
-from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.inference import Comparisons
-from rankeval_spark.config.sections.policies import Policies
+from rankeval_spark.config.inference import Comparisons
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.request import ReportedSlices, Request
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.in_process.result_tables import published_users
 from rankeval_spark.in_process.result_tables.night_changes import to_changes

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.in_process.rows.user_segments import to_segment_rows, to_segments
 from rankeval_spark.measures import MeasureSet

@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.config import HeldOutInput, validate_model
-from rankeval_spark.config.sections.input_shapes import Gains
+from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs.arrow.reading import to_source
 from tests.support.arrow_frames import ranking

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark.config.sections.inputs import HeldOutInput
+from rankeval_spark.config.inputs import HeldOutInput
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, size_of
 
 if TYPE_CHECKING:

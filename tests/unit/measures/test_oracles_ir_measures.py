@@ -14,7 +14,7 @@ import ir_measures
 import numpy as np
 import pytest
 
-from rankeval_spark.config.sections.presets import options_of
+from rankeval_spark.config.presets import options_of
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 from tests.support import oracles
 from tests.support.trec import Judgements, Runs, random_topics

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
-from rankeval_spark.config.sections.policies import Policies
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.comparisons import comparison_state, paired_differences, value_cubes
 from rankeval_spark.engine.comparisons.value_cubes import ListValues

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark import errors
-from rankeval_spark.config import redaction
+from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import secrets, settings
 
@@ -34,7 +34,7 @@ def test_secrets_are_not_on_the_command_line_of_the_jvm() -> None:
 
 
 def test_value_from_the_environment_is_a_secret_whatever_its_key() -> None:
-    filled = redaction.fill_environment(
+    filled = spark_settings.fill_environment(
         {"spark.executorEnv.PLAIN": "${env:A}", "spark.driver.extraJavaOptions": "${env:B}", "spark.x": "plain"},
         {"A": "hunter2-plain", "B": """-Dmode=hunter2-mode -Dquoted="hunter2 \\ 'quoted'" -Xss4m"""},
         "spark.settings",
@@ -50,7 +50,7 @@ def test_value_from_the_environment_is_a_secret_whatever_its_key() -> None:
 
 
 def test_java_options_from_the_environment_that_are_none_are_refused_unseen() -> None:
-    filled = redaction.fill_environment({"spark.driver.extraJavaOptions": "${env:B}"}, {"B": "-Dx='hunter2"}, "x")
+    filled = spark_settings.fill_environment({"spark.driver.extraJavaOptions": "${env:B}"}, {"B": "-Dx='hunter2"}, "x")
     with pytest.raises(ConfigError, match="No closing quotation") as raised, secrets.command_line(filled):
         pass
     assert "hunter2" not in str(raised.value)
@@ -63,7 +63,7 @@ def test_spark_hides_what_the_environment_gave_by_name_and_by_value() -> None:
         "spark.x": "plain",
         "spark.redaction.regex": "(?i:theirs)",
     }
-    filled = redaction.fill_environment(settings, {"A": "hunter2+(plain", "B": "-Dmode=warn -Dy=hunter2"}, "x")
+    filled = spark_settings.fill_environment(settings, {"A": "hunter2+(plain", "B": "-Dmode=warn -Dy=hunter2"}, "x")
     hidden = secrets.redacting(filled)
     names, texts = (re.compile(hidden[key]) for key in ("spark.redaction.regex", "spark.redaction.string.regex"))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.base import Flag, Model, Number, refuse_faults, some_models_once
-from rankeval_spark.config.sections.inference import ModelName
-from rankeval_spark.config.sections.presets import options_of
+from rankeval_spark.config.base import Flag, Model, Number, refuse_faults, some_models_once
+from rankeval_spark.config.inference import ModelName
+from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, with_cutoff
 from rankeval_spark.measures.names import split_group
@@ -18,7 +18,7 @@ from rankeval_spark.measures.names import split_group
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rankeval_spark.config.sections.presets import PresetName
+    from rankeval_spark.config.presets import PresetName
     from rankeval_spark.measures import MeasureSet
 
 Kind: TypeAlias = Literal["bounds", "gain", "margin", "regression"]

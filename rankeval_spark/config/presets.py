@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from rankeval_spark.config.sections.policies import HANDLINGS, Policies
+from rankeval_spark.config.policies import HANDLINGS, Policies
 from rankeval_spark.errors import Fault
 from rankeval_spark.measures.options import OptionValue
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from rankeval_spark.config.redaction import is_credential
+from rankeval_spark.config.spark_settings import is_credential
 from rankeval_spark.errors import REDACTED, ConfigError, Fault, shortened
 
 MAX_CHARACTERS: Final = 256 * 1024

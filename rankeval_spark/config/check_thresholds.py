@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from rankeval_spark.config.sections.base import Model, Share, Whole, fault_error
+from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 

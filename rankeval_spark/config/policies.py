@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BeforeValidator, StringConstraints, model_validator
 
-from rankeval_spark.config.sections.base import Flag, Model, refuse_faults
-from rankeval_spark.config.sections.durations import duration, duration_text, microseconds
+from rankeval_spark.config.base import Flag, Model, duration, duration_text, microseconds, refuse_faults
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]

@@ -1,0 +1,374 @@
+"""Read a config file: YAML, overrides from the command line, validation. All faults are reported at once.
+
+Overrides are ``--set policies.ties=item_desc`` or ``--set cutoffs[1]=20``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from rankeval_spark.allowed_folders import require_allowed
+from rankeval_spark.config import spark_settings, yaml_reader
+from rankeval_spark.config.base import FOLDER_KEY, Model
+from rankeval_spark.config.evaluation_config import EvaluationConfig
+from rankeval_spark.config.spark_settings import has_secret, is_credential
+from rankeval_spark.config.yaml_reader import Place, place_text
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError, nearest, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
+
+    from rankeval_spark.config.yaml_reader import Document
+
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})", re.ASCII)
+
+FIRST_DATE: Final = dt.date(1900, 1, 1)
+LAST_DATE: Final = dt.date(2199, 12, 31)
+"""Bounds of an evaluation date; other dates are computed from it and must exist too."""
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> EvaluationConfig:
+    """Read and validate the config of an evaluation.
+
+    Relative paths in the file start from its folder. Overrides are ``key=value``, such as ``cutoffs[0]=5``.
+
+    Raises
+    ------
+    ConfigError
+        Every fault of the file and of the overrides.
+    """
+    where = os.fspath(path)
+    document = yaml_reader.parse(_read(Path(path)), where)
+    data = {} if document.data is None else document.data
+    if not isinstance(data, dict):
+        raise ConfigError(Fault(where, f"a {type(data).__name__}", "keys with values, such as evaluation: nightly"))
+    written, faults = _apply(data, overrides)
+    locate = _locator(where, document, written)
+    try:
+        config = validate_model(EvaluationConfig, data, locate=locate, folder=str(Path(path).resolve().parent))
+    except ConfigError as error:
+        raise ConfigError(*document.faults, *faults, *error.faults) from None
+    if document.faults or faults:
+        raise ConfigError(*document.faults, *faults)
+    return config
+
+
+def validate_model(
+    model: type[AnyModel], values: Mapping[str, Any], *, locate: Locate = yaml_reader.place_text, folder: str = ""
+) -> AnyModel:
+    """Build a model from plain data, or raise a :class:`ConfigError` with all of its faults.
+
+    ``locate`` writes where a value is, by default only its place, such as ``ties``. Relative paths start from
+    ``folder``, by default the working directory.
+    """
+    try:
+        return model.model_validate(values, context={FOLDER_KEY: folder})
+    except ValidationError as error:
+        raise ConfigError(*validation_faults(error, model, locate)) from None
+
+
+def parse_date(text: str, where: str = "--date") -> dt.date:
+    """Read an evaluation date, strictly ``YYYY-MM-DD``.
+
+    Raises
+    ------
+    ConfigError
+        If it is written in another way, no such day exists, or it is not from 1900 to 2199.
+    """
+    if not _ISO_DATE.fullmatch(text):
+        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", _as_iso(text) or "such as 2026-01-31"))
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(Fault(where, repr(text), "a day of the calendar, as YYYY-MM-DD")) from None
+    if not FIRST_DATE <= day <= LAST_DATE:
+        raise ConfigError(Fault(where, repr(text), f"a date from {FIRST_DATE} to {LAST_DATE}"))
+    return day
+
+
+def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
+
+    Tables of a catalog are not checked: the catalog has its own permissions.
+
+    Raises
+    ------
+    ConfigError
+        Every path outside.
+    """
+    named = {
+        f"inputs.{name}.{key}": location
+        for name, one in config.inputs
+        if one
+        for key, location in one.locations(date).items()
+    }
+    named["results.root"] = config.results.location
+    require_allowed(*named.items(), environment=environment)
+
+
+def _as_iso(text: str) -> str:
+    """Write a date whose year comes first as it should be; empty for other text, whose order of parts is a guess."""
+    parts = _YEAR_FIRST.fullmatch(text)
+    return "" if parts is None else f"did you mean {parts[1]}-{parts[2]:0>2}-{parts[3]:0>2}?"
+
+
+def _read(path: Path) -> str:
+    where = str(path)
+    try:
+        _refuse_special(path)
+        with path.open("rb") as file:
+            content = file.read(4 * yaml_reader.MAX_CHARACTERS + 1)
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(Fault(where, "no such file", "a config file", _nearest_file(path))) from None
+    except IsADirectoryError:
+        raise ConfigError(Fault(where, "a folder", "a config file", _nearest_file(path / "x.yaml"))) from None
+    except OSError as error:
+        raise ConfigError(Fault(where, f"a file that cannot be read ({error.strerror})", "a config file")) from None
+    except UnicodeDecodeError:
+        raise ConfigError(Fault(where, "bytes that are not UTF-8", "a text file in UTF-8")) from None
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse pipes, sockets and devices, which may block the reader for ever."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        found = kinds.get(stat.S_IFMT(mode), "a device")
+        raise ConfigError(Fault(str(path), found, "a config file", "write its content to a file first"))
+
+
+def _nearest_file(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    names = sorted(file.name for file in folder.iterdir() if file.suffix in (".yaml", ".yml"))
+    hint = nearest(path.name, names)
+    if hint or not names:
+        return hint
+    return f"the folder has {', '.join(names[:5])}"
+
+
+def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
+    """Say where a value is: the place in the file with its line, or the override."""
+
+    def locate(place: Place) -> str:
+        for end in range(len(place), 0, -1):
+            if place[:end] in written:
+                return f"{written[place[:end]]}, {yaml_reader.place_text(place)}"
+        if place and place not in document.lines:
+            for override_place, override in written.items():
+                if override_place[: len(place)] == place:
+                    return override
+        return yaml_reader.where_of(where, place, document.line(place) if place else None)
+
+    return locate
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_KEY = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d+\])*")
+_SETTINGS = "spark.settings."
+_QUOTED = """the value is YAML: quote text with special characters twice, such as --set 'a.sep=","'"""
+
+
+def _apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, str], list[Fault]]:
+    """Write overrides (``key=value``, the value as YAML) into the data of a file, in place and in order.
+
+    Returns the place of every override with its text, and a fault for every override that cannot be applied.
+    """
+    written: dict[Place, str] = {}
+    faults: list[Fault] = []
+    for override in overrides:
+        try:
+            place, value = _parse(override)
+            _write(data, place, value, _shown(override))
+            written[place] = _shown(override)
+        except FaultsError as error:
+            faults.extend(error.faults)
+    return written, faults
+
+
+def _parse(override: str) -> tuple[Place, Any]:
+    key, equals, text = override.partition("=")
+    if not equals or not _KEY.fullmatch(key):
+        raise ConfigError(Fault(_shown(override), repr(key), "key=value, such as policies.ties=item_desc"))
+    try:
+        document = yaml_reader.parse(text, _shown(override))
+    except ConfigError as error:
+        raise ConfigError(*_shown_faults(error.faults, override)) from None
+    if document.faults:
+        raise ConfigError(*_shown_faults(document.faults, override))
+    place = _place(key)
+    if len(place) > yaml_reader.MAX_DEPTH:
+        raise ConfigError(Fault("--set", f"a key of {len(place)} parts", f"at most {yaml_reader.MAX_DEPTH}"))
+    return place, document.data
+
+
+def _shown_faults(faults: Sequence[Fault], override: str) -> list[Fault]:
+    """Say where a faulty value is, without the value if it is a secret."""
+    shown = _shown(override)
+    placed = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
+    return [replace(one, found=REDACTED) for one in placed] if shown.endswith(REDACTED) else placed
+
+
+def _shown(override: str) -> str:
+    """Write an override for a message, without a secret."""
+    key, _, text = override.partition("=")
+    is_hidden = spark_settings.is_secret(key, text) or (":" in text and spark_settings.is_credential(text))
+    return f"--set {key}={REDACTED}" if is_hidden else f"--set {override}"
+
+
+def _place(key: str) -> Place:
+    if key.startswith(_SETTINGS):  # keys of Spark contain dots
+        return ("spark", "settings", key.removeprefix(_SETTINGS))
+    parts = [name or index for name, index in _STEP.findall(key)]
+    return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
+def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape
+    *above, last = place
+    for depth, part in enumerate(above):
+        follows: Any = [] if isinstance(place[depth + 1], int) else {}
+        data = _step(data, part, follows, where)
+    _step(data, last, None, where)
+    if isinstance(data, list) and last == len(data):
+        data.append(value)
+    else:
+        data[last] = value
+
+
+def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa: ANN401 - plain data of any shape
+    """Go one step down; create a mapping or list where there is none yet."""
+    if isinstance(part, int) and isinstance(data, list) and part <= len(data):
+        if part == len(data) and default is not None:
+            data.append(default)
+        return data[part] if part < len(data) else None
+    if isinstance(part, str) and isinstance(data, dict):
+        if data.get(part) is None and default is not None:
+            data[part] = default
+        return data.get(part)
+    found = f"{part!r} in {'a list of ' + str(len(data)) if isinstance(data, list) else 'a value without such keys'}"
+    raise ConfigError(Fault(where, found, "a key of the config, or an index of a list (one past its end adds)"))
+
+
+Locate = Callable[[Place], str]
+"""Writes where a value is, for messages."""
+
+_EXPECTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "mapping_type": "keys with values",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "finite_number": "a finite number",
+}
+_OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most", "maximum": "at_most"}
+"""Keys by the words that other tools have for them."""
+
+_SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")
+"""Words for the separator of csv, which is an option of its reader."""
+
+_UNKNOWN_KEY: Final = "unknown key"
+_QUOTE_FIX: Final = "put it in quotes"
+
+
+def validation_faults(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
+    """Translate every error of a validation; the keys of ``model`` serve to suggest the nearest one.
+
+    Unknown keys come first: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
+    """
+    faults = [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
+    return sorted(faults, key=lambda fault: not fault.found.startswith(_UNKNOWN_KEY))
+
+
+def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> list[Fault]:
+    place: Place = tuple(part for part in details["loc"] if part != "[key]")
+    context = details.get("ctx", {})
+    match details["type"]:
+        case "faults":
+            return [_below(fault, place, locate) for fault in context["faults"]]
+        case "extra_forbidden":
+            known = _keys(model, place[:-1])
+            ours = _OTHER_WORDS.get(str(place[-1]))
+            fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
+            if "options" in known and place[-1] in _SEPARATOR_WORDS:
+                fix = "write options: {sep: ...}"
+            return [Fault(locate(place), f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix)]
+        case "missing":
+            return [Fault(locate(place[:-1]), f"no {place_text(place)!r}", "this key, it is required")]
+        case "literal_error":
+            known = re.findall(r"'([^']*)'", context["expected"])
+            fix = nearest(str(details["input"]), known)
+            return [Fault(locate(place), _found(details["input"], place), f"one of {', '.join(known)}", fix)]
+        case "too_short":
+            # pydantic counts only valid elements; here only a list that is empty in the file is called empty
+            return [] if details["input"] else [Fault(locate(place), "an empty list", "at least one element")]
+        case _:
+            return [_plain_fault(details, place, locate)]
+
+
+def _plain_fault(details: ErrorDetails, place: Place, locate: Locate) -> Fault:
+    kind, value = details["type"], details["input"]
+    expected = _EXPECTED.get(kind, re.sub(r"^\w+ should (be |have )?", "", details["msg"]))
+    fix = ""
+    if kind == "string_type" and isinstance(value, int | float):
+        fix = _QUOTE_FIX
+    elif kind == "tuple_type" and isinstance(value, str | int):
+        fix = f"write [{value}]"
+    elif kind == "less_than" and isinstance(value, int | float) and 1 < value < 100:  # noqa: PLR2004 - percent
+        fix = f"did you mean {value / 100:g}?"
+    return Fault(locate(place), _found(value, place), expected, fix)
+
+
+def _below(fault: Fault, place: Place, locate: Locate) -> Fault:
+    """Complete the place of a fault that a validator raised, see ``base.fault_error``."""
+    if fault.where.startswith("/"):
+        return Fault(locate((fault.where[1:],)), fault.found, fault.expected, fault.fix)
+    parts = re.findall(r"\[(\d+)\]|\.(.+)", fault.where)
+    below = tuple(int(index) if index else name for index, name in parts)
+    return Fault(locate((*place, *below)), fault.found, fault.expected, fault.fix)
+
+
+def _found(value: object, place: Place) -> str:
+    if any(is_credential(str(part)) for part in place):
+        return REDACTED
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "keys with values" if isinstance(value, dict) else "a list"
+    if has_secret(str(value)):
+        return REDACTED
+    return shortened(repr(value))
+
+
+def _keys(model: type[BaseModel], place: Place) -> list[str]:
+    for part in place:
+        if part in model.model_fields:
+            model = _model_in(model.model_fields[str(part)].annotation) or model
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

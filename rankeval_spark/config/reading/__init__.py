@@ -1,1 +1,0 @@
-"""From YAML and overrides to a validated config, or to all faults of it at once."""

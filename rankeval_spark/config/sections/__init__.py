@@ -1,1 +1,0 @@
-"""The sections of a config file, each a frozen model."""

@@ -169,14 +169,8 @@ class MeasureSet:
 
     @cached_property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
-        """Least and greatest published value, by column; the least of GMAP and LogAP is that of their floor."""
-        found = {}
-        for m in self.per_list:
-            floor = self.without_relevant[m.column]
-            has_floor = m.entry.definition.bounds == (-math.inf, 0)
-            least = math.exp(floor) if m.link == "log" else floor
-            found[m.column] = (least if has_floor else m.entry.bounds[0], m.entry.bounds[1])
-        return found
+        """Least and greatest published value, by column."""
+        return {m.column: m.bounds for m in self.per_list}
 
     @cached_property
     def at_best(self) -> Mapping[str, float]:

@@ -8,6 +8,7 @@ meanings in use. A number after ``@`` is a cutoff, or for some measures an optio
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -235,6 +236,16 @@ class Measure:
         """What is averaged: the value, its logarithm or its square."""
         aggregation = self.entry.definition.aggregation
         return aggregation.micro_link if self.is_micro else aggregation.link
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest published value; the least of GMAP and LogAP is their floor, the greatest of a norm 1."""
+        least, greatest = self.entry.bounds
+        low, high = self.entry.definition.bounds
+        if low == -math.inf and high == 0:
+            floor = self.entry.without_relevant(self.options)
+            least = math.exp(floor) if self.link == "log" else floor
+        return least, 1.0 if self.options.get("norm") is True else greatest
 
     @property
     def interval(self) -> Literal["t", "wilson", "jackknife"]:

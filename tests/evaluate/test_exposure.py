@@ -132,7 +132,7 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     value, error = naive(measure, lists, group)
     n_groups = len({group[user] for user in lists})
     half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan
-    ends = np.clip([value - half, value + half], *measure.entry.definition.bounds)
+    ends = np.clip([value - half, value + half], *naive_exposures.bounds_of(measure))
     numbers = [np.nan if row[name] is None else row[name] for name in ("value", "std_error", "ci_low", "ci_high")]
     np.testing.assert_allclose(numbers, [value, error, *ends], rtol=0, atol=1e-12, err_msg=str(measure))
     assert row["ci_method"] == ("none" if np.isnan(error) else "jackknife")

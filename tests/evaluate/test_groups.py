@@ -12,7 +12,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.measures import Measure, Ranking
 from tests.support import oracles
-from tests.support.arrow_frames import by, dicts, where
+from tests.support.arrow_frames import by, dicts, table, where
 from tests.support.item_groups import Case
 
 ASKED: Final = (
@@ -34,6 +34,8 @@ def expected_value(measure: Measure, one: Ranking) -> float:
     filled = measure.entry.without_relevant(measure.options)
     return filled if has_judgements else math.nan
 
+
+ALL_LISTS: Final = ("Gini@3", "Entropy@3", "Entropy(norm=True)@3", "Personalization@3")
 
 OF_ALL_ITEMS: Final = ("nDCG@3", "R(agg='micro')@3", "AP(rel=2)", "Bpref", "RMSE(group='tail')", "ClassAccuracy@3")
 
@@ -93,3 +95,31 @@ def test_what_a_measure_lacks_is_reported_before_anything_is_computed() -> None:
         "ClassAccuracy@3 without a catalogue",
         "no column 'value'",
     ], "a policy, a measure without its input and one without its column, all at once"
+
+
+@pytest.mark.parametrize("hits", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("n_users", [6, 30, 90])
+def test_intervals_of_groups_stay_in_the_range_of_their_measure(n_users: int, hits: float) -> None:
+    draw = np.random.default_rng(round(100 * hits) + n_users)
+    users = [f"u{number}" for number in range(n_users)]
+    lists = {user: draw.permutation(list("abcdefgh"))[:3].tolist() for user in users}
+    rows = [("m", user, item, -float(rank)) for user, items in lists.items() for rank, item in enumerate(items)]
+    judged = [(user, items[draw.integers(3)] if draw.random() < hits else "h", 1.0) for user, items in lists.items()]
+    found = evaluate(
+        table("model_id user_id item_id score", *rows),
+        table("user_id item_id gain", *judged),
+        segments=table("user_id country", *((user, "ABC"[place % 3]) for place, user in enumerate(users))),
+        items=table("item_id", *((item,) for item in "abcdefghi")),
+        measures=["GMAP@3", "GMAP(floor=0.01)@3", "LogAP@3", "AP@3", *ALL_LISTS, "R(agg='micro')@3"],
+        slices=["country"],
+        min_slice_size=2,
+    ).group_metrics
+    n_intervals = 0
+    for row in (row for row in found.to_pylist() if row["ci_low"] is not None):
+        n_intervals += 1
+        kind, _, label = row["measure"].partition("(")
+        low, high = Measure.parse(f"{label[:-1]}@3").bounds
+        low, high = {"GroupGap": (0, high - low), "GroupRatio": (0, 1)}.get(kind, (low, high))
+        assert low <= row["ci_low"] <= row["value"] <= row["ci_high"] <= high, row["measure"]
+        assert row["ci_low"] < row["ci_high"], row["measure"]
+    assert n_intervals > 10

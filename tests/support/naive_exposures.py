@@ -50,6 +50,11 @@ def expected(measure: Measure, lists: Lists, catalogue: set[str] | None = None) 
     return math.nan if value is None else float(value)
 
 
+def bounds_of(measure: Measure) -> tuple[float, float]:
+    """Range of a measure; a normalised entropy is a share of the greatest."""
+    return (0, 1) if measure.options.get("norm") is True else measure.entry.definition.bounds
+
+
 def jackknife_error(
     measure: Measure, lists: Mapping[str, Sequence[str]], group: Mapping[str, int], catalogue: set[str] | None = None
 ) -> float:
@@ -68,6 +73,7 @@ def error_without_groups(value: Callable[[list[str]], float], users: Sequence[st
     """Compute the standard error from the value of the users that are left without each group; NaN with one group.
 
     A mean of values p with weights w has the variance ``sum w^2 (p - mean)^2 / (w - w^2)``; here of G groups, / G.
+    NaN where that is 0: no group differs from another.
     """
     sizes = Counter(group[user] for user in users)
     if len(sizes) < 2:
@@ -79,7 +85,8 @@ def error_without_groups(value: Callable[[list[str]], float], users: Sequence[st
     }
     mean = math.fsum(weights[one] * pseudo[one] for one in weights)
     terms = (weight / (1 - weight) * (pseudo[one] - mean) ** 2 for one, weight in weights.items())
-    return math.sqrt(math.fsum(terms) / len(weights))
+    error = math.sqrt(math.fsum(terms) / len(weights))
+    return math.nan if error <= 1e-12 * max(abs(whole), 1) else error
 
 
 def summed(measure: Measure, counts: Mapping[str, int], *, per_item: float) -> float:
@@ -113,9 +120,12 @@ def first_order_share(measure: Measure, group: Group) -> float:
             now, before, earlier = (total({**times, item: max(n - fewer, 0)}) for fewer in range(3))
             steps[item] = (now - before, now - 2 * before + earlier if n > 1 else 0.0)
     centre = math.fsum(times[item] * first for item, (first, _) in steps.items())
-    ones = math.fsum(times[item] * first**2 for item, (first, _) in steps.items()) - centre**2 / n_places
+    squares = math.fsum(times[item] * first**2 for item, (first, _) in steps.items())
+    ones = squares - centre**2 / n_places
     twos = math.fsum(times[item] * (times[item] - 1) / 2 * second**2 for item, (_, second) in steps.items())
-    share = ones / (ones + twos) if twos else 1.0
+    if ones <= 1e-9 * squares:  # each place of each list counts as much as the others
+        return math.nan
+    share = ones / (ones + twos)
     return math.nan if "Coverage" in measure.name and share < 2 / 5 else share
 
 

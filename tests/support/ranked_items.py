@@ -68,7 +68,7 @@ def assert_row(row: Mapping[str, Any], measure: Measure, value: float, error: fl
     """Compare a row with the value and the standard error that plain Python finds, one list a user."""
     n_groups = len(set(groups_of(users).values()))
     half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan
-    ends = np.clip([value - half, value + half], *measure.entry.definition.bounds)
+    ends = np.clip([value - half, value + half], *naive_exposures.bounds_of(measure))
     numbers = [np.nan if row[name] is None else row[name] for name in ("value", "std_error", "ci_low", "ci_high")]
     np.testing.assert_allclose(numbers, [value, error, *ends], rtol=0, atol=1e-12, err_msg=str(measure))
     assert row["ci_method"] == ("none" if np.isnan(error) else "jackknife")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MIN_SINGLES: Final = 20
 """Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
 
+LEAST_FIRST: Final = 1e-9
+"""V1 as a share of ``sum x f(x)^2`` up to which it is rounding: all items weigh the same."""
+
 MIN_SHARE: Final = 0.4
 """Share of single lists below which a coverage has no error: the series below does not settle."""
 
@@ -54,8 +57,9 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
     Returns
     -------
     float64
-        In (0, 1]; NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or below MIN_SHARE, and
-        where no item counts.
+        In (0, 1]; NaN where V1 is 0: no item counts, or no list changes the measure more than another, such as lists
+        that are all equal or share no item. NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or
+        below MIN_SHARE.
 
     Notes
     -----
@@ -69,9 +73,11 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
     weight = steps.n_items * exposure.times
     n_places = exposure.sum(weight)
     with np.errstate(divide="ignore", invalid="ignore"):
-        first = exposure.sum(weight * steps.first**2) - exposure.sum(weight * steps.first) ** 2 / n_places
+        squares = exposure.sum(weight * steps.first**2)
+        first = squares - exposure.sum(weight * steps.first) ** 2 / n_places
+        first = np.where(first > LEAST_FIRST * squares, first, np.nan)
         second = exposure.sum(weight * (exposure.times - 1) / 2 * steps.second**2)
-        share: FloatVector = np.where(second > 0, first / (first + second), np.where(n_places > 0, 1.0, np.nan))
+        share: FloatVector = first / (first + second)
     if measure.name in {"ItemCoverage", "CatalogCoverage"}:
         n_singles = exposure.sum(steps.n_items * (exposure.times == 1))
         share[(n_singles < MIN_SINGLES) | (share < MIN_SHARE)] = np.nan

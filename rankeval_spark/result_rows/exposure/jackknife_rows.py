@@ -25,6 +25,10 @@ SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
 """Key of a slice of a model."""
 
 
+LEAST_ERROR: Final = 1e-12
+"""Error, relative to its value, up to which it is rounding."""
+
+
 @dataclass(frozen=True)
 class MeasuredSlices:
     """Slices of models, and who is in each.
@@ -65,9 +69,10 @@ class JackknifeRows:
         confidence = self.reported.confidence
         everyone = values[:, :1]
         without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
-        spread = intervals.delete_a_group(
-            values[:, 0], without, slices.n_users, confidence, measure.entry.definition.bounds
-        )
+        spread = intervals.delete_a_group(values[:, 0], without, slices.n_users, confidence, measure.bounds)
+        # An error of 0 says that no group of users differs from another, not that the value is certain.
+        is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
+        spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
         n_users = slices.n_users.sum(axis=1)
         n = slices.keys.num_rows
         method = np.where(np.isnan(spread.low), "none", "jackknife")

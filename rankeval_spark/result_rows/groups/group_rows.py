@@ -207,7 +207,9 @@ class _Slicing:
             self.level,
             is_share=np.array([each.is_share for each in facts]),
             bounds=(least, greatest),
-            is_linked=np.array([each.link != "identity" for each in facts]),
+            is_linked=np.array([each.link == "square" for each in facts]),
+            is_log=np.array([each.link == "log" for each in facts]),
+            reach=tuple(np.array([each.reach for each in facts]).T),
         )
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
@@ -271,6 +273,7 @@ class _Facts:
     better: Better = "higher"
     is_share: bool = False
     bounds: tuple[float, float] = (np.nan, np.nan)
+    reach: tuple[float, float] = (-np.inf, np.inf)
 
 
 @lru_cache(maxsize=1024)
@@ -279,8 +282,8 @@ def _facts_of(label: str) -> _Facts:
     measure = measure_of(label)
     if measure is None:
         return _Facts()
-    bounds = measure.entry.bounds if measure.entry.kind == "list" else _Facts.bounds
-    return _Facts(measure.link, measure.better, measure.is_proportion, bounds)
+    bounds = measure.bounds if measure.entry.kind == "list" else _Facts.bounds
+    return _Facts(measure.link, measure.better, measure.is_proportion, bounds, measure.bounds)
 
 
 _item_group_of = lru_cache(maxsize=4096)(split_group)

@@ -5,7 +5,7 @@ Every function takes :class:`GroupMeans`, one row per measure, and answers for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -52,6 +52,10 @@ class GroupMeans:
         Least and greatest value that a user can have; NaN where the values are no means over users.
     is_linked : bool, shape (...,)
         Whether the values are functions of means, such as the root of a mean of squares.
+    is_log : bool, shape (...,)
+        Whether the values are geometric means, of which limits are those of their logarithms.
+    reach : pair of float64, shape (...,)
+        Least and greatest value that a group can have, where limits are cut off.
     """
 
     values: Values
@@ -61,6 +65,23 @@ class GroupMeans:
     is_share: NDArray[np.bool_] | bool = False
     bounds: tuple[Values | float, Values | float] = (np.nan, np.nan)
     is_linked: NDArray[np.bool_] | bool = False
+    is_log: NDArray[np.bool_] | bool = False
+    reach: tuple[Values | float, Values | float] = (-np.inf, np.inf)
+
+    @property
+    def in_logs(self) -> GroupMeans:
+        """The same groups, with the logarithms of geometric means."""
+        rows = np.asarray(self.is_log)
+        cells = np.broadcast_to(rows[..., None], self.values.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least, greatest = (np.where(rows, np.log(end), end) for end in self.bounds)
+            return replace(
+                self,
+                values=np.where(cells, np.log(self.values), self.values),
+                std_errors=np.where(cells, self.std_errors / self.values, self.std_errors),
+                bounds=(least, greatest),
+                is_log=False,
+            )
 
     @property
     def range_by_group(self) -> tuple[Values, Values]:
@@ -132,7 +153,9 @@ def gap_of(groups: GroupMeans) -> Gap:
         lower = np.fmax(lower, np.fmax.reduce(difference - np.hypot(below[..., one, None], above), axis=-1))
         upper = np.fmax(upper, np.fmax.reduce(difference + np.hypot(above[..., one, None], below), axis=-1))
     is_bounded = _is_bounded(groups, below)
-    lower, upper = (np.where(is_bounded, end, np.nan) for end in (np.maximum(lower, 0.0), upper))
+    width = np.maximum(np.subtract(*groups.reach[::-1]), high - low)
+    ends = np.maximum(lower, 0.0), np.minimum(upper, width)
+    lower, upper = (np.where(is_bounded, end, np.nan) for end in ends)
     found = Gap(high - low, lower, upper, _ratio(low, high), _mean_difference(ordered, n))
     return Gap(*(np.where(n < _FEWEST, np.nan, each)[()] for each in found))
 
@@ -160,11 +183,16 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     for one in range(values.shape[-1]):
         over, others = values[..., one, None], values.copy()
         others[..., one] = np.nan
-        product, square, squares = over * others, over**2, others**2
-        start, most = square - below[..., one, None] ** 2, squares - below**2
+        product, down, up = over * others, below[..., one, None], above[..., one, None]
+        start, most = (over - down) * (over + down), (others - below) * (others + below)
+        # Without the squares of both values, of which large ones would leave no digit of the distances.
+        roots = (
+            _root((over * theirs) ** 2 + (others * own) ** 2 - (own * theirs) ** 2)
+            for own, theirs in ((down, above), (up, below))
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            lower = start / (product + _root(product**2 - start * (squares - above**2)))
-            upper = (product + _root(product**2 - (square - above[..., one, None] ** 2) * most)) / most
+            to_lower, to_upper = roots
+            lower, upper = start / (product + to_lower), (product + to_upper) / most
         is_pair = ~np.isnan(product)
         lower = np.where(is_pair & (start <= 0), 0.0, lower)  # also 0 / 0
         upper = np.where(is_pair & (most <= 0), np.inf, upper)
@@ -223,7 +251,19 @@ def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Value
       and at most n / 2.
     - Where all users are equal: see :func:`intervals.equal_values_interval`.
     - Other values have ``value -+ quantile se``.
+
+    Of geometric means these are the limits of the mean logarithm. No limit is outside the reach of the value.
     """
+    lower, upper = _plain_limits(groups.in_logs, quantile, tail)
+    is_log = np.broadcast_to(np.asarray(groups.is_log)[..., None], groups.values.shape)
+    ends = (np.where(is_log, np.exp(np.where(is_log, end, 0.0)), end) for end in (lower, upper))
+    least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in groups.reach)
+    lower, upper = (np.minimum(np.maximum(end, least), greatest) for end in ends)
+    return np.minimum(lower, groups.values), np.maximum(upper, groups.values)
+
+
+def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
+    """Lower and upper limit of the true mean of each group, of values as they are averaged."""
     values, errors = groups.values, groups.std_errors
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     least, greatest = groups.range_by_group

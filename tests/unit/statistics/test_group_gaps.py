@@ -248,3 +248,43 @@ def test_groups_that_are_all_equal_may_lie_apart_and_are_not_told_apart(rounding
     low, high = ratio_interval(groups)
     assert 0.7 < low < 1
     assert high == 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e7, 1e9, 1e12])
+def test_intervals_of_ratios_keep_their_width_far_from_0(offset: float) -> None:
+    """Of two large values x and y with the limits x -+ d and y -+ d, 1 - ratio is the difference over y."""
+    groups = GroupMeans(offset + np.array([1.2, 1.5]), np.full(2, 0.03), np.full(2, 24.0), 0.95)
+    low, high = ratio_interval(groups)
+    assert low < (offset + 1.2) / (offset + 1.5) < high < 1
+    if offset >= 1e7:
+        half = np.hypot(*np.full(2, stats.t.ppf(0.975, 48) * 0.03))
+        expected = (0.3 + half) / offset, (0.3 - half) / offset
+        np.testing.assert_allclose([1 - low, 1 - high], expected, rtol=max(1e-3, 1e-16 * offset / half), atol=0)
+
+
+def test_limits_of_geometric_means_are_those_of_their_logarithms() -> None:
+    logs, errors = np.array([-6.0, -2.0]), np.array([0.9, 0.5])
+    reach = np.log(1e-5), 0.0
+    linear = worst_interval(GroupMeans(logs, errors, np.full(2, 29.0), 0.95, bounds=reach))
+    geometric = GroupMeans(
+        *(np.exp(logs), np.exp(logs) * errors, np.full(2, 29.0), 0.95),
+        bounds=(np.array(1e-5), np.array(1.0)),
+        is_log=np.array(True),
+        reach=(1e-5, 1.0),
+    )
+    low, high = worst_interval(geometric)
+    np.testing.assert_allclose([low, high], np.exp(linear), rtol=1e-12, atol=0)
+    assert 1e-5 <= low < np.exp(-6) < high <= 1
+    equal = GroupMeans(np.full(2, 1e-5), np.zeros(2), np.full(2, 29.0), 0.95, bounds=(1e-5, 1.0), is_log=True)
+    low, high = worst_interval(equal)
+    assert low == pytest.approx(1e-5, rel=1e-9)
+    assert low < high < 1
+
+
+def test_limits_are_cut_off_at_the_reach_of_a_measure() -> None:
+    values, errors = np.array([0.05, 0.95]), np.full(2, 0.1)
+    groups = GroupMeans(values, errors, np.full(2, 19.0), 0.95, reach=(0.0, 1.0))
+    assert worst_interval(groups)[0] == 0
+    assert worst_interval(groups, is_greatest=True)[1] == 1
+    found = gap_of(groups)
+    assert found.gap < found.high <= 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import evaluate
@@ -166,3 +167,53 @@ def test_what_cannot_be_estimated_is_refused() -> None:
         evaluate(log, held_out, measures=["SNIPS"])
     with pytest.raises(Exception, match="two impressions of an item"):
         _ = evaluate(log, pa.concat_tables([held_out, held_out]), **options).metrics
+
+
+N_SAMPLES, N_USERS = 250, 100
+ESTIMATES = [*MEASURES, "DR", "IPS(agg='macro')", "SNIPS(agg='macro')", "DR(agg='macro')"]
+
+
+def sampled_users(most_impressions: int) -> dict[str, pa.Table]:
+    """Draw samples of users, a slice each: one to so many impressions of one of three items, with the user's taste."""
+    draw = np.random.default_rng(20261126 + most_impressions)
+    n_users = N_SAMPLES * N_USERS
+    user = np.repeat(np.arange(n_users), draw.integers(1, most_impressions + 1, n_users))
+    n = len(user)
+    propensity, chance = draw.dirichlet((3, 2, 1), size=n), draw.dirichlet((1, 1, 1), size=n)
+    shown = (draw.random(n)[:, None] > propensity.cumsum(axis=1)).sum(axis=1).clip(max=2)
+    rewards = draw.beta(1, 3, n_users)[user] * np.array([1.2, 0.8, 1.0])[shown]
+    items = np.arange(3 * n).reshape(n, 3)
+    every = np.arange(n)
+    return {
+        "recommendations": pa.table(
+            {
+                "user_id": np.repeat(user, 3),
+                "item_id": items.ravel(),
+                "score": chance.ravel(),
+                "predicted_reward": np.tile([0.3, 0.2, 0.25], n),
+            }
+        ),
+        "held_out": pa.table(
+            {
+                "user_id": user,
+                "item_id": items[every, shown],
+                "gain": (draw.random(n) < rewards).astype(float),
+                "propensity": propensity[every, shown],
+            }
+        ),
+        "segments": pa.table(
+            {"user_id": np.arange(n_users), "sample": [f"s{one // N_USERS}" for one in range(n_users)]}
+        ),
+    }
+
+
+@pytest.mark.parametrize("most_impressions", [1, 4])
+def test_errors_are_within_a_fifth_of_the_simulated_deviation(most_impressions: int) -> None:
+    """Of 250 samples: the deviation itself is known to 5 %, and to 10 % where single weights count most."""
+    given = sampled_users(most_impressions)
+    rows = evaluate(**given, measures=ESTIMATES, slices=["sample"], population="judged").metrics
+    for name in dict.fromkeys(rows["measure"].to_pylist()):
+        own = rows.filter((pc.field("measure") == name) & (pc.field("slice") == "sample"))
+        assert own.num_rows == N_SAMPLES
+        error = np.sqrt(np.mean(own["std_error"].to_numpy() ** 2))
+        assert 0.8 < error / own["value"].to_numpy().std(ddof=1) < 1.2, name

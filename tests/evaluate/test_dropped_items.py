@@ -13,6 +13,8 @@ from rankeval_spark.errors import ConfigError
 from tests.support.arrow_frames import by, dicts, judgements, ranking, shuffled, table, tuples, where
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from rankeval_spark import Evaluation
@@ -96,6 +98,53 @@ def test_a_model_that_lost_all_lists_has_a_row_of_each_measure() -> None:
     absent = evaluate(log, held_out, seen_in_train="drop", models=["lost", "kept", "absent"], **asked)
     with pytest.warns(UserWarning, match="recommendations have no row of 'absent'"):
         assert_lost(absent.metrics.to_pylist(), "lost", "absent")
+
+
+def in_slices(to_frame: Callable[[pa.Table], Any]) -> Evaluation:
+    """Evaluate three models: DE has users of both models with lists, FR of one of them, NO and unknown of none."""
+    logged = [
+        ("kept", "ann", "a", 1.0),
+        ("kept", "bob", "b", 1.0),
+        ("part", "ann", "a", 1.0),
+        ("lost", "bob", "c", 1.0),
+    ]
+    rows = [*logged, ("lost", "cat", "c", 1.0)]  # cat has seen it, as bob has
+    countries = {"ann": "DE", "bob": "FR", "cat": "NO", "dan": None}
+    return evaluate(
+        to_frame(table("model_id user_id item_id score", *rows)),
+        to_frame(table("user_id item_id gain", *((user, "a", 1.0) for user in countries))),
+        train=to_frame(table("user_id item_id", ("bob", "c"), ("cat", "c"), ("eve", "a"), ("eve", "b"))),
+        items=to_frame(table("item_id", ("a",), ("b",), ("c",))),
+        segments=to_frame(table("user_id country", *countries.items())),
+        slices=["country"],
+        models=["kept", "part", "lost", "absent"],
+        seen_in_train="drop",
+        measures=["P@1", "ItemCoverage@1", "CatalogCoverage@2", "Gini@1", "Entropy@1", "PopRSP@1"],
+    )
+
+
+def assert_in_slices(metrics: pa.Table) -> None:
+    """Check that all models have a row of all measures in each slice where one of them has a list, and what it says."""
+    rows = {(row["measure"], row["slice_value"], row["model_id"]): row for row in metrics.to_pylist()}
+    models = ("kept", "part", "lost", "absent")
+    of_all_lists = {"ItemCoverage", "CatalogCoverage", "Gini", "Entropy", "PopRSP"}
+    assert {key for key in rows if key[0] in of_all_lists} == {
+        (measure, value, model) for measure in of_all_lists for value in ("", "DE", "FR") for model in models
+    }
+    n_users = {"": (2, 1, 0, 0), "DE": (1, 1, 0, 0), "FR": (1, 0, 0, 0)}
+    for value, counts in n_users.items():
+        for model, count in zip(models, counts, strict=True):
+            found = {name: rows[name, value, model] for name in of_all_lists}
+            assert {(row["n_users"], row["n_lists"]) for row in found.values()} == {(count, count)}
+            assert (found["ItemCoverage"]["value"], found["CatalogCoverage"]["value"]) == (count, count / 3)
+            if not count:
+                assert {found[name]["value"] for name in ("Gini", "Entropy", "PopRSP")} == {None}
+            assert {row["std_error"] for row in found.values()} == {None}
+
+
+def test_a_model_without_a_list_has_rows_in_the_slices_of_the_others() -> None:
+    with pytest.warns(UserWarning, match="recommendations have no row of 'absent'"):
+        assert_in_slices(in_slices(lambda rows: rows).metrics)
 
 
 @pytest.mark.parametrize("by_catalogue", [True, False], ids=["items", "items of train"])

@@ -42,7 +42,7 @@ def to_exposures(usable: Usable) -> pa.Table:
             if some
         ]
     if parity.measures:
-        rows = ParityRows(parity.measures, JackknifeRows(request.reported))
-        counts = [*usable.parity_counts(parity), *rows.no_lists(usable.models).to_batches()]
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported), usable.models)
+        counts = [*usable.parity_counts(parity), *rows.no_lists().to_batches()]
         parts.append(pa.Table.from_batches(rows.finish(counts), schema))
     return pa.concat_tables([schema.empty_table(), *parts])

@@ -41,8 +41,8 @@ def to_exposure_rows(
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A model without any list has rows of all users, as at a cutoff that none
-    reaches; another slice in which no user has a list has none. A list that keeps the ranks of the log counts at a
+    Over all users with a list, judged or not. A model without any list has rows too, as at a cutoff that none reaches:
+    of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
     cutoff where it has an item at a rank up to it.
 
     Parameters
@@ -66,11 +66,11 @@ def to_exposure_rows(
         If a user with a list has two rows of segments.
     """
     ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
-    finisher = ExposureRows(tuple(measures), JackknifeRows(reported))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(reported), tuple(models))
     has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
     audience = to_audience(ranked)
     shown = to_shown_items(ranked, audience.pair, ks=ks, has_lengths=has_lengths, catalogue=catalogue)
-    no_lists = finisher.no_lists(models).to_batches()
+    no_lists = finisher.no_lists().to_batches()
     found = (
         batch
         for one in to_slices(audience, segments, slices=reported.segments)

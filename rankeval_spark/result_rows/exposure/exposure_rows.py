@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,14 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.result_rows.exposure.first_order import first_order_share
 from rankeval_spark.result_rows.exposure.histograms import COUNTS, EVERYONE, Entries, Histograms
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
+from rankeval_spark.result_rows.exposure.jackknife_rows import (
+    ALL_USERS,
+    SLICE,
+    JackknifeRows,
+    MeasuredSlices,
+    SlicesOfUsers,
+    slices_in,
+)
 from rankeval_spark.result_rows.metric_rows import metric_batch
 
 if TYPE_CHECKING:
@@ -55,22 +62,35 @@ class ExposureRows:
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
+    models: tuple[str, ...] = ()
 
-    def no_lists(self, models: Sequence[str]) -> pa.Table:
-        """Make entries, of all users, that add no item and no list: a model without any list has its rows too."""
-        keys = [(model, (), k) for k in dict.fromkeys(one.k for one in self.measures) for model in models]
+    def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
+        """Make entries that add no item and no list: a model without any list has its rows too."""
+        ks = dict.fromkeys(one.k for one in self.measures)
+        cells = [(index, (model, tuple(values), k)) for index, values in slices for k in ks for model in self.models]
+        keys = [key for _, key in cells]
         nothing = to_arrow(np.zeros(len(keys)))
         columns = dict(zip(GROUP, key_columns(0, keys), strict=True))
+        columns["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
         columns["without"] = to_arrow(np.full(len(keys), EVERYONE, dtype=np.int64))
         columns["times"] = to_arrow(np.ones(len(keys), dtype=np.int64))  # of an item, if there were one
         return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the rows of each measure, of entries with ``catalogue_size``: all of each slice that is there."""
+        """Make the rows of each measure, of entries with ``catalogue_size``: all of each slice that is there.
+
+        In a slice where one model has lists, all have rows.
+        """
         given = [batch for batch in batches if batch.num_rows]
         if not given:
             return
         table = pa.Table.from_batches(given)
+        absent = self.no_lists(slices_in(table))
+        size = pa.array(
+            [table["catalogue_size"][0].as_py()] * absent.num_rows, table.schema.field("catalogue_size").type
+        )
+        absent = absent.append_column("catalogue_size", size).select(table.column_names).cast(table.schema)
+        table = pa.concat_tables([table, absent])
         for k in dict.fromkeys(measure.k for measure in self.measures):
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):

@@ -6,14 +6,18 @@ takes its spread.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
 from rankeval_spark.engine.aggregation.slices import nullable
+from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.statistics import intervals
 
@@ -27,6 +31,19 @@ SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
 
 LEAST_ERROR: Final = 1e-12
 """Error, relative to its value, up to which it is rounding."""
+
+
+SlicesOfUsers: TypeAlias = Iterable[tuple[int, list[str | None]]]
+"""Index and values of each slice."""
+
+ALL_USERS: Final[SlicesOfUsers] = ((0, []),)
+
+
+def slices_in(rows: pa.Table) -> SlicesOfUsers:
+    """List the slices that occur in rows with ``slice_index`` and ``slice_values``."""
+    first, _ = rows_by_key(rows, SLICE[1:])
+    found = pc.take(rows.select(SLICE[1:]), to_arrow(first)).to_pydict()
+    return list(zip(found["slice_index"], found[C.SLICE_VALUES], strict=True))
 
 
 @dataclass(frozen=True)

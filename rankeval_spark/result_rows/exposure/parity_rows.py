@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,14 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
+from rankeval_spark.result_rows.exposure.jackknife_rows import (
+    ALL_USERS,
+    SLICE,
+    JackknifeRows,
+    MeasuredSlices,
+    SlicesOfUsers,
+    slices_in,
+)
 from rankeval_spark.result_rows.metric_rows import metric_batch
 from rankeval_spark.statistics import intervals
 
@@ -31,21 +38,29 @@ class ParityRows:
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
+    models: tuple[str, ...] = ()
 
-    def no_lists(self, models: Sequence[str]) -> pa.Table:
-        """Make sums, of all users, of no list: a model without any list has its rows too."""
-        keys = dict(zip(SLICE, key_columns(0, [(model, (), C.WHOLE_LIST) for model in models]), strict=False))
-        sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(models)
-        counts = dict.fromkeys(("n_users", C.N_LISTS), pa.array([0] * len(models), pa.int64()))
-        group = pa.array([0] * len(models), pa.int32())
+    def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
+        """Make sums of no list: a model without any list has its rows too."""
+        cells = [(index, (model, tuple(values), C.WHOLE_LIST)) for index, values in slices for model in self.models]
+        keys = dict(zip(SLICE, key_columns(0, [key for _, key in cells]), strict=False))
+        keys["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
+        sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(cells)
+        counts = dict.fromkeys(("n_users", C.N_LISTS), pa.array([0] * len(cells), pa.int64()))
+        group = pa.array([0] * len(cells), pa.int32())
         return pa.Table.from_pydict({**keys, GROUP: group, **counts, SUMS: pa.array(sums, pa.list_(pa.float64()))})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there."""
+        """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there.
+
+        In a slice where one model has lists, all have rows.
+        """
         given = [batch for batch in batches if batch.num_rows]
         if not given:
             return
         table = pa.Table.from_batches(given)
+        absent = self.no_lists(slices_in(table)).select(table.column_names).cast(table.schema)
+        table = pa.concat_tables([table, absent])
         first, row = rows_by_key(table, SLICE)
         keys = pa.RecordBatch.from_pydict({name: pc.take(in_one_piece(table[name]), to_arrow(first)) for name in SLICE})
         place = row * N_GROUPS + to_numpy(table[GROUP])

@@ -8,25 +8,21 @@ from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame
 
     from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
 
 
-def to_parity_rows(counts: DataFrame, *, rows: ParityRows, models: Sequence[str]) -> DataFrame:
+def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
 
-    Over all users with a list. A model without any list has rows of all users; a slice in which no user has a list has
-    no row.
+    Over all users with a list. A model without any list has rows of all users, and of each slice in which another model
+    has lists.
 
     Parameters
     ----------
     counts : DataFrame
         Rows of ``MovedRows.to_parity``.
-    models : sequence of str
-        Names of all models.
     """
-    no_lists = counts.sparkSession.createDataFrame(rows.no_lists(models))
-    return counts.unionByName(no_lists).repartition(*SLICE).mapInArrow(rows.finish, ROW_TYPE)
+    no_lists = counts.sparkSession.createDataFrame(rows.no_lists())
+    return counts.unionByName(no_lists).repartition(*SLICE[1:]).mapInArrow(rows.finish, ROW_TYPE)

@@ -56,8 +56,8 @@ def to_exposure_rows(
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A model without any list has rows of all users, as at a cutoff that none
-    reaches; another slice in which no user has a list has none. A list that keeps the ranks of the log counts at a
+    Over all users with a list, judged or not. A model without any list has rows too, as at a cutoff that none reaches:
+    of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
     cutoff where it has an item at a rank up to it.
 
     Parameters
@@ -76,15 +76,15 @@ def to_exposure_rows(
     """
     ks = sorted({measure.k for measure in measures})
     lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
-    finisher = ExposureRows(tuple(measures), JackknifeRows(reported))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(reported), tuple(models))
     return (
         lists.transform(_to_places, ks=ks, lengths_at=lengths_at, slices=reported.segments)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)
-        .unionByName(lists.sparkSession.createDataFrame(finisher.no_lists(models)))
+        .unionByName(lists.sparkSession.createDataFrame(finisher.no_lists()))
         .transform(_with_catalogue_size, catalogue=catalogue)
-        .repartition(*SLICE)
+        .repartition(*SLICE[1:])  # all models of a slice meet
         .mapInArrow(finisher.finish, ROW_TYPE)
     )
 

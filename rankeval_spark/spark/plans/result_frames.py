@@ -187,8 +187,8 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     if parity.measures:
         needs = frozenset(need for one in parity.measures for need in one.needs)
         counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
-        rows = ParityRows(parity.measures, JackknifeRows(request.reported))
-        frames.append(group_parity.to_parity_rows(counts, rows=rows, models=models))
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported), models)
+        frames.append(group_parity.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import evaluate
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
-from tests.evaluate.test_dropped_items import LOST, assert_lost, lost_and_kept, random_rows
+from tests.evaluate.test_dropped_items import LOST, assert_in_slices, assert_lost, in_slices, lost_and_kept, random_rows
 from tests.support.frames import table
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def test_a_model_that_lost_all_lists_has_a_row_of_each_measure(spark: SparkSessi
         log = table(spark, "model_id user_id item_id score", *some)
         rows = evaluate(log, held_out, seen_in_train="drop", models=models, **given).metrics.toArrow().to_pylist()
         assert_lost(rows, "lost", *(["absent"] if models else []))
+
+
+def test_a_model_without_a_list_has_rows_in_the_slices_of_the_others(spark: SparkSession) -> None:
+    found = in_slices(spark.createDataFrame)
+    assert_in_slices(found.metrics.toArrow())
+    with in_slices(spark.createDataFrame).cached() as kept:
+        assert_in_slices(kept.metrics.toArrow())
 
 
 def rows_of(result: Evaluation) -> list[str]:

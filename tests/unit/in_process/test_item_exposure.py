@@ -151,7 +151,11 @@ def test_a_model_without_a_list_has_a_row_of_all_users_at_each_cutoff() -> None:
             **{"ItemCoverage": 0.0, "CatalogCoverage": 0.0},
             **dict.fromkeys(("Gini", "Entropy", "Personalization")),
         }
-        assert {key[0] for key in by_key(rows) if key[1] != ""} <= {"m"}
+        in_slice = {key: row for key, row in by_key(rows).items() if key[1] != "" and key[2] == "ItemCoverage"}
+        assert {(key[0], key[-1]): (row["n_users"], row["value"]) for key, row in in_slice.items()} == (
+            {("gone", 3): (0, 0), ("gone", 4): (0, 0), ("m", 3): (0, 0), ("m", 4): (1, 1)} if kept else {}
+        )
+        assert {key[1] for key in by_key(rows)} == ({"", "FR"} if kept else {""})
 
 
 def test_a_user_with_two_rows_of_segments_is_refused_if_there_is_a_list() -> None:

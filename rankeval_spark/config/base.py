@@ -170,7 +170,7 @@ def check_configured_path(text: str) -> str:
 
 
 def _secret_in(address: str, scheme: str) -> str:
-    """Name the part of an address that may be a secret; empty where there is none."""
+    """Return the part of an address that may be a secret, in words; empty without one."""
     if _PASSWORD.match(address):
         return "a password in the address"
     if _QUERY.search(address):
@@ -198,7 +198,7 @@ TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), Afte
 
 
 def resolve_path(path: str, folder: str) -> str:
-    """Make a local path absolute, starting from ``folder``; return a path with a scheme unchanged."""
+    """Return a local path as an absolute one, starting from ``folder``; a path with a scheme unchanged."""
     if scheme_of(path):
         return path
     return os.path.normpath(os.path.join(os.path.abspath(folder), os.path.expanduser(path)))
@@ -207,8 +207,6 @@ def resolve_path(path: str, folder: str) -> str:
 def fill_date(text: str, date: dt.date) -> str:
     """Replace ``{date}`` by the evaluation date, and ``{date-7}`` by the day a week before, as ``YYYY-MM-DD``.
 
-    Examples
-    --------
     >>> fill_date("logs/{date-1}/{date}", dt.date(2026, 3, 1))
     'logs/2026-02-28/2026-03-01'
     """
@@ -218,8 +216,6 @@ def fill_date(text: str, date: dt.date) -> str:
 def date_placeholder(days: int) -> str:
     """Write the day that is so many days after the evaluation date.
 
-    Examples
-    --------
     >>> date_placeholder(7), date_placeholder(0), date_placeholder(-1)
     ('{date+7}', '{date}', '{date-1}')
     """
@@ -240,8 +236,6 @@ _LONGEST_DAYS: Final = 36_500
 def microseconds(text: str) -> int:
     """Return a length of time such as ``7d`` in microseconds; raise ValueError for other text.
 
-    Examples
-    --------
     >>> microseconds("36h")
     129600000000
     """
@@ -252,10 +246,8 @@ def microseconds(text: str) -> int:
 
 
 def duration_text(length: object) -> object:
-    """Write a timedelta as a config does; anything else is returned as it is.
+    """Write a timedelta as a config does; return anything else as it is.
 
-    Examples
-    --------
     >>> duration_text(timedelta(days=7)), duration_text(timedelta(hours=36)), duration_text("90s")
     ('7d', '36h', '90s')
     """
@@ -300,8 +292,6 @@ _DAYS: Final[Mapping[str, float]] = {
 def whole_days(value: object) -> int:
     """Return the number of days of a window such as ``7d``, 1 to 3660; raise ValueError for anything else.
 
-    Examples
-    --------
     >>> whole_days("7d")
     7
     """
@@ -311,10 +301,8 @@ def whole_days(value: object) -> int:
 
 
 def nearest_window(value: object) -> str:
-    """Say how to write the window of whole days that a value may mean.
+    """Return how to write the window of whole days that a value may mean.
 
-    Examples
-    --------
     >>> nearest_window(7), nearest_window("2 weeks"), nearest_window("36h"), nearest_window("0d")
     ('write 7d', 'write 14d', 'write 2d', 'write 1d')
     >>> nearest_window("5000d"), nearest_window("a week")

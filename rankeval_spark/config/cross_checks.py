@@ -8,6 +8,7 @@ Each check is called at the last key that it reads, with the valid values of the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.config import gates as gating, inference
-from rankeval_spark.config.inference import Band, band_faults, segments_from_train
+from rankeval_spark.config.inference import Band, segments_from_train
 from rankeval_spark.config.policies import TIES_BY_GAIN, lacking_inputs
 from rankeval_spark.config.presets import measure_gap_faults, options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -49,12 +50,7 @@ def measure_set(
 ) -> MeasureSet:
     """Combine measures and cutoffs; a measure that occurs twice counts once.
 
-    ``defaults`` are the options of a preset.
-
-    Raises
-    ------
-    ConfigError
-        All faults, ``where`` relative to the list of measures.
+    ``defaults`` are the options of a preset. ConfigError with all faults, ``where`` relative to the list of measures.
     """
     measures: list[Measure] = []
     faults: list[Fault] = []
@@ -74,13 +70,8 @@ def measure_set(
 def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> MeasureSet:
     """Add each measure that reads judgements once per group of items, by its option ``group``.
 
-    Raises
-    ------
-    ConfigError
-        If no measure has this option, or there are too many groups.
+    ConfigError where no measure has this option, or there are too many groups.
 
-    Examples
-    --------
     >>> measures = with_item_slices(MeasureSet.parse(["R@5", "ItemCoverage@5"]), ["drama"])
     >>> [str(one) for one in measures.measures]
     ['R@5', 'ItemCoverage@5', "R(group='drama')@5"]
@@ -135,7 +126,7 @@ def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fau
 
 
 def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:
-    """Return what is wrong with a measure by itself, before its cutoffs are known."""
+    """Return the faults of a measure by itself, before its cutoffs are known."""
     try:
         _read(text, defaults)
     except ConfigError as error:
@@ -179,14 +170,11 @@ def _at_cutoffs(measure: Measure | str, cutoffs: Sequence[int | str], defaults: 
         return [Measure.parse(at, defaults=defaults) for at in [f"{measure}@{k}" for k in ks] or [measure]]
     if measure.k != WHOLE_LIST:
         return [measure]
-    return [at for k in cutoffs for at in _at(measure, WHOLE_LIST if k == WHOLE_LIST_WORD else int(k))] or [measure]
-
-
-def _at(measure: Measure, k: int) -> list[Measure]:
-    try:
-        return [measure.at(k)]
-    except ConfigError:
-        return []
+    found = []
+    for k in cutoffs:
+        with suppress(ConfigError):
+            found.append(measure.at(WHOLE_LIST if k == WHOLE_LIST_WORD else int(k)))
+    return found or [measure]
 
 
 def _place(fault: Fault, where: str, text: str) -> Fault:
@@ -206,18 +194,14 @@ def segment_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
     """Find slices and bands without their input; called at ``bands``."""
     if not _has(("inputs", "slices"), keys):
         return []
-    found = band_faults(bands, slices=keys["slices"], given=_given(keys["inputs"]))
-    return [*_slice_faults(bands, keys), *(replace(fault, where=f".{name}") for name, fault in found)]
-
-
-def _slice_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
-    made, slices = segments_from_train(bands), keys["slices"]
-    if keys["inputs"].segments is not None or all(name in made for one in slices for name in one):
-        return []
-    fix = "add inputs.segments"
-    if any("activity" in one for one in slices):
-        fix += ", or bands: {activity: {of: train}} for the activity in the training data"
-    return [Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)]
+    slices, made, faults = keys["slices"], segments_from_train(bands), []
+    if keys["inputs"].segments is None and any(name not in made for one in slices for name in one):
+        fix = "add inputs.segments"
+        if any("activity" in one for one in slices):
+            fix += ", or bands: {activity: {of: train}} for the activity in the training data"
+        faults = [Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)]
+    found = inference.band_faults(bands, slices=slices, given=_given(keys["inputs"]))
+    return [*faults, *(replace(fault, where=f".{name}") for name, fault in found)]
 
 
 def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
@@ -230,7 +214,15 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
         return [replace(fault, where="") for fault in error.faults]
     faults = []
     if "inputs" in keys:
-        faults += [*_input_faults(measures, keys["inputs"]), *_catalogue_faults(measures, keys["inputs"])]
+        given = _given(keys["inputs"])
+        faults += [
+            Fault("", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
+            for name, labels in measures.lacking(["evaluation_date", *given]).items()
+        ]
+        needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
+        if needing and not {"items", "train"} & {*given}:
+            found = f"{', '.join(needing)}, but no catalogue"
+            faults.append(Fault("", found, "inputs.items, or inputs.train", "add inputs.items"))
     if "models" in keys:
         faults += model_faults(measures, _models(keys))
     if "policies" in keys:
@@ -240,45 +232,12 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
     return [replace(fault, where="/measures") for fault in faults]
 
 
-def _input_faults(measures: MeasureSet, inputs: Inputs) -> list[Fault]:
-    return [
-        Fault("", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
-        for name, labels in measures.lacking(["evaluation_date", *_given(inputs)]).items()
-    ]
-
-
-def _catalogue_faults(measures: MeasureSet, inputs: Inputs) -> list[Fault]:
-    needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
-    if not needing or inputs.items is not None or inputs.train is not None:
-        return []
-    return [Fault("", f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train", "add inputs.items")]
-
-
 def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
     """Find policies that need an input that is missing, and settings of inputs that need a policy; at ``policies``."""
     if "inputs" not in keys:
         return []
     inputs = keys["inputs"]
-    return [*_dropping_faults(policies, inputs), *_grace_faults(policies, inputs), *_list_faults(policies, inputs)]
-
-
-def _list_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
-    if C.LIST_ID not in inputs.held_out.columns or not policies.is_attributed or policies.lists == "pooled":
-        return []
-    found, fix = "a list of each judgement, and policies.attribution, which finds lists by time", "remove one of them"
-    return [Fault("/inputs.held_out.columns.list_id", found, "one of the two", fix)]
-
-
-def _grace_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
-    grace = inputs.held_out.late_data_grace
-    if grace is None or policies.is_attributed:
-        return []
-    found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
-    return [Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix)]
-
-
-def _dropping_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
-    return [
+    faults = [
         Fault(
             f".{name}",
             f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in names)}",
@@ -287,22 +246,24 @@ def _dropping_faults(policies: Policies, inputs: Inputs) -> list[Fault]:
         )
         for name, names in lacking_inputs(policies, _given(inputs)).items()
     ]
+    grace = inputs.held_out.late_data_grace
+    if grace is not None and not policies.is_attributed:
+        found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
+        faults.append(Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix))
+    if C.LIST_ID in inputs.held_out.columns and policies.is_attributed and policies.lists != "pooled":
+        found = "a list of each judgement, and policies.attribution, which finds lists by time"
+        faults.append(Fault("/inputs.held_out.columns.list_id", found, "one of the two", "remove one of them"))
+    return faults
 
 
 def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:
     """Find comparisons without their baseline or a comparable measure; called at ``comparisons``, before validation."""
     if not isinstance(comparisons, Mapping):
         return []
-    faults = []
     baseline = comparisons.get("baseline")
-    if isinstance(baseline, str):
-        unknown = inference.baseline_faults(baseline, _models(keys))
-        faults += [replace(fault, where=".baseline") for fault in unknown]
-    if _has(_OF_ALL_MEASURES, keys):
-        faults += [
-            replace(fault, where="/measures") for fault in inference.comparison_measure_faults(requested_measures(keys))
-        ]
-    return faults
+    unknown = inference.baseline_faults(baseline, _models(keys)) if isinstance(baseline, str) else []
+    unfit = inference.comparison_measure_faults(requested_measures(keys)) if _has(_OF_ALL_MEASURES, keys) else []
+    return [*(replace(one, where=".baseline") for one in unknown), *(replace(one, where="/measures") for one in unfit)]
 
 
 def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
@@ -319,7 +280,7 @@ def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
 
 
 def _models(keys: Keys) -> Sequence[str] | None:
-    """Name the models where the config does: under ``models``, or as keys of ``paths``."""
+    """Models that the config names: under ``models``, or as keys of ``paths``."""
     if keys.get("models") is not None:
         return tuple(keys["models"])
     paths = keys["inputs"].recommendations.paths if "inputs" in keys else None

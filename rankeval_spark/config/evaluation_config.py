@@ -48,7 +48,6 @@ from rankeval_spark.config.inference import Band, Comparisons, Intervals, ModelN
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
-from rankeval_spark.config.spark_settings import is_shown
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
@@ -131,20 +130,6 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     return str(value)
 
 
-def _secret_fault(key: str) -> Fault:
-    fix = "write the whole value as ${env:NAME}, or name a Hadoop credential provider"
-    if key.startswith("spark.executor."):
-        fix = "write @FILE, a file of Java options that only the user of the executors can read"
-    return Fault(f".{key}", "a secret in the config", "a value from the environment", fix)
-
-
-def _shown_fault(key: str, value: str) -> Fault:
-    """Refuse a variable where Spark would show it, because every value of the environment counts as a secret."""
-    found = f"{value} in a setting that Spark shows on command lines or in its event log"
-    fix = f"if it is no secret, pass it with --set 'spark.settings.{key}=...'"
-    return Fault(f".{key}", found, "a value that is not secret", fix)
-
-
 EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
 Cutoff = Annotated[
     int | Literal["all"],
@@ -221,18 +206,24 @@ class SparkConfig(Model):
             for key in settings
             if not key.startswith("spark.")
         ]
-        faults += [_secret_fault(key) for key, value in settings.items() if spark_settings.is_written_out(key, value)]
-        shown = [key for key, value in settings.items() if spark_settings.is_reference(value) and is_shown(key)]
-        refuse_faults([*faults, *(_shown_fault(key, settings[key]) for key in shown)])
+        for key, value in settings.items():
+            if spark_settings.is_written_out(key, value):
+                fix = "write the whole value as ${env:NAME}, or name a Hadoop credential provider"
+                if key.startswith("spark.executor."):
+                    fix = "write @FILE, a file of Java options that only the user of the executors can read"
+                faults.append(Fault(f".{key}", "a secret in the config", "a value from the environment", fix))
+        for key, value in settings.items():  # every value of the environment counts as a secret
+            if spark_settings.is_reference(value) and spark_settings.is_shown(key):
+                found = f"{value} in a setting that Spark shows on command lines or in its event log"
+                fix = f"if it is no secret, pass it with --set 'spark.settings.{key}=...'"
+                faults.append(Fault(f".{key}", found, "a value that is not secret", fix))
+        refuse_faults(faults)
         return settings
 
     def resolved_settings(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return the settings with ``${env:NAME}`` replaced; never store or show these.
 
-        Raises
-        ------
-        ConfigError
-            If a variable is not set.
+        ConfigError where a variable is not set.
         """
         return spark_settings.fill_environment(self.settings, environment, "spark.settings")
 

@@ -46,13 +46,7 @@ class GapTestRequest:
 
 
 def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list: bool) -> GapTestRequest:
-    """Validate the arguments of ``gap_tests``.
-
-    Raises
-    ------
-    ConfigError
-        All faults at once.
-    """
+    """Validate the arguments of ``gap_tests``; ConfigError with all faults at once."""
     options = validate_model(GapTests, given, locate=_place)
     if request.policies.unit == "list" and not has_one_list:
         found, expected = "users with several lists, and means over lists", "means over users"

@@ -143,24 +143,18 @@ class Band(Model):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Band:
-        refuse_faults([*self._rule_faults(), *self._edge_faults()] or self._label_faults())
-        return self
-
-    def _rule_faults(self) -> list[Fault]:
+        faults, edges = [], self.edges or ()
         if self.edges is not None and self.quantiles is not None:
-            return [Fault("", "both edges and quantiles", "one of them", "remove one")]
-        if self.edges is None and self.quantiles is None and self.of is None:
-            return [Fault("", "neither edges nor quantiles", "one of them", "write edges: [18, 25, 40]")]
-        return []
-
-    def _edge_faults(self) -> list[Fault]:
-        edges = self.edges or ()
-        if any(one >= other for one, other in pairwise(edges)):
-            return [Fault(".edges", f"{list(edges)}", "numbers in ascending order, each once")]
-        if self.of is not None and edges and edges[0] <= 1:
+            faults.append(Fault("", "both edges and quantiles", "one of them", "remove one"))
+        elif self.edges is None and self.quantiles is None and self.of is None:
+            faults.append(Fault("", "neither edges nor quantiles", "one of them", "write edges: [18, 25, 40]"))
+        if any(low >= high for low, high in pairwise(edges)):
+            faults.append(Fault(".edges", f"{list(edges)}", "numbers in ascending order, each once"))
+        elif self.of is not None and edges and edges[0] <= 1:
             fix = f"users without an interaction are {NO_INTERACTION!r}, the first band begins at 1"
-            return [Fault(".edges", f"{edges[0]:g}", "numbers above 1", fix)]
-        return []
+            faults.append(Fault(".edges", f"{edges[0]:g}", "numbers above 1", fix))
+        refuse_faults(faults or self._label_faults())
+        return self
 
     def _label_faults(self) -> list[Fault]:
         labels = self.labels or ()
@@ -194,7 +188,7 @@ class Band(Model):
 def band_faults(
     bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Iterable[str]
 ) -> list[tuple[str, Fault]]:
-    """Find bands without a slice or without their input: the name of each band, and its fault."""
+    """Find bands without a slice or without their input; return the name of each band with its fault."""
     sliced = list(dict.fromkeys(name for one in slices for name in one))
     inputs = set(given)
     unused = [

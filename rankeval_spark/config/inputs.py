@@ -231,10 +231,7 @@ class Nested(Model):
     def is_of_items(self, name: str, columns: Collection[str]) -> bool:
         """Return True if a column of the table has the items or scores of a list, or their canonical name.
 
-        Parameters
-        ----------
-        columns : collection of str
-            All columns of the table.
+        ``columns`` are all columns of the table.
         """
         own = {column_and_field(path, columns)[0] for path in (self.items, self.scores) if path}
         return name in {*own, C.ITEM_ID, C.SCORE, C.RANK}
@@ -243,8 +240,6 @@ class Nested(Model):
 def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | None]:
     """Split ``column.field`` at its last dot; a name that the table has is a column.
 
-    Examples
-    --------
     >>> column_and_field("recommendations.movieId", ["user", "recommendations"])
     ('recommendations', 'movieId')
     >>> column_and_field("items", ["user", "items"]), column_and_field("a.b", ["a.b"])
@@ -404,14 +399,9 @@ class InputConfig(ModelWithPaths):
         return {} if self.shape is None else self.shape.places
 
     def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
-        """Name the columns of the table that are read, those that it does not have too.
+        """Return the columns of the table that are read for canonical ``names``, those that it does not have too.
 
-        Parameters
-        ----------
-        names : iterable of str
-            Canonical columns.
-        columns : collection of str
-            All columns of the table.
+        ``columns`` are all columns of the table.
         """
         paths = [self.renames.get(name, name) for name in names]
         return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, Nested) else paths
@@ -540,10 +530,7 @@ class HeldOutInput(InputConfig):
     def complete_until(self, date: dt.date, now: dt.datetime) -> dt.datetime:
         """Return the moment up to which all events are there: the grace before now, or before the version that is read.
 
-        Parameters
-        ----------
-        now : datetime
-            When the table is read; a Delta table can be read as it was at an earlier time.
+        The table is read ``now``; a Delta table can be read as it was at an earlier time.
         """
         moment = self.moment(date)
         grace = dt.timedelta(microseconds=microseconds(self.late_data_grace or "0s"))

@@ -32,10 +32,7 @@ def template_text(name: str) -> str:
 def write_config(path: Path, text: str) -> Path:
     """Write a config, such as the template, and the JSON Schema next to it; return the path of the schema.
 
-    Raises
-    ------
-    ConfigError
-        The file exists, or the folder cannot be written.
+    ConfigError where the file exists, or the folder cannot be written.
     """
     schema = path.with_name(SCHEMA)
     try:

@@ -44,12 +44,8 @@ LAST_DATE: Final = dt.date(2199, 12, 31)
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> EvaluationConfig:
     """Read and validate the config of an evaluation.
 
-    Relative paths in the file start from its folder. Overrides are ``key=value``, such as ``cutoffs[0]=5``.
-
-    Raises
-    ------
-    ConfigError
-        Every fault of the file and of the overrides.
+    Relative paths in the file start from its folder. Overrides are ``key=value``, such as ``cutoffs[0]=5``. ConfigError
+    with every fault of the file and of the overrides.
     """
     where = os.fspath(path)
     document = yaml_reader.parse(_read(Path(path)), where)
@@ -82,13 +78,7 @@ def validate_model(
 
 
 def parse_date(text: str, where: str = "--date") -> dt.date:
-    """Read an evaluation date, strictly ``YYYY-MM-DD``.
-
-    Raises
-    ------
-    ConfigError
-        If it is written in another way, no such day exists, or it is not from 1900 to 2199.
-    """
+    """Read an evaluation date, strictly ``YYYY-MM-DD``, of a day that exists from 1900 to 2199; else ConfigError."""
     if not _ISO_DATE.fullmatch(text):
         raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", _as_iso(text) or "such as 2026-01-31"))
     try:
@@ -101,14 +91,9 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
 
 
 def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
-    """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
+    """Raise ConfigError with every path of a config outside the allowed folders; links and ``..`` are followed first.
 
     Tables of a catalog are not checked: the catalog has its own permissions.
-
-    Raises
-    ------
-    ConfigError
-        Every path outside.
     """
     named = {
         f"inputs.{name}.{key}": location
@@ -164,7 +149,7 @@ def _nearest_file(path: Path) -> str:
 
 
 def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
-    """Say where a value is: the place in the file with its line, or the override."""
+    """Return the function that writes where a value is: the place in the file with its line, or the override."""
 
     def locate(place: Place) -> str:
         for end in range(len(place), 0, -1):
@@ -204,25 +189,21 @@ def _apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, 
 
 def _parse(override: str) -> tuple[Place, Any]:
     key, equals, text = override.partition("=")
+    shown = _shown(override)
     if not equals or not _KEY.fullmatch(key):
-        raise ConfigError(Fault(_shown(override), repr(key), "key=value, such as policies.ties=item_desc"))
+        raise ConfigError(Fault(shown, repr(key), "key=value, such as policies.ties=item_desc"))
     try:
-        document = yaml_reader.parse(text, _shown(override))
+        document = yaml_reader.parse(text, shown)
+        faults = document.faults
     except ConfigError as error:
-        raise ConfigError(*_shown_faults(error.faults, override)) from None
-    if document.faults:
-        raise ConfigError(*_shown_faults(document.faults, override))
+        faults = error.faults
+    if faults:
+        placed = [replace(fault, where=shown, fix=fault.fix or _QUOTED) for fault in faults]
+        raise ConfigError(*(replace(one, found=REDACTED) if shown.endswith(REDACTED) else one for one in placed))
     place = _place(key)
     if len(place) > yaml_reader.MAX_DEPTH:
         raise ConfigError(Fault("--set", f"a key of {len(place)} parts", f"at most {yaml_reader.MAX_DEPTH}"))
     return place, document.data
-
-
-def _shown_faults(faults: Sequence[Fault], override: str) -> list[Fault]:
-    """Say where a faulty value is, without the value if it is a secret."""
-    shown = _shown(override)
-    placed = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
-    return [replace(one, found=REDACTED) for one in placed] if shown.endswith(REDACTED) else placed
 
 
 def _shown(override: str) -> str:

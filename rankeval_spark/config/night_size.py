@@ -17,30 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """Rows of ``metrics`` and ``comparisons`` of a night.
+    """Rows of ``metrics`` and ``comparisons`` of a night."""
 
-    Attributes
-    ----------
-    n_values : int
-        Measures, each at each of its cutoffs.
-    n_models : int
-        Models; before they are counted, at least one.
-    slice_values : mapping
-        Number of values of each slice except ``all``; before they are counted, at least one.
-    n_tests : int
-        Tests per pair of models; 0 without comparisons.
-    compares_all : bool
-        Whether every two models are compared, instead of each with the baseline.
-    is_counted : bool
-        Whether models and slice values were counted in the data.
-    """
-
-    n_values: int
-    n_models: int
-    slice_values: Mapping[str, int]
-    n_tests: int = 0
-    compares_all: bool = False
-    is_counted: bool = False
+    n_values: int  # measures, each at each of its cutoffs
+    n_models: int  # before they are counted, at least one
+    slice_values: Mapping[str, int]  # values of each slice except ``all``; before they are counted, at least one
+    n_tests: int = 0  # per pair of models; 0 without comparisons
+    compares_all: bool = False  # whether every two models are compared, instead of each with the baseline
+    is_counted: bool = False  # whether models and slice values were counted in the data
 
     @property
     def n_slices(self) -> int:
@@ -59,7 +43,7 @@ class Cost:
         return self.n_tests * pairs * self.n_slices * self.n_values
 
     def __str__(self) -> str:
-        """Say how many rows there are, and the factors of their number."""
+        """Format the row count and its factors."""
         comparisons = f" and {self.n_comparisons:,} of comparisons" if self.n_tests else ""
         models, slices = _number(self.n_models, "model"), _number(self.n_slices, "slice value")
         return (
@@ -68,13 +52,7 @@ class Cost:
         )
 
     def require_at_most(self, n_rows: int) -> None:
-        """Refuse a night with more rows, and name the largest factor.
-
-        Raises
-        ------
-        ConfigError
-            The night has more rows.
-        """
+        """Raise ConfigError for a night with more rows, with the largest factor."""
         if self.n_metrics + self.n_comparisons <= n_rows:
             return
         largest = max(self.slice_values, key=self.slice_values.__getitem__, default="")
@@ -105,12 +83,8 @@ def least_cost(config: EvaluationConfig) -> Cost:
 def counted_cost(config: EvaluationConfig, *, n_models: int, slice_values: Mapping[str, int]) -> Cost:
     """Return about how many rows a night has, once its data are counted.
 
-    Parameters
-    ----------
-    n_models : int
-        Models of the log, which count where the config expects none.
-    slice_values : mapping
-        Number of values of each slice except ``all``; one without a value counts as one.
+    Models of the log count where the config expects none. ``slice_values`` is the number of values of each slice except
+    ``all``; one without a value counts as one.
     """
     least = least_cost(config)
     return replace(

@@ -1,4 +1,4 @@
-"""Policies: which users are in the mean, how ties are ordered, what happens to duplicates and invalid rows."""
+"""Policies: users in the mean, order of ties, treatment of duplicates and invalid rows."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Policies(Model):
 
     @property
     def ignoring_scores(self) -> str | None:
-        """Name the policy by which ranks order the lists, whatever the scores are; None where scores count."""
+        """Policy by which ranks order the lists, whatever the scores are; None where scores count."""
         if self.rank_gaps == "keep":
             return "rank_gaps"
         return "order" if self.order == "rank" else None
@@ -194,10 +194,8 @@ class Policies(Model):
 
 
 def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Name the policies that drop items by a missing input, and the inputs that can serve.
+    """Return the policies that drop items by a missing input, with the inputs that can serve.
 
-    Examples
-    --------
     >>> lacking_inputs(Policies(seen_in_train="drop", unknown_items="drop"), ["items"])
     {'seen_in_train': ('train',)}
     """
@@ -209,6 +207,6 @@ def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tupl
 
 
 def _fix(name: str, value: str) -> str:
-    """Name the populations that allow the value."""
+    """Return the populations that allow the value, as a fix."""
     populations = [population for population, handling in HANDLINGS.items() if value in getattr(handling, name)]
     return f"use population {' or '.join(populations)}"

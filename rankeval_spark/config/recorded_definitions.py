@@ -1,4 +1,4 @@
-"""How a run computed its measures, as it is recorded in ``runs``: values of two nights compare where it is the same."""
+"""Definitions of measures as ``runs`` records them: values of two nights compare where they are the same."""
 
 from __future__ import annotations
 
@@ -17,24 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedDefinition:
-    """How a run computed a measure.
+    """Definition of a measure, as a run computed it."""
 
-    Attributes
-    ----------
-    name : str
-        Canonical name of the measure, without options.
-    options : mapping
-        Every option that has a value, as text.
-    policies : mapping
-        Every policy of the run, as text.
-    group_rule : str or None
-        Which items belong to the item group; None of all items.
-    """
-
-    name: str
-    options: Mapping[str, str]
-    policies: Mapping[str, str] = field(default_factory=dict)
-    group_rule: str | None = None
+    name: str  # canonical, without options
+    options: Mapping[str, str]  # every option that has a value, as text
+    policies: Mapping[str, str] = field(default_factory=dict)  # every policy of the run, as text
+    group_rule: str | None = None  # which items belong to the item group; None for all items
 
     @classmethod
     def of(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
@@ -44,7 +32,7 @@ class RecordedDefinition:
         return cls(measure.name, measure.recorded_options, values, rule)
 
     def measure(self, k: int) -> Measure:
-        """Make the measure again, at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
+        """Return the measure at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
         return Measure.recorded(self.name, self.options, k)
 
     def without(self, other: RecordedDefinition) -> list[str]:
@@ -56,7 +44,9 @@ class RecordedDefinition:
 
     def __str__(self) -> str:
         """Write it for people: ``P(rel=1, agg=macro, denom=k); population=truth, ties=item_asc``."""
-        options, policies = (_written(values) for values in (self.options, self.policies))
+        options, policies = (
+            ", ".join(f"{name}={value}" for name, value in values.items()) for values in (self.options, self.policies)
+        )
         group = f"group: {self.group_rule}" if self.group_rule else ""
         return "; ".join(filter(None, (f"{self.name}({options})" if options else self.name, policies, group)))
 
@@ -64,10 +54,7 @@ class RecordedDefinition:
 def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], RecordedDefinition]:
     """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff.
 
-    Raises
-    ------
-    InputError
-        An earlier build published the run and recorded definitions as text.
+    InputError where an earlier build published the run and recorded definitions as text.
     """
     recorded = run.get("measures") or ()
     if "policies" not in run or any(not {"name", "options", "group_rule"} <= one.keys() for one in recorded):
@@ -82,7 +69,3 @@ def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], Record
         )
         for one in recorded
     }
-
-
-def _written(values: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -24,24 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportedSlices:
-    """Slices that rows are made of, and what holds for the rows of each.
+    """Slices that rows are made of, and what holds for the rows of each."""
 
-    Attributes
-    ----------
-    segments : sequence of sequences of str
-        Segments of each slice; ``()`` is all users.
-    min_size : int
-        Number of users below which a slice is small.
-    confidence : float
-        Nominal coverage of the intervals, in (0, 1).
-    quantiles : sequence of float
-        Shares of the users up to whose values quantiles are reported.
-    """
-
-    segments: Sequence[Sequence[str]]
-    min_size: int
-    confidence: float
-    quantiles: Sequence[float] = ()
+    segments: Sequence[Sequence[str]]  # of each slice; ``()`` is all users
+    min_size: int  # number of users below which a slice is small
+    confidence: float  # nominal coverage of the intervals, in (0, 1)
+    quantiles: Sequence[float] = ()  # shares of the users up to whose values quantiles are reported
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,63 +38,31 @@ class ReportedSlices:
 
 
 def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Name each slice by its segments; that of no segment is all users."""
+    """Return the name of each slice, its segments; that of no segment is all users."""
     return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What an evaluation computes.
-
-    Attributes
-    ----------
-    measures : MeasureSet
-        Measures and cutoffs.
-    policies : Policies
-        Rules for ties, duplicates, missing lists and so on.
-    models : sequence of str or None
-        Expected models; None: those in the log.
-    slices : sequence of sequences of str
-        Segments and crossings to report on, in addition to all users.
-    min_slice_size : int
-        Number of users below which a slice is small.
-    confidence : float
-        Nominal coverage of the intervals, in (0, 1).
-    evaluation_date : date or None
-        Day for the age of items.
-    comparisons : Comparisons or None
-        Which models are compared; None: none.
-    draws : Draws or None
-        Random draws of bootstrap intervals; None: intervals by formula.
-    bands : mapping
-        Bands of segments made of numbers, by segment.
-    counts_seen : bool
-        Whether to count recommended items that the user has in the training data, even if no measure needs the count.
-        It costs a join.
-    max_rows_per_user : int
-        Largest number of rows of one user in all inputs together.
-    events_until : datetime or None
-        Moment up to which all events are there, with attribution by time; None where that is unknown.
-    quantiles : sequence of float
-        Shares of the users up to whose values quantiles are reported.
-    notes : mapping
-        What names with several meanings are, of measures that a notebook wrote, see :func:`measures.names.notes_on`.
-    """
+    """Everything an evaluation needs from a config or a call, independent of files."""
 
     measures: MeasureSet
     policies: Policies
-    models: Sequence[str] | None = None
-    slices: Sequence[Sequence[str]] = ()
-    min_slice_size: int = LEAST_USERS
-    confidence: float = 0.95
-    evaluation_date: date | None = None
-    comparisons: Comparisons | None = None
-    draws: Draws | None = None
-    bands: Mapping[str, Band] = field(default_factory=dict)
+    models: Sequence[str] | None = None  # expected ones; None: those in the log
+    slices: Sequence[Sequence[str]] = ()  # segments and crossings to report on, in addition to all users
+    min_slice_size: int = LEAST_USERS  # number of users below which a slice is small
+    confidence: float = 0.95  # nominal coverage of the intervals, in (0, 1)
+    evaluation_date: date | None = None  # for the age of items
+    comparisons: Comparisons | None = None  # of models; None: none
+    draws: Draws | None = None  # of bootstrap intervals; None: intervals by formula
+    bands: Mapping[str, Band] = field(default_factory=dict)  # by segment
+    # Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
+    # costs a join
     counts_seen: bool = False
-    max_rows_per_user: int = MAX_ROWS_PER_USER
-    events_until: datetime | None = None
-    quantiles: Sequence[float] = ()
+    max_rows_per_user: int = MAX_ROWS_PER_USER  # in all inputs together
+    events_until: datetime | None = None  # moment up to which all events are there, with attribution by time
+    quantiles: Sequence[float] = ()  # shares of the users up to whose values quantiles are reported
+    # Notes on names with several meanings, of measures that a notebook wrote, see :func:`measures.names.notes_on`
     notes: Mapping[str, KindOfMeanings] = field(default_factory=dict)
 
     @property
@@ -131,7 +87,7 @@ class Request:
 
 
 def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
-    """Take from a config what is requested of the pipeline, for one date."""
+    """Return the request of a config for one date."""
     return Request(
         config.measure_set(),
         config.policies,
@@ -150,7 +106,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
 
 
 def counting_invalid_scores(request: Request) -> Request:
-    """Leave out scores that the policy refuses, for a caller who counts them instead of failing at them."""
+    """Return the request that drops scores which the policy refuses, for a caller who counts them instead."""
     return replace(request, policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
 
 

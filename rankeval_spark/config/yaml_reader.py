@@ -126,13 +126,7 @@ class _Builder:
 
 
 def parse(text: str, where: str) -> Document:
-    """Read one YAML document; ``where`` names the file in messages.
-
-    Raises
-    ------
-    ConfigError
-        If it is not YAML at all, or too large.
-    """
+    """Read one YAML document; ``where`` is the file in messages. ConfigError for other text, and for too much."""
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(Fault(where, f"{len(text)} characters", f"at most {MAX_CHARACTERS}"))
     try:

@@ -192,13 +192,14 @@ class DifferenceAggregator:
         has_list[0, model, owner] = True
         is_evaluated = to_numpy(lists[IS_EVALUATED])
         has_list[1, model[is_evaluated], owner[is_evaluated]] = True
-        has_both = has_list[:, :, None] & has_list[:, None]  # two kinds of owners, first model, model, owner
-        firsts = has_both if self.requested.all_pairs else has_both[:, :1]
-        listed = np.concatenate([has_list[:, None], firsts], axis=1).astype(np.float64)
         for slicing in slicings_of(pc.take(lists, to_arrow(first)), self.slices):
             groups = membership_of(slicing.group, len(slicing.values))
-            counts = (groups @ listed.reshape(-1, len(first)).T).reshape(-1, *listed.shape[:3])
-            for values, of_group in zip(slicing.values, counts, strict=True):
+            parts = [
+                groups @ one.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
+                for own in has_list
+                for one in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
+            ]
+            for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
                 key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
                 yield key, comparison_state.LISTED, of_group.tobytes()
 

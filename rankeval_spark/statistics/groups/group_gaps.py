@@ -71,8 +71,7 @@ class GroupMeans:
     @property
     def in_logs(self) -> GroupMeans:
         """The same groups, with the logarithms of geometric means."""
-        rows = np.asarray(self.is_log)
-        cells = np.broadcast_to(rows[..., None], self.values.shape)
+        rows, cells = np.asarray(self.is_log), self.is_log_by_group
         with np.errstate(divide="ignore", invalid="ignore"):
             least, greatest = (np.where(rows, np.log(end), end) for end in self.bounds)
             return replace(
@@ -96,6 +95,11 @@ class GroupMeans:
         n = self.freedom + 1
         is_mean = ~np.isnan(self.range_by_group[0])
         return is_mean & intervals.are_equal(n, self.values, self.std_errors**2 * n * self.freedom)
+
+    @property
+    def is_log_by_group(self) -> NDArray[np.bool_]:
+        """``is_log`` repeated for each group."""
+        return np.broadcast_to(np.asarray(self.is_log)[..., None], self.values.shape)
 
     @property
     def is_share_by_group(self) -> NDArray[np.bool_]:
@@ -150,8 +154,10 @@ def gap_of(groups: GroupMeans) -> Gap:
     for one in range(groups.values.shape[-1]):  # a group with all others: memory grows with groups, not pairs
         difference = groups.values[..., one, None] - groups.values
         difference[..., one] = np.nan
-        lower = np.fmax(lower, np.fmax.reduce(difference - np.hypot(below[..., one, None], above), axis=-1))
-        upper = np.fmax(upper, np.fmax.reduce(difference + np.hypot(above[..., one, None], below), axis=-1))
+        to_lower = _together(groups, below[..., one, None], above)
+        to_upper = _together(groups, above[..., one, None], below)
+        lower = np.fmax(lower, np.fmax.reduce(difference - to_lower, axis=-1))
+        upper = np.fmax(upper, np.fmax.reduce(difference + to_upper, axis=-1))
     is_bounded = _is_bounded(groups, below)
     width = np.maximum(np.subtract(*groups.reach[::-1]), high - low)
     ends = np.maximum(lower, 0.0), np.minimum(upper, width)
@@ -193,6 +199,9 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         with np.errstate(divide="ignore", invalid="ignore"):
             to_lower, to_upper = roots
             lower, upper = start / (product + to_lower), (product + to_upper) / most
+            is_log = groups.is_log_by_group
+            lower = np.where(is_log, (over - down) / (others + above), lower)
+            upper = np.where(is_log, (over + up) / (others - below), upper)
         is_pair = ~np.isnan(product)
         lower = np.where(is_pair & (start <= 0), 0.0, lower)  # also 0 / 0
         upper = np.where(is_pair & (most <= 0), np.inf, upper)
@@ -252,10 +261,14 @@ def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Value
     - Where all users are equal: see :func:`intervals.equal_values_interval`.
     - Other values have ``value -+ quantile se``.
 
-    Of geometric means these are the limits of the mean logarithm. No limit is outside the reach of the value.
+    Of geometric means these are the limits of the mean logarithm. The lower one has as many users at the floor as may
+    be unseen: few of them weigh more than all others. No limit is outside the reach of the value.
     """
     lower, upper = _plain_limits(groups.in_logs, quantile, tail)
-    is_log = np.broadcast_to(np.asarray(groups.is_log)[..., None], groups.values.shape)
+    is_log = groups.is_log_by_group
+    floor, logs = groups.in_logs.range_by_group[0], groups.in_logs.values
+    unseen = logs - _share_unseen(groups.freedom + 1, tail) * (logs - floor)
+    lower = np.where(is_log, np.minimum(lower, unseen), lower)
     ends = (np.where(is_log, np.exp(np.where(is_log, end, 0.0)), end) for end in (lower, upper))
     least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in groups.reach)
     lower, upper = (np.minimum(np.maximum(end, least), greatest) for end in ends)
@@ -268,12 +281,11 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     least, greatest = groups.range_by_group
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
-    normal = -special.ndtri(np.maximum(tail, _LEAST_TAIL))
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = _clopper_pearson(n, values, errors, tail)
         finite = (least + width * end for end in _of_range(n, (values - least) / width, errors / width, quantile))
         half_open = (least + end for end in _of_half_range(n, values - least, errors, quantile))
-        most = normal**2 / (n + normal**2)  # Wilson's upper bound of none in n
+        most = _share_unseen(n, tail)
         equal = values - most * (values - least), values + most * (greatest - values)
     is_mean = ~np.broadcast_to(np.asarray(groups.is_linked)[..., None], values.shape)
     has_range = is_mean & ~np.isnan(width)
@@ -286,6 +298,13 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
         for *found, other in zip(of_equal, exact, finite, half_open, student, strict=True)
     )
     return lower, upper
+
+
+def _share_unseen(n: Values, tail: Values) -> Values:
+    """Share of users of whom there may be none in n: Wilson's upper bound."""
+    normal = -special.ndtri(np.maximum(tail, _LEAST_TAIL))
+    share: Values = normal**2 / (n + normal**2)
+    return share
 
 
 def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> tuple[Values, Values]:
@@ -316,12 +335,23 @@ def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> 
 
 
 def _distances(groups: GroupMeans) -> tuple[Values, Values]:
-    """How far the limits of each group lie from its value if all pairs are compared; see :func:`gap_of`."""
+    """How far the limits of each group lie from its value if all pairs are compared; see :func:`gap_of`.
+
+    Those of geometric means, which are anything but symmetric, are the limits that hold for all groups at once.
+    """
     n = np.sum(~np.isnan(groups.values), axis=-1)
     errors = np.where(np.isnan(groups.values), np.nan, groups.std_errors)
     quantile = _quantiles(n, _least_freedom(errors, groups.freedom), groups.level)[..., None] / np.sqrt(2)
-    lower, upper = limits_of(groups, quantile, special.ndtr(-quantile))
+    tail, at_once = special.ndtr(-quantile), (1 - groups.level) / (2 * np.maximum(n, 1)[..., None])
+    is_log = groups.is_log_by_group
+    quantile = np.where(is_log, special.stdtrit(groups.freedom, 1 - at_once), quantile)
+    lower, upper = limits_of(groups, quantile, np.where(is_log, at_once, tail))
     return groups.values - lower, upper - groups.values
+
+
+def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
+    """Distance of a limit of a difference, from those of both groups: their sum where both hold at once."""
+    return np.where(groups.is_log_by_group, one + other, np.hypot(one, other))
 
 
 def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -274,6 +275,14 @@ def test_limits_of_geometric_means_are_those_of_their_logarithms() -> None:
     )
     low, high = worst_interval(geometric)
     np.testing.assert_allclose([low, high], np.exp(linear), rtol=1e-12, atol=0)
+    # Of a group without a user at the floor, as many as could be unseen are taken to be there.
+    (best, _), unseen = (
+        worst_interval(
+            replace(geometric, values=geometric.values[1:], std_errors=np.array([1e-6]), freedom=np.array([29.0]))
+        ),
+        stats.norm.ppf(0.975) ** 2,
+    )
+    assert best == pytest.approx(np.exp(-2 - unseen / (30 + unseen) * (-2 - reach[0])), rel=1e-9)
     assert 1e-5 <= low < np.exp(-6) < high <= 1
     equal = GroupMeans(np.full(2, 1e-5), np.zeros(2), np.full(2, 29.0), 0.95, bounds=(1e-5, 1.0), is_log=True)
     low, high = worst_interval(equal)
@@ -288,3 +297,26 @@ def test_limits_are_cut_off_at_the_reach_of_a_measure() -> None:
     assert worst_interval(groups, is_greatest=True)[1] == 1
     found = gap_of(groups)
     assert found.gap < found.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "n_users", "hit_rate"), [(3, 30, 0.1), (10, 30, 0.5), (10, 30, 0.9), (3, 100, 0.5)]
+)
+def test_intervals_of_geometric_means_hold_the_truth_of_equal_groups(
+    n_groups: int, n_users: int, hit_rate: float
+) -> None:
+    draw = np.random.default_rng(20261126)
+    ranks = draw.integers(1, 4, (2000, n_groups, n_users))
+    logs = np.where(draw.random(ranks.shape) < hit_rate, -np.log(ranks), np.log(1e-5))
+    truth = np.exp(-hit_rate * np.log(6) / 3 + (1 - hit_rate) * np.log(1e-5))
+    values, errors = np.exp(logs.mean(axis=-1)), logs.std(axis=-1, ddof=1) / np.sqrt(n_users)
+    groups = GroupMeans(
+        *(values, errors * values, np.full(values.shape, n_users - 1.0), 0.95),
+        bounds=(np.full(2000, 1e-5), np.ones(2000)),
+        is_log=np.ones(2000, dtype=np.bool_),
+        reach=(np.full(2000, 1e-5), np.ones(2000)),
+    )
+    low, high = worst_interval(groups)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.93
+    assert np.mean(gap_of(groups).low <= 1e-15) >= 0.93
+    assert np.mean(ratio_interval(groups)[1] >= 1) >= 0.93

@@ -209,6 +209,7 @@ class _Slicing:
             bounds=(least, greatest),
             is_linked=np.array([each.link == "square" for each in facts]),
             is_log=np.array([each.link == "log" for each in facts]),
+            has_floor=np.array([each.has_floor for each in facts]),
             reach=tuple(np.array([each.reach for each in facts]).T),
         )
 
@@ -274,6 +275,7 @@ class _Facts:
     is_share: bool = False
     bounds: tuple[float, float] = (np.nan, np.nan)
     reach: tuple[float, float] = (-np.inf, np.inf)
+    has_floor: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -283,7 +285,8 @@ def _facts_of(label: str) -> _Facts:
     if measure is None:
         return _Facts()
     bounds = measure.bounds if measure.entry.kind == "list" else _Facts.bounds
-    return _Facts(measure.link, measure.better, measure.is_proportion, bounds, measure.bounds)
+    has_floor = measure.entry.definition.bounds[0] == -np.inf and measure.bounds[0] > -np.inf  # of GMAP and LogAP
+    return _Facts(measure.link, measure.better, measure.is_proportion, bounds, measure.bounds, has_floor)
 
 
 _item_group_of = lru_cache(maxsize=4096)(split_group)

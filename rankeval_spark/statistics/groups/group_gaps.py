@@ -54,6 +54,8 @@ class GroupMeans:
         Whether the values are functions of means, such as the root of a mean of squares.
     is_log : bool, shape (...,)
         Whether the values are geometric means, of which limits are those of their logarithms.
+    has_floor : bool, shape (...,)
+        Whether values, or their logarithms, are means in which few users at a far floor weigh more than all others.
     reach : pair of float64, shape (...,)
         Least and greatest value that a group can have, where limits are cut off.
     """
@@ -66,6 +68,7 @@ class GroupMeans:
     bounds: tuple[Values | float, Values | float] = (np.nan, np.nan)
     is_linked: NDArray[np.bool_] | bool = False
     is_log: NDArray[np.bool_] | bool = False
+    has_floor: NDArray[np.bool_] | bool = False
     reach: tuple[Values | float, Values | float] = (-np.inf, np.inf)
 
     @property
@@ -261,14 +264,14 @@ def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Value
     - Where all users are equal: see :func:`intervals.equal_values_interval`.
     - Other values have ``value -+ quantile se``.
 
-    Of geometric means these are the limits of the mean logarithm. The lower one has as many users at the floor as may
-    be unseen: few of them weigh more than all others. No limit is outside the reach of the value.
+    Of geometric means these are the limits of the mean logarithm. A lower limit above a far floor has as many users at
+    the floor as may be unseen. No limit is outside the reach of the value.
     """
     lower, upper = _plain_limits(groups.in_logs, quantile, tail)
     is_log = groups.is_log_by_group
     floor, logs = groups.in_logs.range_by_group[0], groups.in_logs.values
     unseen = logs - _share_unseen(groups.freedom + 1, tail) * (logs - floor)
-    lower = np.where(is_log, np.minimum(lower, unseen), lower)
+    lower = np.where(np.asarray(groups.has_floor)[..., None], np.minimum(lower, unseen), lower)
     ends = (np.where(is_log, np.exp(np.where(is_log, end, 0.0)), end) for end in (lower, upper))
     least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in groups.reach)
     lower, upper = (np.minimum(np.maximum(end, least), greatest) for end in ends)

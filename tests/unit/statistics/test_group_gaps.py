@@ -271,6 +271,7 @@ def test_limits_of_geometric_means_are_those_of_their_logarithms() -> None:
         *(np.exp(logs), np.exp(logs) * errors, np.full(2, 29.0), 0.95),
         bounds=(np.array(1e-5), np.array(1.0)),
         is_log=np.array(True),
+        has_floor=np.array(True),
         reach=(1e-5, 1.0),
     )
     low, high = worst_interval(geometric)
@@ -302,21 +303,27 @@ def test_limits_are_cut_off_at_the_reach_of_a_measure() -> None:
 @pytest.mark.parametrize(
     ("n_groups", "n_users", "hit_rate"), [(3, 30, 0.1), (10, 30, 0.5), (10, 30, 0.9), (3, 100, 0.5)]
 )
-def test_intervals_of_geometric_means_hold_the_truth_of_equal_groups(
-    n_groups: int, n_users: int, hit_rate: float
+@pytest.mark.parametrize("is_log", [True, False], ids=["GMAP", "LogAP"])
+def test_intervals_above_a_far_floor_hold_the_truth_of_equal_groups(
+    n_groups: int, n_users: int, hit_rate: float, is_log: bool
 ) -> None:
     draw = np.random.default_rng(20261126)
     ranks = draw.integers(1, 4, (2000, n_groups, n_users))
     logs = np.where(draw.random(ranks.shape) < hit_rate, -np.log(ranks), np.log(1e-5))
-    truth = np.exp(-hit_rate * np.log(6) / 3 + (1 - hit_rate) * np.log(1e-5))
-    values, errors = np.exp(logs.mean(axis=-1)), logs.std(axis=-1, ddof=1) / np.sqrt(n_users)
+    truth = -hit_rate * np.log(6) / 3 + (1 - hit_rate) * np.log(1e-5)
+    values, errors = logs.mean(axis=-1), logs.std(axis=-1, ddof=1) / np.sqrt(n_users)
+    least, greatest = np.log(1e-5), 0.0
+    if is_log:
+        truth, values, least, greatest = np.exp(truth), np.exp(values), 1e-5, 1.0
+        errors = errors * values
     groups = GroupMeans(
-        *(values, errors * values, np.full(values.shape, n_users - 1.0), 0.95),
-        bounds=(np.full(2000, 1e-5), np.ones(2000)),
-        is_log=np.ones(2000, dtype=np.bool_),
-        reach=(np.full(2000, 1e-5), np.ones(2000)),
+        *(values, errors, np.full(values.shape, n_users - 1.0), 0.95),
+        bounds=(np.full(2000, least), np.full(2000, greatest)),
+        is_log=np.full(2000, is_log),
+        has_floor=np.ones(2000, dtype=np.bool_),
+        reach=(np.full(2000, least), np.full(2000, greatest)),
     )
     low, high = worst_interval(groups)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
     assert np.mean(gap_of(groups).low <= 1e-15) >= 0.93
-    assert np.mean(ratio_interval(groups)[1] >= 1) >= 0.93
+    assert not is_log or np.mean(ratio_interval(groups)[1] >= 1) >= 0.93

@@ -1,4 +1,4 @@
-"""Base of all config models, and the types of their values: strict numbers, paths, table names, lengths of time."""
+"""Base of all config models, and types of values: strict numbers, paths, table names, lengths of time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import Fault, nearest, visible
 
-FOLDER_KEY = "folder"
-"""Key of the validation context: the folder from which relative paths start."""
+FOLDER_KEY = "folder"  # key of the validation context: the folder from which relative paths start
 
 # Strict: "30" is not a number and `true` is not 1. pydantic never converts a number to text.
 Whole = Annotated[int, Strict()]
@@ -119,8 +118,7 @@ def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str
     return models
 
 
-SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
-"""File systems that a path may name."""
+SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")  # file systems that a path may name
 
 DATE_PLACEHOLDER: Final = "{date}"
 _DATE = re.compile(r"\{date(?:([+-]\d{1,4}))?\}")
@@ -273,10 +271,8 @@ def duration(text: str, *, least: int) -> str:
 
 Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(duration, least=0))]
 
-MOST_DAYS: Final = 3660
-"""The longest window of whole days: ten years."""
-DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"
-"""How a number of days is written; some of these are above the most."""
+MOST_DAYS: Final = 3660  # the longest window of whole days: ten years
+DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"  # how a number of days is written; some of these are above the most
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 _DAYS: Final[Mapping[str, float]] = {

@@ -10,8 +10,7 @@ from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
-LEAST_COUNTED: Final = 3
-"""Earlier nights that the check `volume` needs."""
+LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
 
 
 OVER: Final = "a window that is over, for as long as late_data_grace says, when the events are read"

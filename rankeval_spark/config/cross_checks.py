@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.presets import MeasureOptions
 
 
-WHOLE_LIST_WORD: Final = "all"
-"""The cutoff that means the whole list in a config."""
+WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
 
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})
 """Facts that are made of all judgements of a user."""
@@ -182,12 +181,10 @@ def _place(fault: Fault, where: str, text: str) -> Fault:
     return Fault(where, found, fault.expected, fault.fix)
 
 
-Keys: TypeAlias = Mapping[str, Any]
-"""Values of the valid keys."""
+Keys: TypeAlias = Mapping[str, Any]  # values of the valid keys
 
 _OF_MEASURES: Final = ("preset", "cutoffs", "measures")
-_OF_ALL_MEASURES: Final = (*_OF_MEASURES, "item_slices")
-"""Keys that together say what is measured."""
+_OF_ALL_MEASURES: Final = (*_OF_MEASURES, "item_slices")  # keys that together say what is measured
 
 
 def segment_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:

@@ -153,7 +153,7 @@ def _gate(gate: Gate, info: ValidationInfo) -> Gate:
 
 
 class ResultsConfig(ModelWithPaths):
-    """Where the results go."""
+    """Location and options of the results."""
 
     root: PathText
     """Folder of the published tables, relative to the config file."""
@@ -274,7 +274,7 @@ class EvaluationConfig(Model):
     checks: Checks = Checks()
     """Shares of faulty rows or users above which a run warns or fails."""
     results: ResultsConfig
-    """Where the results go."""
+    """Location and options of the results."""
     spark: SparkConfig = SparkConfig()
     """The Spark session."""
 
@@ -350,7 +350,7 @@ class EvaluationConfig(Model):
 
     @property
     def expected_models(self) -> tuple[str, ...] | None:
-        """Models that must be in the log: those of `models`, else of the paths of the log; None: those found in it."""
+        """Models that must be in the log: `models`, else the keys of its paths; None: those found in it."""
         return self.models if self.models is not None else self.inputs.recommendations.expected_models
 
     def measure_set(self) -> MeasureSet:

@@ -41,7 +41,7 @@ class GapTestRequest:
     correction: Correction
 
     def has(self, row: Mapping[str, Any]) -> bool:
-        """Return True if a row of ``metrics`` is of one of the measures at its cutoff."""
+        """Return True if a row of ``metrics`` belongs to one of the measures at its cutoff."""
         return (row["measure"], row["k"]) in {(one.label, one.k) for one in self.measures}
 
 

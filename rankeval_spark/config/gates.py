@@ -190,7 +190,7 @@ def gate_measure_faults(gate: Gate, preset: PresetName | None, computed: Measure
 
 
 def _side_faults(gate: Gate, measure: Measure) -> list[Fault]:
-    """Find a rule that needs a better side, about a measure of which neither is."""
+    """Find a rule that needs a better side, about a measure without one."""
     if measure.better != "neither":
         return []
     why = f"{gate.measure}, of which neither the higher nor the lower value is better"

@@ -1,4 +1,4 @@
-"""Intervals of means, comparisons of models, and segments made of numbers."""
+"""Intervals of means, comparisons of models, and segments that are bands of numbers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from rankeval_spark.config.base import (
-    Model,
-    Number,
-    Whole,
-    each_once,
-    fault_error,
-    refuse_faults,
-    repeated_faults,
-)
+from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -32,8 +24,7 @@ Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
 
-OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})
-"""Tests of all pairs of models at once."""
+OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})  # tests of all pairs of models at once
 
 
 class Intervals(Model):
@@ -117,8 +108,7 @@ def comparison_measure_faults(measures: MeasureSet) -> list[Fault]:
     return [Fault("", found, "at least one measure that is a mean or a ratio of sums over users")]
 
 
-NO_INTERACTION: Final = "none"
-"""Band of a user without an interaction in the training data."""
+NO_INTERACTION: Final = "none"  # band of a user without an interaction in the training data
 
 TIERS: Final = ("low", "middle", "high")
 """Bands of the other users, where there are three bands and no labels are given."""

@@ -55,8 +55,7 @@ from rankeval_spark.errors import Fault, nearest
 
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in", "last", "next"]
-WINDOWS: Final = ("last", "next")
-"""Operators of a window of days, which an input has as two plain filters."""
+WINDOWS: Final = ("last", "next")  # operators of a window of days, which an input has as two plain filters
 Scalar = str | int | float | bool
 
 
@@ -168,7 +167,7 @@ _GAINS_SCHEMA: Final = {"type": "object", "additionalProperties": {"type": "numb
 
 
 class Gains(Model):
-    """How a column of events, ratings or seconds becomes gains: by the gain of each value, or by edges."""
+    """Gains from a column of events, ratings or seconds: by the gain of each value, or by edges."""
 
     column: ColumnName
     """Name of the column in the table."""
@@ -211,7 +210,7 @@ POSITION: Final = "_position"
 
 
 class Nested(Model):
-    """Where a row of the table is a whole list: the columns that hold its items and their scores, best item first."""
+    """Columns of the items and scores of a list, best item first, where a row of the table is a whole list."""
 
     items: ColumnName
     """Column of the ids: an array, text with a JSON array, or `column.field` for a field of an array of structs."""
@@ -250,8 +249,7 @@ def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | No
 
 
 Format = Literal["delta", "parquet", "orc", "csv", "json", "trec", "table"]
-IN_CATALOG: Final = ("delta", "parquet", "table")
-"""Formats of a table that is named."""
+IN_CATALOG: Final = ("delta", "parquet", "table")  # formats of a table that is named
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
@@ -301,7 +299,7 @@ OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["
 
 
 class InputConfig(ModelWithPaths):
-    """Where one input is, and how its columns are called there."""
+    """Location and column mapping of one input."""
 
     canonical_columns: ClassVar[tuple[str, ...]] = ()
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)

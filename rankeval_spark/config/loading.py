@@ -233,7 +233,7 @@ def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: AN
 
 
 def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa: ANN401 - plain data of any shape
-    """Go one step down; create a mapping or list where there is none yet."""
+    """Return the value one step down; create a missing mapping or list."""
     if isinstance(part, int) and isinstance(data, list) and part <= len(data):
         if part == len(data) and default is not None:
             data.append(default)
@@ -246,8 +246,7 @@ def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa:
     raise ConfigError(Fault(where, found, "a key of the config, or an index of a list (one past its end adds)"))
 
 
-Locate = Callable[[Place], str]
-"""Writes where a value is, for messages."""
+Locate = Callable[[Place], str]  # writes where a value is, for messages
 
 _EXPECTED: Final = {
     "string_type": "text",

@@ -27,8 +27,7 @@ Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
 ConsumedBefore = Literal["keep", "drop"]
 
-TIES_BY_GAIN: Final = ("optimistic", "pessimistic")
-"""Values of :data:`Ties` that order equal scores by their gains."""
+TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
 
 
 def _window(text: str) -> str:

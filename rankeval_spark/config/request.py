@@ -111,7 +111,7 @@ def counting_invalid_scores(request: Request) -> Request:
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
-    """Build the request of how much the lists of each model agree with those of a baseline, for all users with a list.
+    """Build the request that compares the lists of each model with a baseline's, for all users with a list.
 
     Also returns its measures by name: ``overlap``, ``jaccard`` and ``rbo``.
     """

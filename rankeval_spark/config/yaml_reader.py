@@ -17,13 +17,11 @@ from rankeval_spark.config.spark_settings import is_credential
 from rankeval_spark.errors import REDACTED, ConfigError, Fault, shortened
 
 MAX_CHARACTERS: Final = 256 * 1024
-MAX_NODES: Final = 10_000
-"""Largest number of values of a file, after aliases are expanded."""
+MAX_NODES: Final = 10_000  # largest number of values of a file, after aliases are expanded
 
 MAX_DEPTH: Final = 20
 
-Place = tuple[str | int, ...]
-"""Keys and list indexes that lead to a value."""
+Place = tuple[str | int, ...]  # keys and list indexes that lead to a value
 
 
 class _CoreLoader(yaml.SafeLoader):

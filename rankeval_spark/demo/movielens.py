@@ -92,8 +92,7 @@ WHEEL: Final = Wheel(
 )
 
 _MEMBER: Final = "recbole/dataset_example/ml-100k/ml-100k.{}"
-_SOURCES: Final = {TITLE: "movie_title", GENRES: "class"}
-"""Fields of the files by the columns that have another name."""
+_SOURCES: Final = {TITLE: "movie_title", GENRES: "class"}  # fields of the files by the columns that have another name
 
 
 def load(cache: Path) -> Dataset:

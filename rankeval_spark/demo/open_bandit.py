@@ -1,4 +1,4 @@
-"""Impressions of the Open Bandit data, read out of a wheel, and estimates of a policy from them.
+"""Impressions of the Open Bandit data, read out of a wheel, and estimates for a policy from them.
 
 Yuta Saito, Shunsuke Aihara, Megumi Matsutani and Yusuke Narita. 2021. Open Bandit Dataset and Pipeline: Towards
 Realistic and Reproducible Off-Policy Evaluation. NeurIPS, Track on Datasets and Benchmarks. See ``docs/demo.md``.

@@ -1,4 +1,4 @@
-"""What is computed: measures as values, ragged lists, and vectorised kernels. Only numpy below.
+"""Measures as values, ragged lists, and vectorised kernels. Only numpy below.
 
 >>> requested = MeasureSet.parse(["nDCG@10", "AP", "HR@1"])
 >>> batch = Lists.of([Ranking([None, 1, 1])])

@@ -8,18 +8,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatVector: TypeAlias = NDArray[np.float64]
-"""Shape (n_hits,), (n_judged,) or (n_lists,)."""
+FloatVector: TypeAlias = NDArray[np.float64]  # shape (n_hits,), (n_judged,) or (n_lists,)
 
 FloatMatrix: TypeAlias = NDArray[np.float64]
 """Shape (n_lists, n_cutoffs), or (n_lists, 1) and (1, n_cutoffs), which broadcast to it."""
 
 BoolVector: TypeAlias = NDArray[np.bool_]
-IntVector: TypeAlias = NDArray[np.integer]
-"""Integers of any width, shape (n_lists,), (n_hits,) or (n_judged,)."""
+IntVector: TypeAlias = NDArray[np.integer]  # integers of any width, shape (n_lists,), (n_hits,) or (n_judged,)
 
-BoolMatrix: TypeAlias = NDArray[np.bool_]
-"""Shape of, or broadcastable to, (n_lists, n_cutoffs)."""
+BoolMatrix: TypeAlias = NDArray[np.bool_]  # shape (n_lists, n_cutoffs), or one that broadcasts to it
 
 
 def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) -> FloatVector:

@@ -1,7 +1,7 @@
 """Metadata of a measure (formula, options that are refused, ties ...), and the decorator that registers a kernel.
 
-Most measures need four fields: name, formula, undefined and source. The others say where a measure differs from the
-usual one: a mean over users of a value from 0 to 1 that depends on judgements and ranks alone.
+Most measures need three fields: name, formula and source. The others say where a measure differs from the usual one: a
+mean over users of a value from 0 to 1 that depends on judgements and ranks alone, and is undefined for R = 0.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ K = TypeVar("K", bound=Kernel)
 Link: TypeAlias = Literal["identity", "log", "square"]
 """Function of the value that is averaged; what is published is the inverse of the mean."""
 
-CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]
-"""Whether a measure takes a cutoff."""
+CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]  # whether a measure takes a cutoff
 
 Better: TypeAlias = Literal["higher", "lower", "neither"]
 """Which value of a measure is the better one; of what only describes lists, such as their popularity, neither is."""
@@ -40,7 +39,7 @@ Options: TypeAlias = Mapping[str, OptionValue]
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Whether a measure takes a cutoff, and for which options that changes.
+    """Rule for the cutoff of a measure, with exceptions for some options.
 
     >>> rule = Cutoff("required").but("optional", denom="len")
     >>> rule.need({"denom": "k"}), rule.need({"denom": "len"}), str(rule)
@@ -117,14 +116,14 @@ class TieHandling:
     bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
 
 
-NEVER_FILLED: Final = Aggregation(without_relevant=math.nan)
-"""No population gives a value to a user without one."""
+NEVER_FILLED: Final = Aggregation(without_relevant=math.nan)  # no population gives a value to a user without one
 
 MEAN_OVER_TIES: Final = TieHandling(has_mean=True)
 """The mean over all orders of tied items is known, and their gains bound the value."""
 
-ANY_ORDER_OF_TIES: Final = TieHandling(bounded_by_gains=True)
-"""No order of tied items changes the value."""
+NO_RELEVANT: Final = "no relevant judgement (R = 0)"  # where nearly every measure of binary relevance is undefined
+
+ANY_ORDER_OF_TIES: Final = TieHandling(bounded_by_gains=True)  # no order of tied items changes the value
 
 NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)
 """The order of tied items matters, and not by their gains."""
@@ -136,8 +135,8 @@ class Definition:
 
     name: str  # canonical name
     formula: str  # formula with the default options, in the notation of ``docs/measures.md``
-    undefined: str  # when the value is undefined (NaN from the kernel, NULL in tables)
     source: str  # paper or tool whose definition this is
+    undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)
     bounds: tuple[float, float] = (0, 1)  # least and greatest value with any options
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
@@ -175,8 +174,7 @@ class Definition:
         return kernel
 
 
-DEFINED: Final[dict[str, tuple[Definition, Kernel]]] = {}
-"""Every measure, by its canonical name."""
+DEFINED: Final[dict[str, tuple[Definition, Kernel]]] = {}  # every measure, by its canonical name
 
 SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}
 """Canonical name, and the options that are implied, of every name in lower case."""

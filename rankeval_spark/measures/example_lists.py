@@ -40,7 +40,7 @@ class Item(NamedTuple):
 
 
 class Background(NamedTuple):
-    """Background of one list: totals of the training data, and the profile of the user."""
+    """Background of one list: totals of the training data, and the user's profile."""
 
     # The totals
     interactions: float = 0
@@ -186,7 +186,7 @@ _OF_JUDGEMENT = ("gain", "value", "weight")
 
 
 def arrays_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
-    """Build what a batch holds of the hits and the judgements of some lists, by the names of its fields."""
+    """Build the hits and judgements of a batch, by the names of its fields."""
     ranked = [one.hits for one in rankings]
     judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
     hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
@@ -205,7 +205,7 @@ def arrays_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
 
 
 def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
-    """Build every fact there is of the items of some lists, but none of empty ranks."""
+    """Build every fact there is about the items of some lists; empty ranks have none."""
     backgrounds = [one.background for one in rankings]
     places = [[rank for rank in range(1, len(one.gains) + 1) if rank not in one.empty] for one in rankings]
     described = [[*one.items, *[Item()] * (len(one.gains) - len(one.items))] for one in rankings]

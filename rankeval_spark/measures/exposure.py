@@ -1,4 +1,4 @@
-"""Inputs of the measures of all lists together: how often each item is shown, and rates of groups of items.
+"""Inputs of measures of all lists together: how often each item is shown, and rates for groups of items.
 
 Which item it is does not matter. A group (a model, a slice, a cutoff, with some users left out or none) is a histogram:
 in how many lists an item is, and how many items are in that many. It has as many entries as there are different numbers
@@ -133,7 +133,7 @@ class Exposure:
 
 
 def positive(denominator: FloatVector) -> FloatVector:
-    """Make a denominator that is not above 0 NaN: what is divided by it is undefined.
+    """Return a denominator with NaN where it is not above 0: a quotient is undefined there.
 
     >>> positive(np.array([2.0, 0.0, -1.0]))
     array([ 2., nan, nan])

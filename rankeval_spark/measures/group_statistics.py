@@ -16,8 +16,7 @@ USER_MAD: Final = "UserMAD"
 WORST_GROUP: Final = "WorstGroup"
 ITEM_MAD: Final = "ItemMAD"
 
-KINDS: Final = (GROUP_GAP, GROUP_RATIO, USER_MAD, WORST_GROUP)
-"""Those of groups of users."""
+KINDS: Final = (GROUP_GAP, GROUP_RATIO, USER_MAD, WORST_GROUP)  # those of groups of users
 
 _FEW_GROUPS: Final = "fewer than two groups that are not small, whose segment is known and which have a value"
 
@@ -104,7 +103,7 @@ ALL: Final = (
 
 
 def find_statistic(text: str) -> GroupStatistic | None:
-    """Look one up, in any case, with a measure in brackets and a cutoff or without; None where there is none.
+    """Return the statistic of a name, in any case, with or without a measure in brackets and a cutoff; else None.
 
     >>> find_statistic("groupgap(nDCG)@10").name, find_statistic("nDCG")
     ('GroupGap', None)
@@ -128,7 +127,7 @@ def name_of(kind: str, label: str) -> str:
 
 
 def parts_of(text: str) -> tuple[str, str] | None:
-    """Split such a name into kind and measure; None where it is none. Kinds are read in any case, no cutoff.
+    """Split such a name into kind and measure; None for another name. Kinds are read in any case, no cutoff.
 
     >>> parts_of("groupgap( ndcg )@10"), parts_of("nDCG")
     (('GroupGap', 'ndcg'), None)
@@ -139,7 +138,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 
 
 def at_cutoff(text: str) -> tuple[str, str] | None:
-    """Split such a name with its cutoff into kind and measure with that cutoff; None where it is none.
+    """Split such a name with its cutoff into kind and measure with that cutoff; None for another name.
 
     >>> at_cutoff("GroupGap(nDCG)@10"), at_cutoff("groupgap(nDCG@10)"), at_cutoff("nDCG@10")
     (('GroupGap', 'nDCG@10'), ('GroupGap', 'nDCG@10'), None)

@@ -24,7 +24,7 @@ class SimilarPairs(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What each list has in common with the list that another model gave the same user."""
+    """Items that each list shares with the list that another model gave the same user."""
 
     owner: IntVector  # shape (n_shared,): list of each common item, ascending
     depth: IntVector  # shape (n_shared,): the greater of its two ranks: cut there or further down, both lists hold it
@@ -54,7 +54,7 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ItemFacts:
-    """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at."""
+    """Facts about the items in a batch of lists, cut at the largest rank that a measure looks at."""
 
     # Shape (n_items,): list and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be
     # empty.

@@ -86,7 +86,7 @@ class Empty(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """What a relevance level makes of a batch."""
+    """Relevance in a batch at one level."""
 
     is_relevant: FloatVector  # shape (n_hits,): 1 for a hit whose gain reaches the level, else 0
     n_above: FloatVector  # shape (n_hits,): relevant hits at the rank of the hit or above it: h_i
@@ -209,7 +209,7 @@ class Lists(_Remembers):
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
-        """Value of each hit and of each judgement, in the order of their gains; 0 with a negative gain."""
+        """Values of the hits and of the judgements, in the order of their gains; 0 with a negative gain."""
         of_hits, of_judged = (_collected(each, "has no values") for each in (self.hit_value, self.judged_value))
         return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
 
@@ -270,7 +270,7 @@ class Lists(_Remembers):
         return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
 
     def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
-        """Take some of the hits and of the judgements, with their groups and weights: fields by name."""
+        """Subset the hits and the judgements, with their groups and weights; return the fields by name."""
         chosen = {**dict.fromkeys(_OF_HITS, hits), **dict.fromkeys(_OF_JUDGED, judged)}
         known = {name: getattr(self, name) for name in chosen}
         taken = {name: None if values is None else values[chosen[name]] for name, values in known.items()}

@@ -100,7 +100,7 @@ class MeasureSet:
 
     @cached_property
     def last_cutoff(self) -> int:
-        """Largest cutoff at which lists are cut; 0, the whole list, where there is none."""
+        """Largest cutoff at which lists are cut; 0, the whole list, without any."""
         return max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
 
     @cached_property
@@ -132,7 +132,7 @@ class MeasureSet:
 
     @cached_property
     def comparable(self) -> tuple[str, ...]:
-        """Columns of the measures whose published value is the mean of the users' values, or a ratio of their sums."""
+        """Columns of the measures that publish the mean of the users' values, or a ratio of their sums."""
         return tuple(name for name in self.columns if self.links[name] == "identity")
 
     @cached_property
@@ -147,7 +147,7 @@ class MeasureSet:
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
-        """Column of the denominators, by the column of each measure that is a ratio of sums over users."""
+        """Columns of denominators, by the column of each measure that is a ratio of sums over users."""
         return {m.column: m.weight_column for m in self.per_list if m.weight_column is not None}
 
     @cached_property

@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Better, Link
     from rankeval_spark.measures.registry import Entry, Match
 
-MAX_CUTOFF: Final = 10_000
-"""Largest cutoff that is read."""
+MAX_CUTOFF: Final = 10_000  # largest cutoff that is read
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
 
-_RECORDED: Final = "runs.measures"
-"""Place of measures that a run recorded, for messages."""
+_RECORDED: Final = "runs.measures"  # place of measures that a run recorded, for messages
 
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
@@ -206,7 +204,7 @@ class Measure:
 
     @property
     def other_model(self) -> str | None:
-        """Model whose lists the list is compared with; None where there is none."""
+        """Model whose lists the list is compared with, if any."""
         model = self.options.get(MODEL)
         return model if isinstance(model, str) else None
 

@@ -59,8 +59,7 @@ class GainMap:
 OptionValue: TypeAlias = str | float | bool | GainMap | None
 """Value of an option; equal to, and printed as, its default where it is left out. None is only ever a default."""
 
-OfOptions: TypeAlias = T | Callable[..., T]
-"""A value, or a function of the options that returns it."""
+OfOptions: TypeAlias = T | Callable[..., T]  # a value, or a function of the options that returns it
 
 
 def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
@@ -96,14 +95,14 @@ class Between:
 
 @dataclass(frozen=True)
 class Text:
-    """What any text that an option takes is; part of its annotation."""
+    """Description of any other text that an option takes; part of its annotation."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an option, and each of its choices, does; part of its annotation. Of several the last one holds."""
+    """Meaning of an option and of each of its choices; part of its annotation. Of several the last one holds."""
 
     text: str
 
@@ -331,8 +330,7 @@ MODEL: Final = "model"
 
 Agg: TypeAlias = Literal["macro", "micro"]
 
-AGG: Final = "agg"
-"""The option of every measure that is a ratio; kernels do not see it."""
+AGG: Final = "agg"  # the option of every measure that is a ratio; kernels do not see it
 
 GROUP: Final = "group"
 """The option of every measure that reads judgements and no facts of items; kernels see lists with fewer judgements."""

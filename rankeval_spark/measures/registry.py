@@ -45,8 +45,7 @@ the rates at which groups of items are recommended, or a category of items is.""
 _KINDS: Final[dict[str, Kind]] = {"CutLists": "list", "Exposure": "exposure", "Rates": "parity"}
 """By the type of the first parameter."""
 
-_OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}
-"""Needs that are no facts of items."""
+_OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}  # needs that are no facts of items
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class Entry:
 
     @property
     def interval(self) -> Literal["t", "wilson", "jackknife"]:
-        """Interval of the published value: of the mean, or of whole user groups for a measure of all lists together."""
+        """Interval of the published value; for a measure of all lists together by groups of users."""
         return self.definition.aggregation.interval if self.kind == "list" else "jackknife"
 
     def values(self, inputs: CutLists | Exposure | Rates, options: Options) -> FloatMatrix:
@@ -213,7 +212,7 @@ _TREC_NAME = re.compile(r"(?P<name>.+?)[._](?P<cutoff>\d+(\.\d+)?)")
 
 @dataclass(frozen=True)
 class Match:
-    """What a name means: a measure, the options the name fixes and the number it ends in (trec_eval names)."""
+    """Meaning of a name: a measure, the options that the name fixes, and the number it ends in (trec_eval names)."""
 
     entry: Entry
     presets: Options = field(default_factory=dict)
@@ -371,7 +370,7 @@ def discover(family: str) -> None:
 
 
 def entries(kind: Kind | None = None) -> tuple[Entry, ...]:
-    """All measures, or those of a kind, in the order of their families and, within one, of their definition."""
+    """Return all measures, or those of a kind, by family and then in the order of definition."""
     return tuple(entry for entry in map(get, definition.DEFINED) if kind in (None, entry.kind))
 
 
@@ -381,7 +380,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Entry:
-    """Return the measure with the canonical name ``name``; KeyError where there is none."""
+    """Return the measure with a canonical name; KeyError for an unknown one."""
     return _entry_of(*definition.DEFINED[name])
 
 

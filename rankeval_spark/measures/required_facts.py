@@ -13,46 +13,33 @@ from typing import Final, NamedTuple
 
 from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-ITEM_INTERACTIONS: Final = "item_interactions"
-"""c(i): interactions of the item in `train`; 0 where it has none."""
-ITEM_USERS: Final = "item_users"
-"""U(i): users who have the item in `train`."""
+ITEM_INTERACTIONS: Final = "item_interactions"  # c(i): interactions of the item in `train`; 0 where it has none
+ITEM_USERS: Final = "item_users"  # U(i): users who have the item in `train`
 ITEM_TAIL: Final = "item_tail"
 """1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
 ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
 """Place in :data:`BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
-ITEM_KNOWN: Final = "item_known"
-"""1 for an item of the catalogue: `items` or, where there is no such input, `train`."""
+ITEM_KNOWN: Final = "item_known"  # 1 for an item of the catalogue: `items` or, where there is no such input, `train`
 ITEM_LEVEL: Final = "item_level"
 """Dense rank by interactions, 1 for the items that have most; infinite for items that are not in `train`."""
 ITEM_PLACE: Final = "item_place"
 """Place by interactions, 1 for the most popular item, ties by item id; infinite for items that are not in `train`."""
 ITEM_QUANTILE: Final = "item_quantile"
 """Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`."""
-ITEM_SEEN: Final = "item_seen"
-"""1 where the user has the item in `train`."""
+ITEM_SEEN: Final = "item_seen"  # 1 where the user has the item in `train`
 ITEM_FAMILIARITY: Final = "item_familiarity"
 """Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where they have none."""
-ITEM_COPIES: Final = "item_copies"
-"""Times that the item is in the list before repeated items are removed."""
-ITEM_AGE: Final = "item_age"
-"""Days from publication to the evaluation date; NaN where unknown."""
-ITEM_CATEGORIES: Final = "item_categories"
-"""Distinct categories of the item."""
-ITEM_VECTORS: Final = "item_vectors"
-"""Vector of the item."""
+ITEM_COPIES: Final = "item_copies"  # times that the item is in the list before repeated items are removed
+ITEM_AGE: Final = "item_age"  # days from publication to the evaluation date; NaN where unknown
+ITEM_CATEGORIES: Final = "item_categories"  # distinct categories of the item
+ITEM_VECTORS: Final = "item_vectors"  # vector of the item
 ITEM_PAIRS: Final = "item_pairs"
 """Similarity of the pairs of items of a list by co-occurrence: users of both / sqrt(U(i) U(j)), where it is not 0."""
-TOTAL_INTERACTIONS: Final = "total_interactions"
-"""C: all interactions in `train`."""
-MOST_INTERACTIONS: Final = "total_most_interactions"
-"""c(i) of the most popular item."""
-LEAST_INTERACTIONS: Final = "total_least_interactions"
-"""c(i) of the least popular item in `train`."""
-TOTAL_USERS: Final = "total_users"
-"""|U|: users in `train`."""
-TOTAL_CATEGORIES: Final = "total_categories"
-"""Categories that any item of the catalogue has."""
+TOTAL_INTERACTIONS: Final = "total_interactions"  # C: all interactions in `train`
+MOST_INTERACTIONS: Final = "total_most_interactions"  # c(i) of the most popular item
+LEAST_INTERACTIONS: Final = "total_least_interactions"  # c(i) of the least popular item in `train`
+TOTAL_USERS: Final = "total_users"  # |U|: users in `train`
+TOTAL_CATEGORIES: Final = "total_categories"  # categories that any item of the catalogue has
 CATALOGUE_ITEMS: Final = "total_catalogue_items"
 """Items of the catalogue: those of `items` or, where there is no such input, those in `train`."""
 PROFILE_CATEGORIES: Final = "profile_categories"
@@ -78,22 +65,15 @@ CATEGORY_SHARES: Final = "category_shares"
 TRAINED_ITEMS: Final = "trained_items"
 """Items in `train`, as the catalogue of a measure of all lists together, whether there is another one or not."""
 
-LOG: Final = "the rows of the log"
-"""Denotes what every run has, but published lists and TREC files do not."""
-POPULARITY_GROUP: Final = "popularity_group"
-"""Whether a judged item is in the head, the middle or the tail."""
-CATEGORY_GROUP: Final = "category_group"
-"""Whether a judged item has a category."""
-VALUES: Final = "judged_values"
-"""Values of the judgements, other than their gains."""
-WEIGHTS: Final = "judged_weights"
-"""Weights of the judgements."""
-PROPENSITIES: Final = "propensities"
-"""Propensity of each judged item that is recommended."""
+LOG: Final = "the rows of the log"  # in every run, but not in published lists and TREC files
+POPULARITY_GROUP: Final = "popularity_group"  # whether a judged item is in the head, the middle or the tail
+CATEGORY_GROUP: Final = "category_group"  # whether a judged item has a category
+VALUES: Final = "judged_values"  # values of the judgements, other than their gains
+WEIGHTS: Final = "judged_weights"  # weights of the judgements
+PROPENSITIES: Final = "propensities"  # propensity of each judged item that is recommended
 PREDICTIONS: Final = "predicted_rewards"
 """Predicted reward of each judged item that is recommended; of each list, the sum of score times predicted reward."""
-LIST_NAMES: Final = "list_names"
-"""User and model of each list, for the message of a measure that refuses one."""
+LIST_NAMES: Final = "list_names"  # user and model of each list, for the message of a measure that refuses one
 
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"
@@ -195,7 +175,7 @@ class Groups(NamedTuple):
         return (self.of_hits & bit) != 0, (self.of_judged & bit) != 0
 
     def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> Groups:
-        """Take the groups of some of the hits and of the judgements."""
+        """Subset the groups to some hits and judgements."""
         return self._replace(of_hits=self.of_hits[hits], of_judged=self.of_judged[judged])
 
 

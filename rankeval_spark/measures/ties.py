@@ -61,14 +61,14 @@ def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[I
 
 
 def runs_of_ties(tied_place: IntVector) -> tuple[IntVector, IntVector]:
-    """Find the blocks of equal scores, of which there is at least one: the place each begins at, and its size."""
+    """Find the blocks of equal scores, at least one: the place where each begins, and its size."""
     first_tied = np.flatnonzero(np.concatenate([[True], np.diff(tied_place) != 1]))
     n_tied = np.diff(np.append(first_tied, len(tied_place)))
     return tied_place[first_tied] - 1, n_tied + 1  # the item before the first tied one belongs to the block
 
 
 def places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
-    """Lay the ranks of all lists out one after the other, with a gap between lists, so that runs are neighbours."""
+    """Return places for the ranks of all lists, one list after another with a gap, so that runs are neighbours."""
     stride = np.int64(lists.n_recommended.max(initial=0)) + 2
     return owner * stride + rank
 
@@ -137,7 +137,7 @@ class SpreadLists(Lists):
 
     @remembered
     def relevance(self, rel: float) -> Relevance:
-        """Means of the numbers of relevant hits, over all orders of the ties."""
+        """Mean relevance over all orders of the ties."""
         blocks, block, step = self.blocks, self.hit_block, self.hit_step
         n_blocks = len(blocks.size)
         n_in_block = sum_by_list(blocks.of_hit, (blocks.gain >= rel).astype(np.float64), n_lists=n_blocks)

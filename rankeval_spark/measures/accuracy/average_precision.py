@@ -7,7 +7,6 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists
@@ -28,7 +27,6 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
 @Definition(
     name="AP",
     formula="(1 / R) sum_{i<=k} r_i h_i / i",
-    undefined=NO_RELEVANT,
     source="trec_eval map and map_cut; the five denominators after Tamm et al. (2021), Quality metrics in "
     "recommender systems: do we calculate metrics consistently?",
     aliases={"MAP": {}, "map_cut": {}, "AveragePrecision": {}},
@@ -76,7 +74,6 @@ def _sum_of_precisions(cut: CutLists, rel: float) -> FloatMatrix:
     name="LogAP",
     formula="ln max(AP@k, floor)",
     bounds=(-math.inf, 0),
-    undefined=NO_RELEVANT,
     source="trec_eval gm_map before its mean is raised; Robertson (2006), On GMAP and other transformations",
     aggregation=Aggregation(without_relevant=_log_of_floor),
 )
@@ -97,7 +94,6 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     name="GMAP",
     formula="exp(mean over users of ln max(AP@k, floor))",
     bounds=(-math.inf, 0),
-    undefined=NO_RELEVANT,
     source="trec_eval gm_map; Robertson (2006), On GMAP and other transformations",
     aliases={"gm_map": {}, "GeometricMAP": {}},
     aggregation=Aggregation(link="log", without_relevant=_log_of_floor),
@@ -117,7 +113,6 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
     name="MAR",
     formula="sum_{i<=k} r_i R@i / R; kind='hits_min': sum_{i<=k} r_i R@i / min(R, k); "
     "kind='cutoffs': (1 / k) sum_{j=1..k} R@j",
-    undefined=NO_RELEVANT,
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
     aliases={"MeanAverageRecall": {}},
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
@@ -159,7 +154,6 @@ def mean_average_recall(
 @Definition(
     name="MeanP",
     formula="(1 / k) sum_{j=1..k} h_j / j",
-    undefined=NO_RELEVANT,
     source="what Elliot calls MAP",
     aliases={"MeanPrecision": {}},
     cutoff=Cutoff("required"),

@@ -44,7 +44,7 @@ _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
 
 
 def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
-    """Name what the gains are read from, where that is not the gains of the judgements."""
+    """Return the facts that gains are read from, where those are not the judgements' own gains."""
     return (VALUES,) if gains == "value" else ()
 
 

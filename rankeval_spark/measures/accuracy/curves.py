@@ -1,4 +1,4 @@
-"""The curve of precision against recall, and the part of the ROC curve that a list of recommendations can show."""
+"""The curve of precision against recall, and the part of the ROC curve that a list can show."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Between, Level, Meaning
 
-LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
-"""The levels of recall of the 11-point curve."""
+LEVELS: Final = tuple(tenths / 10 for tenths in range(11))  # the levels of recall of the 11-point curve
 
 NeededItems: TypeAlias = Annotated[
     Literal["ceil", "v9", "v10"],
@@ -39,7 +37,6 @@ _WHOLE_LEVELS: Final = OptionRule(
 @Definition(
     name="IPrec",
     formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
-    undefined=NO_RELEVANT,
     source="Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8; need='v9' and 'v10' "
     "as iprec_at_recall of trec_eval 9 and 10",
     aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
@@ -77,7 +74,6 @@ def interpolated_precision(
 @Definition(
     name="IPrecAvg",
     formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1; with levels=n at 0, 1/(n-1), ..., 1",
-    undefined=NO_RELEVANT,
     source="trec_eval 11pt_avg",
     aliases={"11pt_avg": {}, "11PtAvg": {}},
     cutoff=Cutoff("forbidden"),
@@ -101,7 +97,6 @@ def mean_interpolated_precision(
 @Definition(
     name="IPrecArea",
     formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20; with levels=n in n - 1 strips",
-    undefined=NO_RELEVANT,
     source="trapezoid rule on the levels of trec_eval's 11-point curve",
     cutoff=Cutoff("forbidden"),
     rules=(_WHOLE_LEVELS,),
@@ -125,7 +120,6 @@ def interpolated_precision_area(
 @Definition(
     name="RecallCeiling",
     formula="min(R, k, n) / R",
-    undefined=NO_RELEVANT,
     source="R@k of the best list of the same length",
     ties=ANY_ORDER_OF_TIES,
     better="neither",
@@ -154,7 +148,7 @@ def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
 
 
 def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:
-    """Highest precision from the rank on where recall reaches a level; 0 where it never does: shape (n_lists, 1)."""
+    """Highest precision at the ranks where recall has reached a level; 0 without such a rank: shape (n_lists, 1)."""
     relevance = lists.relevance(rel)
     needed = _needed(level, relevance.n_relevant, need)
     has_reached = relevance.n_above >= needed[lists.hit_list, 0]
@@ -185,13 +179,12 @@ _NEEDS: Final[Mapping[str, Callable[[Fraction, int], int]]] = {
 @Definition(
     name="PAUC",
     formula="(1 / (R k)) sum over hits of max(k - f, 0), f the items above the hit that are not relevant",
-    undefined=NO_RELEVANT,
     source="Dodd & Pepe (2003), Partial AUC estimation and regression; RecTools PAUC",
     aliases={"PartialAUC": {}},
     cutoff=Cutoff("required"),
 )
 def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
-    """Share of pairs, of a relevant item and one of the first k others, that are in the right order.
+    """Share of pairs in the right order, of a relevant item and one of the first k others.
 
     ``sum over hits of max(k - f, 0) / (R k)``, k being a number of items that are not relevant, not a rank: in [0, 1];
     0 without a hit; NaN where the user has no relevant judgement. Here 0, 1 and 1 other items are above three hits.
@@ -206,13 +199,12 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="PAP",
     formula="(1 / (min(R, k) k)) sum over the first k hits of max(k - f, 0), f as for PAUC",
-    undefined=NO_RELEVANT,
     source="Hiranandani et al. (2020), Optimization and analysis of the pAp@k metric for recommender systems; "
     "RecTools PAP",
     cutoff=Cutoff("required"),
 )
 def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
-    """Share of pairs, of one of the first k hits and one of the first k other items, that are in the right order.
+    """Share of pairs in the right order, a pair being one of the first k hits and one of the first k other items.
 
     ``sum over the first k hits of max(k - f, 0) / (min(R, k) k)``, f as for PAUC, which it equals where R <= k: in
     [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.

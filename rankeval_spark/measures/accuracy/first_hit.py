@@ -1,4 +1,4 @@
-"""Whether there is a hit at all, and how far down the first one, or each one, is."""
+"""Hit or not, and the ranks of the first hit or of all hits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 import numpy as np
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting
-from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
 from rankeval_spark.measures.definition import (
     MEAN_OVER_TIES,
+    NO_RELEVANT,
     NOT_BOUNDED_BY_GAINS,
     Aggregation,
     Cutoff,
@@ -25,7 +25,6 @@ from rankeval_spark.measures.options import Level, Meaning
 @Definition(
     name="Success",
     formula="1 where h_k > 0, else 0",
-    undefined=NO_RELEVANT,
     source="trec_eval success; hit rate in recommendation",
     aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
     aggregation=Aggregation(interval="wilson"),
@@ -47,7 +46,6 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="RR",
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
-    undefined=NO_RELEVANT,
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}},
     ties=MEAN_OVER_TIES,
@@ -68,7 +66,6 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="FirstHit",
     formula="1 where r_k = 1 and h_k = 1, else 0",
-    undefined=NO_RELEVANT,
     source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
     cutoff=Cutoff("required"),
     aggregation=Aggregation(interval="wilson"),

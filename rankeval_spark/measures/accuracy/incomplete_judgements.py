@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import (
     BoolVector,
     FloatMatrix,
@@ -21,8 +20,7 @@ from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level, Meaning
 
 _NEVER: Final = "never"
-_SMOOTHING: Final = 1e-5
-"""Keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's."""
+_SMOOTHING: Final = 1e-5  # keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's
 
 JudgedLevel: TypeAlias = Annotated[
     Level,
@@ -91,7 +89,6 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     name="Bpref",
     formula="(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R); b judged non-relevant items "
     "above it, N of them in all",
-    undefined=NO_RELEVANT,
     source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
     cutoff=Cutoff("forbidden"),
     judged_only=False,
@@ -117,7 +114,6 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     name="infAP",
     formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
     "j items of the pool above it, a relevant, b not relevant; e = 0.00001",
-    undefined=NO_RELEVANT,
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
     "infAP; a negative gain is in the pool, as there",
     aliases={"InferredAP": {}},

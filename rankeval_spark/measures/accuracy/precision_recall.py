@@ -1,4 +1,4 @@
-"""How many of the recommended items are relevant, and how many of the relevant items are recommended."""
+"""Precision and recall: relevant items among the recommended ones, and recommended items among the relevant ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio
 from rankeval_spark.measures.definition import (
     ANY_ORDER_OF_TIES,
     MEAN_OVER_TIES,
+    NO_RELEVANT,
     Cutoff,
     Definition,
     OptionRule,
@@ -22,14 +23,10 @@ from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, Meaning, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
 
-NO_RELEVANT: Final = "no relevant judgement (R = 0)"
-"""Where nearly every measure of binary relevance is undefined."""
-
 
 @Definition(
     name="P",
     formula="h_k / k",
-    undefined=NO_RELEVANT,
     source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
     aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
     cutoff=Cutoff("required").but("optional", denom="len"),
@@ -107,7 +104,7 @@ def recall(
 
 
 def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix]:
-    """Sum the values of the relevant items, of those found and of all; a negative value counts 0."""
+    """Sum the values of the relevant items, found and in all; a negative value counts 0."""
     lists = cut.lists
     of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
     counted = of_judged * (lists.judged_gain >= rel)
@@ -117,7 +114,6 @@ def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMa
 @Definition(
     name="F",
     formula="(1 + b^2) P R / (b^2 P + R), b = beta; 0 where P = R = 0",
-    undefined=NO_RELEVANT,
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
     aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
     cutoff=Cutoff("required"),
@@ -146,7 +142,6 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
     name="NumHits",
     formula="h_k",
     bounds=(0, math.inf),
-    undefined=NO_RELEVANT,
     source="ranx hits; trec_eval num_rel_ret",
     aliases={"num_rel_ret": {}, "NumRelRet": {}},
     ties=MEAN_OVER_TIES,
@@ -166,7 +161,6 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 @Definition(
     name="Rprec",
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
-    undefined=NO_RELEVANT,
     source="trec_eval Rprec",
     aliases={"RPrecision": {}, "R-Precision": {}},
     ties=MEAN_OVER_TIES,
@@ -185,7 +179,6 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="Rprec_mult",
     formula="h_c / c with c = int(x R + 0.9)",
-    undefined=NO_RELEVANT,
     source="trec_eval Rprec_mult",
     aliases={"RPrecisionMultiple": {}},
     cutoff=Cutoff("forbidden"),
@@ -226,7 +219,6 @@ def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> Ratio:
 @Definition(
     name="SetP",
     formula="h_n / n",
-    undefined=NO_RELEVANT,
     source="trec_eval set_P and set_relative_P; ir_measures SetP",
     aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
     cutoff=Cutoff("forbidden"),
@@ -257,7 +249,6 @@ def set_precision(
 @Definition(
     name="SetR",
     formula="h_n / R",
-    undefined=NO_RELEVANT,
     source="trec_eval set_recall",
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
@@ -279,7 +270,6 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
 @Definition(
     name="SetF",
     formula="(1 + b^2) P R / (b^2 P + R) with P = SetP, R = SetR, b = beta; 0 where P = R = 0",
-    undefined=NO_RELEVANT,
     source="trec_eval set_F, whose parameter is beta squared",
     aliases={"set_F": {}},
     cutoff=Cutoff("forbidden"),
@@ -300,7 +290,7 @@ _UNDEFINED: Final = "no relevant judgement (R = 0); a catalogue of fewer items t
 
 
 class _Confusion(NamedTuple):
-    """How the items of the catalogue are classified, as counts: shape (n_lists, n_cutoffs)."""
+    """Classification of the catalogue, as counts: shape (n_lists, n_cutoffs)."""
 
     true_positive: FloatMatrix
     false_positive: FloatMatrix

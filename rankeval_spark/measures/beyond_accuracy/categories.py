@@ -1,4 +1,4 @@
-"""Categories of the recommended items against those of the user's own items, and of the relevant ones."""
+"""Categories of the recommended items against those that the user's own items, or the relevant ones, have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a list has in common with the list that another model gave the same user."""
+"""Agreement with the list that another model gave the same user."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
 
 
 def _shorter(cut: CutLists, model: str) -> FloatMatrix:
-    """Length of the shorter of the two lists, cut at k; 0 where there is none of one model."""
+    """Length of the shorter list of the two, cut at k; 0 where one model gave none."""
     return np.minimum(cut.depth, cut.lists.shared_with(model).length[:, None])
 
 

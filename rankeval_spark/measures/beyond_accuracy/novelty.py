@@ -265,7 +265,7 @@ def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 
 
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
-    """Sum the distance of the items that count from the profile of their user, over the number of known items."""
+    """Sum the distances from the user's profile over the items that count; divide by the number of known items."""
     facts = cut.lists.known_items
     similarity = _to_profile(facts) if sim == "vector" else facts.values[required_facts.ITEM_FAMILIARITY]
     has_item = facts.has_vector if sim == "vector" else facts.values[required_facts.ITEM_USERS] > 0

@@ -1,4 +1,4 @@
-"""How popular the recommended items are in the training data, and compared with what their users have."""
+"""Popularity of the recommended items in the training data, also compared with what their users have."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def fraction_of_concordant_pairs(
         Meaning("What a pair of one score counts: half as concordant; as discordant; not at all."),
     ] = "half",
 ) -> Ratio:
-    """Share of the pairs of held-out items, of different gains, that the scores put in the right order.
+    """Share of the pairs of held-out items with different gains that the scores put in the right order.
 
     ``c / (c + d)`` over pairs of items that were held out and scored: in [0, 1]; NaN where no pair can be compared.
 
@@ -195,7 +195,7 @@ class EqualHits:
 
     @classmethod
     def of(cls, owner: IntVector, values: FloatVector) -> EqualHits:
-        """Find the blocks of hits of equal value, given the list of each hit in ascending order.
+        """Find the blocks of hits with equal values, given the list of each hit in ascending order.
 
         >>> blocks = EqualHits.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
         >>> blocks.of_hit, blocks.size, blocks.n_before
@@ -221,7 +221,7 @@ class EqualHits:
 
 
 class PairCounts(NamedTuple):
-    """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number."""
+    """Numbers of pairs of hits in each list: float64, shape (n_lists, 1), whole numbers."""
 
     # Pairs of different gains and different scores: the better item has the higher score, or the lower one
     concordant: FloatMatrix
@@ -233,7 +233,7 @@ class PairCounts(NamedTuple):
 
 
 def pairs_of(lists: Lists) -> PairCounts:
-    """Count the pairs of hits by the order of their gains and of their scores; once for a batch.
+    """Count the pairs of hits by the order of their gains and scores; once for a batch.
 
     Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
     gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant

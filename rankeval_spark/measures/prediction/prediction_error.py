@@ -28,8 +28,7 @@ NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
 NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is in scikit-learn"
 """Where most measures take an item with a negative gain for one that was not judged."""
 
-_GREATEST_ERROR: Final = 1e150
-"""Its square, and the sum of more of them than a list has items, is a double."""
+_GREATEST_ERROR: Final = 1e150  # its square, and the sum of more of them than a list has items, is a double
 
 
 def _needs(*, missing: Missing, **_: object) -> tuple[str, ...]:
@@ -123,7 +122,7 @@ def predicted_share(cut: CutLists) -> Ratio:
 
 
 def mean_over_hits(lists: Lists, values: FloatVector) -> Ratio:
-    """Mean over the hits of each list; undefined where there is none."""
+    """Mean over the hits of each list; undefined without a hit."""
     n = lists.n_hits
     return Ratio(lists.sum_hits(values), n, where=n > 0)
 

@@ -1,4 +1,4 @@
-"""What is wrong with the lists themselves: too few items, the same ones again, and those that the user has already."""
+"""Quality of the lists themselves: too few items, repeated ones, and those that the user has already."""
 
 from __future__ import annotations
 

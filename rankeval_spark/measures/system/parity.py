@@ -1,4 +1,4 @@
-"""Whether popular and rare items, or those of a category, get their due in all lists together."""
+"""Parity of popular and rare items, or of a category, over all lists together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from rankeval_spark.measures.exposure import Rates
 from rankeval_spark.measures.options import Category, Level
 
 _SOURCE: Final = "Zhu, Wang & Caverlee (2020), Measuring and mitigating item under-recommendation bias; Elliot"
-_UNEVEN: Final = math.sqrt(2)
-"""All but one of three rates are 0: the standard deviation is sqrt(2) times the mean."""
+_UNEVEN: Final = math.sqrt(2)  # all but one of three rates are 0: the standard deviation is sqrt(2) times the mean
 
 
 @Definition(

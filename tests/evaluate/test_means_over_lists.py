@@ -202,3 +202,28 @@ def test_a_log_without_lists_has_means_over_users() -> None:
     log = table("user_id item_id score", *rows)
     result = evaluate(log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], unit="list")
     assert tuples(result.metrics, "value", "n_users", "n_lists", "ci_method") == [(1 / 2, 2, 2, "hall")]
+
+
+@pytest.mark.parametrize("unit", ["user", "list"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_rows_changes_no_bit(unit: str, seed: int) -> None:
+    """Lists of a user are added up in the order of their ids, not as they appear."""
+    lists, judged = random_lists(8, most=7)
+    log, held_out = log_of(lists), judgements(judged)
+    draw = np.random.default_rng(seed)
+
+    def rows(log: pa.Table, held_out: pa.Table) -> list[list[tuple[object, ...]]]:
+        found = evaluate(
+            log,
+            held_out,
+            measures=["nDCG@3", "AP@4", "RR@2", "ARHR@4"],
+            unit=unit,
+            lists="separate",
+            pairs="all",
+            tests=["t", "tukey"] if unit == "user" else ["t"],
+            replicates=100,
+        )
+        return [sorted(tuples(rows), key=str) for rows in (found.user_metrics, found.metrics, found.comparisons)]
+
+    shuffled = [each.take(draw.permutation(each.num_rows)) for each in (log, held_out)]
+    assert rows(*shuffled) == rows(log, held_out)

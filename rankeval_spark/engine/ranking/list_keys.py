@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
+from rankeval_spark.engine.batch.codes import in_id_order, starts_of_runs, to_codes
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch, CodedRows
@@ -92,8 +92,11 @@ class ListKeys:
 
     @classmethod
     def _of_several(cls, batch: Batch, slot: IntVector, empty: IntVector) -> tuple[ListKeys, IntVector]:
-        """Do the same where a user can have several lists of a model."""
-        own = to_codes(batch.log.columns[C.LIST_ID])
+        """Do the same where a user can have several lists of a model.
+
+        Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
+        """
+        own = in_id_order(to_codes(batch.log.columns[C.LIST_ID]))
         names = pa.concat_arrays([own.values, to_texts([C.ONE_LIST]).cast(own.values.type)])
         no_name = np.full(len(empty), len(names) - 1)
         slots, code, place = _distinct(np.append(slot, empty), np.append(own.code, no_name), n_codes=len(names))

@@ -178,8 +178,9 @@ class Evaluation(ABC, Generic[Frame]):
             ``model_id, slice, measure, k, n_groups, gap, p_value, p_adjusted, correction, family_size, replicates,
             reason``. Small groups and users of unknown segment are left out, as in :attr:`gaps`; with fewer than two
             groups gap and p are NULL and the reason is ``few_groups``. p is NULL where a group has fewer than 20 users
-            with a value above 0, or only equal values, for the reason ``few_values``. ``p_adjusted`` is NULL, for the
-            reason ``replicates``, where so many tests with so few replicates could not have found anything.
+            with a value above 0, or only equal values, for the reason ``few_values``, or where squares leave the range
+            of a double, ``out_of_range``. ``p_adjusted`` is NULL, for the reason ``replicates``, where so many tests
+            with so few replicates could not have found anything.
 
         Raises
         ------

@@ -428,7 +428,8 @@ COMPARISONS: Final = Schema(
             "Why p_value is NULL: no_common_users, few_common_lists (withheld: n_with_both is below a tenth of the "
             "smaller of n_with_baseline and n_with_model; compare the means of population 'run'), "
             "few_common_judged_lists (likewise, of lists that judgements name), one_user, few_users, "
-            "few_differences or undefined; or why p_adjusted is NULL: replicates (too few to be significant)",
+            "few_differences, out_of_range (squares of the differences leave the range of a double) or undefined; or "
+            "why p_adjusted is NULL: replicates (too few to be significant)",
         ),
         Field(
             "effect_size",

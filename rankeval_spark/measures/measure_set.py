@@ -232,6 +232,7 @@ class MeasureSet:
             found.setdefault(requirement.partition(".")[0], []).extend(labels)
         return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in (*given, LOG)}
 
+    @np.errstate(over="ignore", invalid="ignore")  # of sums of gains of 1e308
     def score(self, lists: Lists, *, judged_only: bool = False) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is requested at.
 

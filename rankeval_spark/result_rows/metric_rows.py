@@ -26,7 +26,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
 )
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
 from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
-from rankeval_spark.statistics import intervals, ratios
+from rankeval_spark.statistics import intervals, moments, ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
@@ -237,11 +237,11 @@ def metric_spread(
 
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
     ``bounds``, of shape (n_rows, 2), are those of the values that are averaged. A ratio of which the denominators vary
-    has none: users with large ones can vary more than users of one size. Where squares exceed the range of a double, as
-    those of weights of 1e300 do, there is no interval.
+    has none: users with large ones can vary more than users of one size. Where squares leave the range of a double, as
+    those of weights of 1e300 and values of 1e-170 do, there is no interval.
     """
     n, mean, m2 = doubles(rows, "n"), np.nan_to_num(doubles(rows, "mean")), doubles(rows, "m2")
-    m2 = np.where(np.isfinite(m2), m2, np.nan)
+    m2 = moments.trusted(m2, mean)
     std_dev = np.sqrt(_divide(m2, n - 1))
     is_open = is_ratio & ~_has_one_denominator(rows)
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)

@@ -15,6 +15,7 @@ from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, rank_tests, tukey
 from rankeval_spark.statistics.comparisons.paired_differences import Differences
 from rankeval_spark.statistics.comparisons.paired_ratios import RatioPairs
+from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.resampling import bootstrap
 from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
@@ -66,17 +67,22 @@ class PairTests:
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
         of_t = {name: values[self._means] for name, values in self._t.items()}
-        return of_t | _TESTS[test](self, of_t)
+        # Only t and the bootstrap need squares of differences.
+        has_sums = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
+        found = of_t | _TESTS[test](self, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
+        found["reason"] = np.where(has_sums & np.isnan(found["p_value"]), OUT_OF_RANGE, found["reason"])
+        return found
 
     def by_bootstrap(self, of_t: Numbers) -> Numbers:
         """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
         replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
         low, high = bootstrap.percentile_interval(replicates.means[0], self.reported.confidence)
         p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
+        keeps = (of_t["method"] == "equal") | np.isnan(of_t["delta"])
         is_equal = of_t["method"] == "equal"
         return {
-            "ci_low": np.where(is_equal, of_t["ci_low"], low),
-            "ci_high": np.where(is_equal, of_t["ci_high"], high),
+            "ci_low": np.where(keeps, of_t["ci_low"], low),
+            "ci_high": np.where(keeps, of_t["ci_high"], high),
             **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
             **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
         }
@@ -91,18 +97,10 @@ class PairTests:
 
     def by_wilcoxon(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
-        means = self._of_means
-        mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
-        columns = zip(
-            rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True
-        )
-        found = [
-            rank_tests.wilcoxon(rank_tests.magnitudes(values, mean), zeros=self.requested.wilcoxon_zeros).p
-            for values, mean in columns
-        ]
-        return _tested(
-            of_t, np.where(means.is_all_zero[0], 1.0, found), np.full(len(found), self.requested.wilcoxon_zeros)
-        )
+        zeros = self.requested.wilcoxon_zeros
+        columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
+        found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros).p for values in columns]
+        return _tested(of_t, np.where(self._of_means.is_all_zero[0], 1.0, found), np.full(len(found), zeros))
 
     def by_sign(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of the sign test."""
@@ -203,6 +201,7 @@ class ModelTests:
         found, n = self._found, self._moments.n[0]
         at_random = test == "randomized_tukey"
         p = self._randomized() if at_random else found.p
+        is_beyond = np.isnan(found.residual_variance) & (self._reasons == "")
         grand = self._moments.mean[-1]
         pairs = combinations(range(self.n_models), 2)
         return [
@@ -216,7 +215,7 @@ class ModelTests:
                 "relative_delta": self._relative(first, model),
                 "effect_size": -found.effect_size[:, pair],
                 **_tested(
-                    {"reason": self._reasons},
+                    {"reason": np.where(is_beyond & np.isnan(p[:, pair]), OUT_OF_RANGE, self._reasons)},
                     p[:, pair],
                     np.full(len(n), MONTE_CARLO if at_random else "studentized_range"),
                 ),
@@ -226,31 +225,30 @@ class ModelTests:
 
     @cached_property
     def _parts(self) -> list[np.ndarray]:
-        """Aggregates of each partition: n, means and squared deviations of models and users, and sums of ``|x|``."""
+        """Aggregates of each partition: those of ``_moments``, sums of squares that can be rounding, and of ``|x|``."""
         states = (
             np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(comparison_state.CENTRED, ())
         )
-        empty = np.zeros((3 * (self.n_models + 1) + 1, self.n_measures))
+        empty = np.zeros((3 * (self.n_models + 1) + 2, self.n_measures))
         return [*states] or [empty]
 
     @cached_property
     def _moments(self) -> Moments:
         """Moments of each model's centred values and, last, of the users' means: shape (n_models + 1, n_measures)."""
-        parts = (part[:-1].reshape(3, -1, self.n_measures) for part in self._parts)
+        parts = (part[:-2].reshape(3, -1, self.n_measures) for part in self._parts)
         found = reduce(Moments.merge, (Moments(n.astype(np.int64), mean, m2) for n, mean, m2 in parts))
         return Moments(found.n, np.where(found.n > 0, found.mean, np.nan), found.m2)
 
     @cached_property
     def _found(self) -> tukey.Tukey:
-        found = self._moments
-        squares = np.nan_to_num(found.mean) ** 2 + found.m2 / np.maximum(found.n, 1)  # of models, and of users' means
-        scale = np.sqrt(squares[:-1].max(axis=0) + squares[-1])
-        means, m2 = found.mean[:-1].T, found.m2[:-1].T
-        return tukey.compare_all(found.n[0], means, m2, level=self.reported.confidence, scale=scale)
+        found, level = self._moments, self.reported.confidence
+        rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(found.n[0] - 1, 1))
+        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=level, rounding=rounding)
 
     def _randomized(self) -> np.ndarray:
         n_models, found = self.n_models, self._moments
-        totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
+        with np.errstate(over="ignore"):
+            totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
         absolute = np.sum([part[-1] for part in self._parts], axis=0)
         nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
         sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)

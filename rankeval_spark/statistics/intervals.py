@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from rankeval_spark.statistics import distributions
+from rankeval_spark.statistics.moments import SQUARES, trusted
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def skewness(n: ArrayLike, m2: ArrayLike, m3: ArrayLike) -> Values:
     1.1547
     """
     n, m2, m3 = _as_arrays(n, m2, m3)
-    m2 = np.where(m2 > 0, m2, np.nan)
+    m2 = np.where(m2 >= SQUARES[0], m2, np.nan)
     most = np.maximum(n - 2, 0.0) / np.sqrt(np.maximum(n - 1, 1.0))
     return np.nan_to_num(np.clip(np.sqrt(n / m2) * (m3 / m2), -most, most), posinf=0.0, neginf=0.0)
 
@@ -167,7 +168,8 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
 def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
     """Whether all of at least two values are equal, but for the rounding of their mean; arguments as above."""
     n, mean, m2 = _as_arrays(n, mean, m2)
-    return (n > 1) & (m2 <= n * (_ROUNDING * mean) ** 2)
+    with np.errstate(over="ignore"):
+        return (n > 1) & (trusted(m2, mean) <= n * (_ROUNDING * mean) ** 2)
 
 
 def equal_values_interval(

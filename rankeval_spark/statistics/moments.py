@@ -22,6 +22,18 @@ _MIN_BLOCK_ROWS: Final = 8192
 
 _ROUNDING: Final = float(np.finfo(np.float64).eps)
 
+SQUARES: Final = (1e-290, 1e300)
+"""Sums of squares outside this range are not trusted: their terms may be no doubles."""
+
+_EQUAL: Final = 1e-13
+"""Share of a mean up to which the distance of a value from it is only rounding."""
+
+_LOST: Final = 5e-324
+"""Sum of squares that all are 0, of deviations that are not; :func:`trusted` makes NaN of it."""
+
+_HEADROOM: Final = 64
+"""Powers of two by which values are divided whose sum exceeds the range of a double."""
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -32,9 +44,10 @@ class Moments:
     n : int64, shape (n_groups, n_columns)
         Defined values.
     mean : float64, shape (n_groups, n_columns)
-        Their mean; NaN where there are none.
+        Their mean; NaN where there are none, or where one of them is infinite.
     m2 : float64, shape (n_groups, n_columns)
-        Sum of squared deviations from the mean; 0 where there are none.
+        Sum of squared deviations from the mean; 0 where there are none. Infinite, NaN or 0 where squares leave the
+        range of a double, see :func:`trusted`.
     m3 : float64, shape (n_groups, n_columns), or None
         Sum of cubed deviations, which only intervals that allow for skewness need; infinite or NaN where cubes exceed
         the range of a double.
@@ -74,14 +87,16 @@ class Moments:
         n = self.n + other.n
         share = _divide(other.n, n)
         mean = np.where(self.n > 0, self.mean, other.mean)
-        difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
-        m2 = self.m2 + other.m2 + difference**2 * self.n * share
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
+            m2 = _marked(self.m2 + other.m2 + difference**2 * self.n * share, _is_apart(difference, mean))
+            step = np.where(np.isfinite(difference), difference * share, other.mean * share - mean * share)
         m3 = None
         if self.m3 is not None and other.m3 is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 apart = difference**2 * self.n * share * _divide(self.n - other.n, n)
                 m3 = self.m3 + other.m3 + difference * (apart + 3 * ((1 - share) * other.m2 - share * self.m2))
-        return Moments(n, mean + difference * share, m2, m3)
+        return Moments(n, mean + step, m2, m3)
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
@@ -105,7 +120,10 @@ class Moments:
         sums = membership_of(group, n_groups)
         total = sums @ self.n.astype(np.float64)
         deviations, mean = _deviations_and_means(self, group, sums, total)
-        m2 = sums @ (self.m2 + self.n * deviations**2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            m2 = sums @ (self.m2 + self.n * deviations**2)
+        if is_tiny(m2, mean).any():
+            m2 = _marked(m2, sums @ _is_apart(deviations, mean[group]).astype(np.float64) > 0)
         m3 = None
         if self.m3 is not None:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -114,8 +132,8 @@ class Moments:
 
     @property
     def variance(self) -> Matrix:
-        """Sample variance (n - 1); NaN below two values."""
-        return np.where(self.n > 1, _divide(self.m2, self.n - 1), np.nan)
+        """Sample variance (n - 1); NaN below two values, and where squares leave the range of a double."""
+        return np.where(self.n > 1, _divide(trusted(self.m2, self.mean), self.n - 1), np.nan)
 
     @property
     def std_dev(self) -> Matrix:
@@ -185,22 +203,60 @@ class Columns:
             n = np.broadcast_to(np.bincount(group, minlength=n_groups)[:, None], (n_groups, values.shape[1]))
         else:
             n = membership @ self.is_defined[rows].astype(np.float64)
-        mean = _divide(membership @ values, n)
-        deviations = mean[group]
-        np.subtract(values, deviations, out=deviations)
-        if self.is_defined is not None:
-            deviations[~self.is_defined[rows]] = 0.0
-        correction = _divide(membership @ deviations, n)
-        squares = np.square(deviations) if has_cubes else np.square(deviations, out=deviations)
-        m2 = membership @ squares
-        correction[np.abs(correction) <= _ROUNDING * np.sqrt(n * m2)] = 0.0
-        m3 = None
-        if has_cubes:
-            with np.errstate(over="ignore", invalid="ignore"):
+        mean = means_of(membership, values, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviations = mean[group]
+            np.subtract(values, deviations, out=deviations)
+            if self.is_defined is not None:
+                deviations[~self.is_defined[rows]] = 0.0
+            correction = _divide(membership @ deviations, n)
+            squares = np.square(deviations) if has_cubes else np.square(deviations, out=deviations)
+            m2 = membership @ squares
+            correction[~(np.abs(correction) > _ROUNDING * np.sqrt(n * m2))] = 0.0
+            m3 = None
+            if has_cubes:
                 m3 = membership @ np.multiply(squares, deviations, out=deviations)
                 m3 = m3 - correction * (3 * m2 - 2 * n * correction**2)
-        m2 = np.maximum(m2 - n * correction**2, 0.0)
-        return Moments(n.astype(np.int64), np.where(n > 0, mean + correction, np.nan), m2, m3)
+            m2 = np.maximum(m2 - n * correction**2, 0.0)
+        mean = np.where((n > 0) & np.isfinite(mean), mean + correction, np.nan)
+        if is_tiny(m2, mean).any():
+            is_apart = _is_apart(values - mean[group], mean[group])
+            if self.is_defined is not None:
+                is_apart &= self.is_defined[rows]
+            m2 = _marked(m2, membership @ is_apart.astype(np.float64) > 0)
+        return Moments(n.astype(np.int64), mean, m2, m3)
+
+
+def trusted(m2: Matrix, mean: Matrix) -> Matrix:
+    """Return sums of squared deviations, NaN where squares leave the range of a double.
+
+    Squares of 1e170 are infinite, those of 1e-170 are 0.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, 1e-170, 1e-170, 1e170], [3.0, 1e-170, 3e-170, 3e170]])
+    >>> found = moments_by_group(values, np.zeros(2, dtype=np.int64), 1)
+    >>> trusted(found.m2, found.mean)
+    array([[ 2.,  0., nan, nan]])
+    """
+    return np.where((is_tiny(m2, mean) & (m2 > 0)) | ~(m2 <= SQUARES[1]), np.nan, m2)
+
+
+def is_tiny(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
+    """Whether squares of values of the size of the mean may be 0."""
+    least = SQUARES[0]
+    are_lost: NDArray[np.bool_] = (m2 < least) & (mean != 0) & (np.abs(mean) < np.sqrt(least))
+    return are_lost
+
+
+def _is_apart(distance: Matrix, mean: Matrix) -> NDArray[np.bool_]:
+    is_apart: NDArray[np.bool_] = np.abs(distance) > _EQUAL * np.abs(mean)
+    return is_apart
+
+
+def _marked(m2: Matrix, is_apart: NDArray[np.bool_]) -> Matrix:
+    """Keep in mind that squares of deviations were lost."""
+    return np.where(is_apart & (m2 == 0), _LOST, m2)
 
 
 def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
@@ -209,6 +265,21 @@ def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array
     Twice as fast as a bincount per column, four times as fast as sorting by group and ``np.add.reduceat``.
     """
     return sparse.csc_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (n_groups, len(group)))
+
+
+def means_of(
+    sums: sparse.csc_array,
+    values: Matrix,
+    n: NDArray[np.floating | np.integer],
+    weights: NDArray[np.floating | np.integer] | int = 1,
+) -> Matrix:
+    """Weighted mean of each column in each group of total weight n; also where the sum is no double but the mean is."""
+    with np.errstate(over="ignore"):
+        mean = _divide(sums @ (weights * values), n)
+    if np.isfinite(mean).all():
+        return mean
+    scaled = np.ldexp(_divide(sums @ (weights * np.ldexp(values, -_HEADROOM)), n), _HEADROOM)
+    return np.where(np.isfinite(mean), mean, scaled)
 
 
 def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> Matrix:
@@ -223,11 +294,11 @@ def _deviations_and_means(
     """Deviation of each mean from the mean of its group, and the group means; equal means deviate by exactly 0."""
     has_values = parts.n > 0
     means = np.where(has_values, parts.mean, np.nan)
-    common = _divide(sums @ (parts.n * np.nan_to_num(means)), total)
+    common = means_of(sums, np.where(has_values, parts.mean, 0.0), total, parts.n)
     if len(group):
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         least, greatest = (extreme.reduceat(means, starts) for extreme in (np.fmin, np.fmax))
-        common = np.where(least == greatest, least, common)
+        common = np.where((least == greatest) & ~np.isnan(common), least, common)
     return np.where(has_values, parts.mean - common[group], 0.0), common
 
 

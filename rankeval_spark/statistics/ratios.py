@@ -64,6 +64,7 @@ class Ratios:
             return numbers
         return (*numbers, above.m3, below.m3, *self.cubes)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: Ratios) -> Ratios:
         """Moments of both sets of users together; the products merge as squares and cubes do."""
         n = self.numerator.n + other.numerator.n
@@ -113,14 +114,15 @@ class Ratios:
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
         """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
         above, below = (moments.deviations_of(each, group, n_groups) for each in (self.numerator, self.denominator))
-        products = self.cross + self.numerator.n * above * below
         sums, cubes = moments.membership_of(group, n_groups), None
-        if self.cubes is not None:
-            mixed = self.cross + products
-            cubes = (
-                sums @ (self.cubes[0] + above * mixed + below * self.numerator.m2),
-                sums @ (self.cubes[1] + below * mixed + above * self.denominator.m2),
-            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = self.cross + self.numerator.n * above * below
+            if self.cubes is not None:
+                mixed = self.cross + products
+                cubes = (
+                    sums @ (self.cubes[0] + above * mixed + below * self.numerator.m2),
+                    sums @ (self.cubes[1] + below * mixed + above * self.denominator.m2),
+                )
         return Ratios(
             self.numerator.united(group, n_groups), self.denominator.united(group, n_groups), sums @ products, cubes
         )
@@ -134,13 +136,13 @@ def ratio_moments_by_group(
         Columns.of(values).by_group(group, n_groups, has_cubes=has_cubes) for values in (numerator, denominator)
     )
     sums = moments.membership_of(group, n_groups)
-    from_means = numerator - above.mean[group], denominator - below.mean[group]
-    products = np.nan_to_num(from_means[0] * from_means[1])
-    cubes = None
-    if has_cubes:
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        from_means = numerator - above.mean[group], denominator - below.mean[group]
+        products = np.nan_to_num(from_means[0] * from_means[1])
+        cubes = None
+        if has_cubes:
             squared_above, squared_below = (sums @ (products * np.nan_to_num(each)) for each in from_means)
-        cubes = squared_above, squared_below
+            cubes = squared_above, squared_below
     return Ratios(above, below, sums @ products, cubes)
 
 
@@ -150,7 +152,7 @@ def linearised(
     """Express a ratio as a mean: the ratio, and the squared deviations of a mean with the same spread.
 
     Arguments are those of :class:`Ratios`; ``mean`` and ``m2`` are of the numerators. NaN where the sum of the
-    denominators is 0.
+    denominators is 0. The squares are NaN where they leave the range of a double.
 
     Notes
     -----
@@ -170,13 +172,17 @@ def linearised(
         *(np.asarray(each, dtype=np.float64) for each in (mean, m2, denominator_mean, denominator_m2, cross))
     )
     below = np.where(below > 0, below, np.nan)
-    ratio = mean / below
-    terms = (m2, -2 * ratio * cross, ratio**2 * below_m2)
-    left = terms[0] + terms[1] + terms[2]
-    size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
-    # Where all numerators are equal, even the first term is only the rounding of their mean.
-    is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
-    return ratio, np.where(is_rounding, 0.0, left) / below**2
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = mean / below
+        ratio = np.where(np.isinf(ratio), np.nan, ratio)
+        terms = (moments.trusted(m2, mean), -2 * ratio * cross, ratio**2 * moments.trusted(below_m2, below))
+        left = terms[0] + terms[1] + terms[2]
+        size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
+        # Where all numerators are equal, even the first term is only the rounding of their mean.
+        is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
+        square = below**2
+        is_lost = ~(np.isfinite(left) & np.isfinite(square))
+        return ratio, np.where(is_lost, np.nan, np.where(is_rounding, 0.0, left) / square)
 
 
 def skewed(
@@ -214,6 +220,6 @@ def skewed(
     below = np.where(denominator_mean > 0, denominator_mean, np.nan)
     ratio = mean / below
     of_above, of_below, squared_above, squared_below = cubes
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         m3 = of_above - 3 * ratio * squared_above + 3 * ratio**2 * squared_below - ratio**3 * of_below
         return m3 / below**3, (cross - ratio * denominator_m2) / below**2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from rankeval_spark import evaluate
+from rankeval_spark.errors import RefusedCallError
 from tests.support.arrow_frames import dicts, table
 
 if TYPE_CHECKING:
@@ -62,3 +64,149 @@ def test_differences_that_are_all_the_same_have_no_spread_in_any_unit(size: floa
 def test_models_that_differ_by_rounding_only_are_equal_in_any_unit(size: float) -> None:
     found = compared(size, [(0.3 + user, 0.1 + 0.2 + user) for user in range(40)])
     assert {test: (row["delta"], row["p_value"]) for test, row in found.items()} == dict.fromkeys(TESTS, (0.0, 1.0))
+
+
+GREAT: Final = ((1e12, 1e12), (1e16, 1e16), (3e200, 3e200), (1e12, 2e12))
+
+
+@pytest.mark.parametrize("great", GREAT)
+def test_next_to_one_great_user_the_others_still_differ(great: tuple[float, float]) -> None:
+    """Of 30 users 29 have 1 under one model and 2 under the other."""
+    n_wins = 29 + (great[1] > great[0])
+    found = compared(1.0, [great, *[(1.0, 2.0)] * 29])
+    for test, row in found.items():
+        assert row["delta"] == pytest.approx((great[1] - great[0] + 29) / 30, rel=1e-12), test
+        assert row["reason"] is None, test
+    assert [found["t"][name] for name in ("method", "n_wins", "n_ties", "n_losses")] == ["t", n_wins, 30 - n_wins, 0]
+    assert found["sign"]["p_value"] == found["wilcoxon"]["p_value"] == 2.0 ** (1 - n_wins)
+    assert found["randomization"]["p_value"] == found["randomized_tukey"]["p_value"] == 1 / 501
+    if n_wins == 29:  # one 0 and 29 ones have the variance 1 / 30
+        assert found["t"]["effect_size"] == pytest.approx(29 / 30 * 30**0.5, abs=1e-12)
+        assert found["t"]["verdict"] == "better"
+        assert found["tukey"]["p_value"] < 1e-9
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-170, 1e-162, 1e155, 1e200, 1e305])
+def test_what_needs_squares_has_no_p_where_they_are_no_doubles(size: float) -> None:
+    values = [(1.0 + user % 7, 1.0 + user % 5) for user in range(40)]
+    wanted = compared(1.0, values)
+    for test, row in compared(size, values).items():
+        assert row["delta"] / size == pytest.approx(wanted[test]["delta"], rel=1e-9), test
+        assert row["relative_delta"] == pytest.approx(wanted[test]["relative_delta"], rel=1e-9), test
+        assert (row["n_wins"], row["n_ties"]) == (wanted[test]["n_wins"], wanted[test]["n_ties"]), test
+        if test in {"t", "bootstrap", "tukey"}:
+            assert (row["p_value"], row["effect_size"], row["verdict"]) == (None, None, None), test
+            assert row["reason"] == "out_of_range", test
+        else:
+            assert (row["p_value"], row["reason"]) == (wanted[test]["p_value"], None), test
+
+
+def of_gains(gains: Sequence[float], measure: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - arguments of evaluate
+    """Evaluate one model that recommends an item to each user, who has so much of it."""
+    users = [f"u{user:02}" for user in range(len(gains))]
+    found = evaluate(
+        table("model_id user_id item_id score", *[("m", user, "i", 1.0) for user in users]),
+        table("user_id item_id gain value", *[(user, "i", 1.0, gain) for user, gain in zip(users, gains, strict=True)]),
+        measures=[measure],
+        **options,
+    )
+    return dicts(found.metrics)[0]
+
+
+@pytest.mark.parametrize(("gains", "mean"), [([1e308] * 3, 1e308), ([1.5e308, 0.5e308, 1.0e308], 1e308)])
+def test_the_mean_of_values_near_the_greatest_double_is_exact(gains: list[float], mean: float) -> None:
+    found = of_gains(gains, "CG(gains='value')@1")
+    assert found["value"] == pytest.approx(mean, rel=1e-15)
+    assert (found["std_error"], found["ci_low"]) == (None if len({*gains}) > 1 else 0.0, None)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e160])
+def test_means_whose_squares_are_no_doubles_have_no_interval(size: float) -> None:
+    found = of_gains([size, 2 * size, 6 * size], "CG(gains='value')@1")
+    assert found["value"] == pytest.approx(3 * size, rel=1e-15)
+    assert (found["std_dev"], found["std_error"], found["ci_low"], found["ci_high"]) == (None, None, None, None)
+    assert of_gains([size] * 3, "CG(gains='value')@1")["std_error"] == 0.0
+
+
+def test_a_sum_of_gains_beyond_a_double_has_no_mean() -> None:
+    """User u00 has gains of 1e308 at both ranks; the mean was 0."""
+    users = [f"u{user:02}" for user in range(30)]
+    log = [(model, user, item, 1.0 - rank) for model in "ab" for user in users for rank, item in enumerate("ij")]
+    held_out = [(user, item, 1e308 if user == "u00" else 1.0) for user in users for item in "ij"]
+    found = evaluate(
+        table("model_id user_id item_id score", *log),
+        table("user_id item_id gain", *held_out),
+        measures=["CG@1", "CG@2"],
+        pairs="all",
+        tests=TESTS,
+        replicates=100,
+    )
+    means = {row["k"]: row["value"] for row in dicts(found.metrics)}
+    assert means == {1: pytest.approx(1e308 / 30, rel=1e-15), 2: None}
+    for row in dicts(found.comparisons):
+        expected = (0.0, None) if row["k"] == 1 else (None, "out_of_range")
+        assert (row["delta"], row["reason"]) == expected, row["test"]
+
+
+def test_duplicates_whose_sum_is_infinite_are_refused() -> None:
+    log = table("model_id user_id item_id score", ("m", "u", "i", 1.0))
+    held_out = table("user_id item_id gain", ("u", "i", 1e308), ("u", "i", 1e308))
+    found = evaluate(log, held_out, measures=["CG@1"], held_out_duplicates="sum")
+    with pytest.raises(RefusedCallError, match="the gains of a user and an item add up to infinity"):
+        _ = found.metrics
+
+
+OF_THE_UNIT: Final = ("value", "baseline_value", "delta", "ci_low", "ci_high", "std_dev", "std_error", "gap")
+
+
+@pytest.mark.parametrize(
+    ("gains", "power"),
+    [*[("value", power) for power in (-200, -83, -1, 1, 200)], *[("grade", p) for p in (1, 40, 200)]],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_power_of_two_scales_what_has_a_unit_and_leaves_the_rest(gains: str, power: int, seed: int) -> None:
+    """Three models, two slices and all tests. Grades are at least 1 where they are not 0: relevant in any unit."""
+    wanted, found = (_evaluated(gains, 2.0**of_unit, seed) for of_unit in (0, power))
+    for name, own in wanted.items():
+        assert len(found[name]) == len(own) > 0
+        for one, other in zip(own, found[name], strict=True):
+            has_unit = not any(name in one["measure"] for name in ("nDCG", "GroupRatio"))
+            for column, value in one.items():
+                is_scaled = has_unit and column in OF_THE_UNIT and value is not None
+                expected = value * 2.0**power if is_scaled else value
+                if isinstance(expected, float):
+                    expected = pytest.approx(expected, rel=1e-12, abs=0)
+                assert other[column] == expected, (name, column, one, other)
+
+
+def _evaluated(gains: str, unit: float, seed: int) -> dict[str, list[dict[str, Any]]]:
+    draw = random.Random(seed)
+    users, items = [f"u{user:02}" for user in range(60)], [f"i{item}" for item in range(12)]
+    log = [(model, user, item, draw.random()) for model in "abc" for user in users for item in draw.sample(items, 6)]
+    sizes = [(user, item, draw.choice([0.0, 1.0, 1 + draw.lognormvariate(0, 2)])) for user in users for item in items]
+    is_grade = gains == "grade"
+    found = evaluate(
+        table("model_id user_id item_id score", *log),
+        table(
+            "user_id item_id gain value",
+            *[(user, item, unit * size if is_grade else 1.0, unit * size) for user, item, size in sizes],
+        ),
+        measures=[f"{name}(gains='{gains}')@3" for name in ("CG", "DCG", "nDCG")],
+        segments=table("user_id half", *[(user, str(place % 2)) for place, user in enumerate(users)]),
+        slices=["half"],
+        min_slice_size=10,
+        pairs="all",
+        tests=TESTS,
+        replicates=200,
+    )
+    tables = {
+        "metrics": found.metrics,
+        "groups": found.group_metrics,
+        "comparisons": found.comparisons,
+        "gaps": found.gap_tests(replicates=200),
+    }
+    return {name: sorted(dicts(rows), key=_place) for name, rows in tables.items()}
+
+
+def _place(row: dict[str, Any]) -> list[str]:
+    return [str(row.get(name)) for name in ("baseline_model_id", "model_id", "slice", "slice_value", "measure", "test")]

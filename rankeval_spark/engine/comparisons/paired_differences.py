@@ -261,7 +261,7 @@ class _Chunk:
     def values(self) -> Iterator[Partial]:
         """Give the differences themselves, which ranks cannot do without."""
         for pair in self.pairs:
-            difference = self.cube.values[pair[1]] - self.cube.values[pair[0]]
+            difference = paired_differences.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
             for slicing in self.slicings:
                 is_shown = self._is_shown(pair, slicing)
                 for group, users in members(slicing.group):
@@ -297,8 +297,8 @@ class _Chunk:
     def _differences(self, pair: tuple[int, int]) -> np.ndarray:
         """Take the differences of the means: shape (n_slots, n_users)."""
         place, position = self.requested.slots
-        of_means: np.ndarray = (self.cube.values[pair[1]] - self.cube.values[pair[0]])[place, :, position]
-        return of_means
+        values, baseline = (self.cube.values[each][place, :, position] for each in (pair[1], pair[0]))
+        return paired_differences.difference_of(values, baseline)
 
     @property
     def _n_columns(self) -> int:
@@ -330,13 +330,16 @@ class _Chunk:
         names = tuple(self.cube.models[each] for each in models)
         values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
         centred = tukey.row_centred(values)
-        with_means = np.concatenate([centred, values.mean(axis=1, keepdims=True)], axis=1).reshape(len(values), -1)
+        rounding = tukey.squared_rounding(values, centred)
+        with_means = np.concatenate([centred, tukey.user_means(values)], axis=1).reshape(len(values), -1)
         for slicing, is_own in zip(self.slicings, own, strict=True):
             users = np.flatnonzero(is_own[slicing.group])
             group, n_groups = slicing.group[users], len(slicing.values)
             found = moments.moments_by_group(with_means[users], group, n_groups)
-            absolute = membership_of(group, n_groups) @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
-            parts = np.concatenate([found.n, found.mean, found.m2, absolute], axis=1)
+            sums = membership_of(group, n_groups)
+            with np.errstate(over="ignore"):
+                absolute = sums @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
+            parts = np.concatenate([found.n, found.mean, found.m2, sums @ rounding[users], absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
             for one in np.flatnonzero(is_own).tolist():
                 key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)

@@ -79,9 +79,9 @@ def to_judgements(
     held_out : CodedRows
         Usable rows of the held-out table; ``user`` is the owner.
     duplicates : {"max", "sum", "last", "error"}
-        Gain of a pair with several rows: the largest, their sum, rounded once, that of the newest
-        ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule. Of
-        the weight there has to be one for a pair.
+        Gain of a pair with several rows: the largest, their sum, rounded once (an infinite one is refused), that of
+        the newest ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same
+        rule. Of the weight there has to be one for a pair.
     item_groups : int64, shape (n_items,), optional
         Bits of the groups of each item, where a measure reads them.
     """
@@ -106,8 +106,9 @@ def to_judgements(
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
     if duplicates == "sum":
         lengths = np.diff(last, prepend=-1)
-        values = None if rows.value is None else exact_sums(rows.value, lengths)
-        return replace(rows.at(last), gain=exact_sums(rows.gain, lengths), value=values)
+        gains = _finite_sums("gains", rows.gain, lengths)
+        values = None if rows.value is None else _finite_sums("values", rows.value, lengths)
+        return replace(rows.at(last), gain=gains, value=values)
     if duplicates == "last":
         times = _times(held_out)[order]
         gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
@@ -117,6 +118,14 @@ def to_judgements(
         value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
     best = gain.at(last)
     return replace(best, value=None if value.value is None else value.value[last])
+
+
+def _finite_sums(what: str, numbers: FloatVector, lengths: IntVector) -> FloatVector:
+    sums = exact_sums(numbers, lengths)
+    if not np.isfinite(sums).all():
+        fix = f"correct the {what} of the held-out table"
+        refuse_input("held_out", f"the {what} of a user and an item add up to infinity", expected="a number", fix=fix)
+    return sums
 
 
 def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:

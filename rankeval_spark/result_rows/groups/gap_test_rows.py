@@ -31,8 +31,9 @@ from rankeval_spark.engine.aggregation.slices import (
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.arrow_schema import spark_columns
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.comparisons.paired_differences import TIE
-from rankeval_spark.statistics.groups.gap_bootstrap import MIN_HITS, gap_p
+from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE
+from rankeval_spark.statistics.groups.gap_bootstrap import MIN_HITS, TIE, gap_p
+from rankeval_spark.statistics.moments import SQUARES
 from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums, weighted_sums
 from rankeval_spark.statistics.resampling.replicate_sums import SliceGroups
 
@@ -253,7 +254,9 @@ def adjusted(
     found = multiple_testing.adjust(
         p, np.zeros(rows.num_rows, dtype=np.int64), correction=correction, alpha=alpha, replicates=n
     )
-    without = np.where(np.isnan(doubles(rows, "gap")), "few_groups", "few_values")
+    gap, (least, most) = doubles(rows, "gap"), np.sqrt(SQUARES)
+    is_beyond = (gap != 0) & ((gap < least) | (gap > most))
+    without = np.select([np.isnan(gap), is_beyond], ["few_groups", OUT_OF_RANGE], "few_values")
     reason = np.where(np.isnan(p), without, found.reason)
     columns = [
         *(rows[field.name] for field in _GAP),

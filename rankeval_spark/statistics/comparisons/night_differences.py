@@ -131,6 +131,7 @@ class RatioNights:
         above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
         return Nights(now, before, Ratios(above, below, self._products()))
 
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def _products(self) -> Values:
         """Sum over common users of the products of their e on the two nights."""
         own, earlier = _gradient(self.now), _gradient(self.before)
@@ -190,6 +191,7 @@ def ratios_by_group(
     )
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def shift_between(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
 
@@ -225,8 +227,7 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
     freedom = _freedom(now, before)
     half = distributions.t_quantile((1 + level) / 2, freedom) * std_error
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = delta / std_error
+    t = delta / std_error
     has_no_spread = (std_error == 0) & ~np.isnan(freedom)
     sides = distributions.t_tails(t, freedom)
     alike = equal_differences_p(np.minimum(now.n, before.n), delta)
@@ -234,6 +235,7 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     return Shift(delta, std_error, delta - half, delta + half, freedom, p, p_less, p_greater)
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
     """Change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
 

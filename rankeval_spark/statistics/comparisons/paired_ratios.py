@@ -10,8 +10,8 @@ import numpy as np
 from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.comparisons.paired_differences import difference_of
-from rankeval_spark.statistics.comparisons.paired_tests import Change, equal_differences_p, reasons_of
-from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE, Change, equal_differences_p, reasons_of
+from rankeval_spark.statistics.moments import SQUARES, is_tiny, means_of, membership_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,10 +64,20 @@ class RatioPairs:
         share = other.n / np.maximum(n, 1)
         means = np.where((self.n > 0)[..., None], self.means, other.means)
         both = (self.n > 0) & (other.n > 0)
-        distance = np.where(both[..., None], other.means - means, 0.0)
-        products = distance[..., :, None] * distance[..., None, :] * (self.n * share)[..., None, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            distance = np.where(both[..., None], other.means - means, 0.0)
+            products = distance[..., :, None] * distance[..., None, :] * (self.n * share)[..., None, None]
         n_different = self.n_different + other.n_different
         return RatioPairs(n, n_different, means + distance * share[..., None], self.cross + other.cross + products)
+
+    @property
+    def products(self) -> Values:
+        """Products of the deviations; NaN where squares leave the range of a double."""
+        squares = np.diagonal(self.cross, axis1=-2, axis2=-1)
+        differs = ((self.means != 0) | (squares != 0))[..., : N_PARTS // 2].any(axis=-1)
+        is_lost = (is_tiny(squares, self.means) | ~(squares <= SQUARES[1])).any(axis=-1)
+        is_lost |= (self.n_different > 0) & ~differs
+        return np.where(is_lost[..., None, None], np.nan, self.cross)
 
     @property
     def baseline_ratio(self) -> Values:
@@ -149,13 +159,15 @@ def ratio_pairs_by_group(
     )
     parts = np.where(is_defined[..., None], parts, 0.0)
     shape = (n_groups, *parts.shape[1:])
-    sums = (membership @ parts.reshape(len(parts), width)).reshape(shape)
-    means = sums / np.where(n > 0, n, np.nan)[..., None]
-    deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
-    products = (deviations[..., :, None] * deviations[..., None, :]).reshape(len(parts), width * N_PARTS)
+    means = means_of(membership, parts.reshape(len(parts), width), np.repeat(n, N_PARTS, axis=1)).reshape(shape)
+    means = np.where(n[..., None] > 0, means, np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
+        products = (deviations[..., :, None] * deviations[..., None, :]).reshape(len(parts), width * N_PARTS)
     return RatioPairs(n, n_different, means, (membership @ products).reshape(*shape, N_PARTS))
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
     """Compare the ratios of two models on the same users, merged over all users.
 
@@ -183,13 +195,15 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     """
     model, baseline = _gradients(pairs.means)
     ratio, below = _ratios(pairs.means)
-    delta, m2 = difference_of(ratio, below), _variation(pairs.cross, model - baseline)
+    delta = difference_of(ratio, below)
+    delta, m2 = np.where(np.isinf(delta), np.nan, delta), _variation(pairs.products, model - baseline)
     many = np.where(pairs.n > 1, pairs.n, np.nan)
     std_error = np.sqrt(m2 / (many - 1) / many)
     low, high = intervals.t_interval(pairs.n, delta, m2, level)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
+    t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
     reason = reasons_of(pairs.n, pairs.n_different, least_users=least_users)
+    is_beyond = np.isinf(ratio) | np.isinf(below) | (~np.isnan(delta) & np.isnan(m2))
+    reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     is_tested = (reason == "") & ~np.isnan(delta)
     sides = distributions.t_tails(t, many - 1)
     alike = equal_differences_p(pairs.n, delta)
@@ -221,9 +235,8 @@ def _gradients(means: Values) -> tuple[Values, Values]:
 
 def _variation(cross: Values, gradient: Values) -> Values:
     """Squared deviations of the users' terms; 0 where they are only rounding, NaN where squares are no doubles."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = gradient[..., :, None] * gradient[..., None, :]
-        terms = np.where(np.isfinite(squares), cross * squares, np.nan)
+    squares = gradient[..., :, None] * gradient[..., None, :]
+    terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))
     m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
     return m2
@@ -234,7 +247,7 @@ def _relative_change(pairs: RatioPairs, level: float) -> Change:
     ratio, below = _ratios(pairs.means)
     unit = np.where(below > 0, below, np.nan)
     value = ratio / unit - 1
-    m2 = _variation(pairs.cross, (model - (ratio / unit)[..., None] * baseline) / unit[..., None])
+    m2 = _variation(pairs.products, (model - (ratio / unit)[..., None] * baseline) / unit[..., None])
     many = np.where(pairs.n > 1, pairs.n, np.nan)
     low, high = intervals.t_interval(pairs.n, value, m2, level)
     return Change(value, np.sqrt(m2 / (many - 1) / many), low, high)

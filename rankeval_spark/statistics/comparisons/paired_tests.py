@@ -23,6 +23,10 @@ LEAST_DIFFERENCES: Final = 6
 """Differences other than ties below which there is no p-value: five give a two-sided p of at least 1/16."""
 
 
+OUT_OF_RANGE: Final = "out_of_range"
+"""Reason of a test without a p that needs squares which leave the range of a double."""
+
+
 class Comparison(NamedTuple):
     """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
 
@@ -43,7 +47,8 @@ class Comparison(NamedTuple):
     test : str
         ``t``; ``exact`` where all signs of at most 20 differences were enumerated; ``equal`` where all are equal.
     reason : str
-        Why there is no p-value: ``one_user``, ``few_users`` or ``few_differences``; else empty.
+        Why there is no p-value: ``one_user``, ``few_users``, ``few_differences``, or ``out_of_range`` where squares of
+        differences leave the range of a double; else empty.
     """
 
     n: Counts
@@ -103,12 +108,14 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     """
     n, is_equal = differences.n, differences.is_degenerate
     delta = np.where(differences.is_all_zero, 0.0, differences.moments.numerator.mean)
-    m2 = np.where(is_equal, 0.0, differences.moments.numerator.m2)
+    m2 = np.where(is_equal, 0.0, differences.squares)
     std_dev, std_error = _spread(n, m2)
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
     of_few, test = _small_sample(differences)
     reason = reasons(differences, least_users=least_users)
+    is_beyond = np.isnan(delta) | ((test == "") & np.isnan(std_error))
+    reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     p, p_less, p_greater = (
         np.where(reason == "", np.where(test == "", by_t, own), np.nan)
         for by_t, own in zip(_student(n, delta, std_error), of_few, strict=True)
@@ -127,7 +134,8 @@ def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST
     ``sums`` are those of ``sign_randomization.sign_sums`` of the same users.
     """
     of_few, test = _small_sample(differences)
-    total = differences.n * differences.moments.numerator.mean
+    with np.errstate(over="ignore"):
+        total = differences.n * differences.moments.numerator.mean
     drawn = sign_randomization.monte_carlo_p(total, differences.absolute, sums)
     reason = reasons(differences, least_users=least_users)
     p = np.where(reason == "", np.where(test == "", drawn, of_few.two_sided), np.nan)
@@ -137,8 +145,7 @@ def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST
 def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
     """Why a test of differences has no p-value: ``one_user``, ``few_users`` or ``few_differences``; else empty."""
     n = differences.n
-    wins, _, losses = differences.wins_ties_losses
-    n_different = np.where(differences.is_degenerate, n, wins + losses)
+    n_different = np.where(differences.is_degenerate, n, differences.n_other_than_0)
     return reasons_of(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
 
 
@@ -184,13 +191,11 @@ def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
 def _small_sample(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
     """Test rows with at most 20 differences (``exact``) or with equal ones (``equal``); NaN and '' elsewhere."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
-    few = np.where(np.abs(differences.few) >= differences.tie[..., None], differences.few, np.nan)
-    wins, _, losses = differences.wins_ties_losses
-    is_few = ~is_equal & (n > 0) & (wins + losses <= FEW) & ((~np.isnan(few)).sum(axis=-1) == wins + losses)
-    signs = np.where(differences.is_all_zero, 0.0, np.sign(differences.low))
+    is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= FEW)
+    signs = np.sign(differences.low)
     tails = sign_randomization.Tails(*(np.full(n.shape, np.nan) for _ in range(3)))
     for chosen, found in (
-        (is_few, sign_randomization.exact(few[is_few])),
+        (is_few, sign_randomization.exact(differences.few[is_few])),
         (is_equal, equal_differences_p(n[is_equal], signs[is_equal])),
     ):
         for each, own in zip(tails, found, strict=True):

@@ -9,13 +9,15 @@ import numpy as np
 from scipy import special
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.comparisons.paired_differences import TIE
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.comparisons.paired_differences import Counts
     from rankeval_spark.statistics.intervals import Values
 
 Zeros = Literal["wilcox", "pratt"]
+
+TIE: Final = 1e-10
+"""Share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie."""
 
 EXACT: Final = 50
 """Largest number of differences of which all assignments of signs are counted, as scipy does without ties."""
@@ -34,15 +36,15 @@ class Magnitudes(NamedTuple):
 
     Attributes
     ----------
-    magnitude : int64, shape (n_magnitudes,)
-        ``|d| / eps`` rounded to whole numbers, ascending, without 0.
+    magnitude : float64, shape (n_magnitudes,)
+        Least ``|d|`` of those that are tied, ascending, without 0.
     n_positive, n_negative : int64, same shape
         Users with d > 0 and with d < 0.
     n_zero : int
-        Users with a difference that rounds to 0.
+        Users without a difference.
     """
 
-    magnitude: Counts
+    magnitude: Values
     n_positive: Counts
     n_negative: Counts
     n_zero: int
@@ -66,26 +68,28 @@ def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
     return p
 
 
-def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
-    """Count the users of each magnitude, in steps of ``eps = 1e-10 mean |d|``.
+def magnitudes(differences: Values) -> Magnitudes:
+    """Count the users of each magnitude; magnitudes within 1e-10 of one another are ties, as 0.3 - 0.2 and 0.1 are.
 
-    Such steps make ties of differences that are equal but for rounding; at most half a step is 0. ``mean_absolute`` is
-    the mean of ``|d|`` over all users, not only these.
+    >>> magnitudes(np.array([0.3 - 0.2, -0.1, 1e12, 0.0]))
+    Magnitudes(magnitude=array([1.e-01, 1.e+12]), n_positive=array([1, 1]), n_negative=array([1, 0]), n_zero=1)
     """
     known = differences[~np.isnan(differences)]
-    steps = np.rint(known / (TIE * mean_absolute)) if mean_absolute > 0 else np.zeros_like(known)
-    distinct, position = np.unique(np.abs(steps[steps != 0]), return_inverse=True)
-    is_positive = steps[steps != 0] > 0
+    different = known[known != 0]
+    distinct, position = np.unique(np.abs(different), return_inverse=True)
+    is_next = np.ones(len(distinct), dtype=np.bool_)
+    np.greater(distinct[1:], distinct[:-1] * (1 + TIE), out=is_next[1:])
+    place = (np.cumsum(is_next) - 1)[position]
     n_positive, n_negative = (
-        np.bincount(position[side], minlength=len(distinct)) for side in (is_positive, ~is_positive)
+        np.bincount(place[side], minlength=int(is_next.sum())) for side in (different > 0, different < 0)
     )
-    return Magnitudes(distinct.astype(np.int64), n_positive, n_negative, int((steps == 0).sum()))
+    return Magnitudes(distinct[is_next], n_positive, n_negative, len(known) - len(different))
 
 
 def magnitudes_to_bytes(differences: Values) -> bytes:
     """Write the distinct differences of each column, and how many users have them, to be merged elsewhere.
 
-    The steps of :func:`magnitudes` need the mean ``|d|``, which is known only after all users are read.
+    The ties of :func:`magnitudes` are known only after all users are read.
     """
     found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in differences.T]
     sizes = [len(values) for values, _ in found]
@@ -133,7 +137,7 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
     --------
     Of 16 assignments of signs to the ranks 1 to 4, 7 have a sum of at least 6:
 
-    >>> found = wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0]), 2.5), zeros="wilcox")
+    >>> found = wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0])), zeros="wilcox")
     >>> found.statistic, found.p
     (6.0, 0.875)
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.statistics.comparisons.paired_differences import FEW, TIE
+from rankeval_spark.statistics.comparisons.paired_differences import FEW, SUM_ROUNDING
 from rankeval_spark.statistics.resampling import replicate_sums as replicated
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ def monte_carlo_p(total: Values, absolute: Values, sums: Sums) -> Values:
 
     Notes
     -----
-    ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, with eps 1e-10 of ``absolute``; never 0 (Phipson & Smyth 2010).
+    ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; never 0 (Phipson & Smyth 2010).
     Fisher (1935), The design of experiments, section 21. The tolerance counts sums that are equal but for rounding.
     """
-    n_extreme = (np.abs(sums) >= (np.abs(total) - TIE * absolute)[..., None]).sum(axis=-1)
-    return np.where(np.isnan(total), np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))
+    n_extreme = (np.abs(sums) >= (np.abs(total) - SUM_ROUNDING * absolute)[..., None]).sum(axis=-1)
+    is_known = np.isfinite(total) & np.isfinite(sums).all(axis=-1)
+    return np.where(~is_known, np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))
 
 
 def exact(differences: Values) -> Tails:
@@ -62,7 +63,7 @@ def exact(differences: Values) -> Tails:
     Returns
     -------
     Tails
-        Shares of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-10 of the sum of absolute
+        Shares of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of absolute
         values for rounding; 1 without a difference.
 
     Raises
@@ -87,7 +88,9 @@ def exact(differences: Values) -> Tails:
         raise ValueError(message)
     known = np.zeros((len(differences), FEW))
     known[:, : differences.shape[1]] = np.nan_to_num(differences)
-    observed, tolerance = known.sum(axis=1), TIE * np.abs(known).sum(axis=1)
+    _, exponent = np.frexp(np.abs(known).max(axis=1, keepdims=True))
+    known = np.ldexp(known, -exponent)  # so that sums are doubles
+    observed, tolerance = known.sum(axis=1), SUM_ROUNDING * np.abs(known).sum(axis=1)
     one = known[:, :_HALF] @ _SIGNS.T
     other = np.sort(known[:, _HALF:] @ _SIGNS.T, axis=1)
     far = np.abs(observed) - tolerance

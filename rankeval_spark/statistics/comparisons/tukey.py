@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.comparisons.paired_differences import EQUAL, ROUNDING, TIE
+from rankeval_spark.statistics.comparisons.paired_differences import ROUNDING, SUM_ROUNDING
+from rankeval_spark.statistics.moments import SQUARES
 from rankeval_spark.statistics.resampling import hashed_random, replicate_sums as replicated
 
 if TYPE_CHECKING:
@@ -43,17 +44,42 @@ class Tukey(NamedTuple):
     p_any: Values
 
 
+def user_means(values: Values) -> Values:
+    """Mean of each user over the models, shape (n_users, 1, n_columns), of values of shape (n_users, n_models, ...)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means: Values = values.mean(axis=1, keepdims=True)
+        is_beyond = ~np.isfinite(means)  # the sum of the models, not the mean
+        return np.where(is_beyond, (values / values.shape[1]).sum(axis=1, keepdims=True), means)
+
+
 def row_centred(values: Values) -> Values:
     """Values minus each user's mean over the models, shape (n_users, n_models, n_columns); 0 where only rounding.
 
-    NaN for a user and column where any model has no value. The central moments of these columns are all that the
-    analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the residual sum of squares.
+    NaN for a user and column where any model has no value, infinite where a value is. The central moments of these
+    columns are all that the analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the
+    residual sum of squares.
     """
-    centred: Values = values - values.mean(axis=1, keepdims=True)
-    return np.where(np.abs(centred) <= ROUNDING * np.abs(values).max(axis=1, keepdims=True), 0.0, centred)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred: Values = values - user_means(values)
+    greatest = np.abs(values).max(axis=1, keepdims=True)
+    centred = np.where(np.isinf(greatest), np.inf, centred)
+    return np.where(np.isfinite(centred) & (np.abs(centred) <= ROUNDING * greatest), 0.0, centred)
 
 
-def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float, scale: Values | float = 1.0) -> Tukey:
+def squared_rounding(values: Values, centred: Values) -> Values:
+    """Return the squared deviations that rounding can cause, shape (n_users, n_columns); 0 without a difference.
+
+    It depends on the user's own values alone: next to a user with a value of 1e12 the models still differ for others.
+    """
+    greatest = np.abs(values).max(axis=1)
+    differs = np.nan_to_num(centred).any(axis=1)
+    with np.errstate(over="ignore"):
+        return np.where(differs, (ROUNDING * greatest) ** 2, 0.0)
+
+
+def compare_all(
+    n: NDArray[np.int64], means: Values, m2: Values, *, level: float, rounding: Values | float = 1e-12
+) -> Tukey:
     """Compare all pairs of models on the same users; ``level`` is the coverage of all intervals of a row together.
 
     Parameters
@@ -62,14 +88,15 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
         Users with a value under all models.
     means, m2 : float64, shape (n_rows, n_models)
         Mean and squared deviations of :func:`row_centred` values under each model.
-    scale : float64, shape (n_rows,)
-        Size of the users' values: differences of at most 1e-12 of it are rounding.
+    rounding : float64, shape (n_rows,)
+        Standard deviation up to which there is none, and up to which means are equal: it is only rounding.
 
     Returns
     -------
     Tukey
-        NaN below two users. Without residual variance NaN except for ``delta``, ``residual_variance``, and a p of 1
-        of models that are equal for every user: differences that are all 0 are no evidence of one.
+        NaN below two users, and where squares leave the range of a double. Without residual variance NaN except for
+        ``delta``, ``residual_variance``, and a p of 1 of models that are equal for every user: differences that are
+        all 0 are no evidence of one.
 
     Notes
     -----
@@ -92,18 +119,20 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     one, other = np.array(list(combinations(range(n_models), 2))).T
     many = np.where(n > 1, n, np.nan)
     freedom = (n_models - 1) * (many - 1)
-    variance = m2.sum(axis=1) / freedom
+    squares, (least, most) = m2.sum(axis=1), SQUARES
+    variance = np.where((squares == 0) | ((squares >= least) & (squares <= most)), squares, np.nan) / freedom
     delta = means[:, one] - means[:, other]
-    rounding = EQUAL * np.broadcast_to(scale, n.shape)
-    std_error = np.where(variance > rounding**2, np.sqrt(variance / many), np.nan)
+    rounding = np.broadcast_to(rounding, n.shape)
+    has_spread = np.sqrt(variance) > rounding
+    std_error = np.where(has_spread, np.sqrt(variance / many), np.nan)
     half = _quantiles(level, n_models, freedom)[:, None] * std_error[:, None]
     tails = distributions.studentized_range_above(
         (np.abs(delta) / std_error[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     ).reshape(delta.shape)
-    has_no_spread = (np.isnan(std_error) & (n > 1))[:, None]
+    has_no_spread = (~has_spread & ~np.isnan(variance))[:, None]
     p = np.where(has_no_spread & (np.abs(delta) <= rounding[:, None]), 1.0, tails)
-    between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
-    by_f = special.fdtrc(n_models - 1, freedom, between / std_error**2)
+    apart = (means - means.mean(axis=1, keepdims=True)) / std_error[:, None]
+    by_f = special.fdtrc(n_models - 1, freedom, (apart**2).sum(axis=1) / (n_models - 1))
     p_any = np.where(has_no_spread.ravel() & (p == 1).all(axis=1), 1.0, by_f)
     effect_size = delta / (std_error * np.sqrt(many))[:, None]
     return Tukey(delta, effect_size, delta - half, delta + half, p, variance, p_any)
@@ -126,10 +155,12 @@ def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, grou
         )
         for place, model in product(range(n_models - 1), range(n_models)):
             is_here = (orders[place] == model).astype(np.float64)
-            for codes in slicings[:, block]:
-                for group, users in replicated.members(codes):
-                    sums[group, place] += known[block, model][users].T @ is_here[users]
-    sums[:, -1] = -sums[:, :-1].sum(axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for codes in slicings[:, block]:
+                    for group, users in replicated.members(codes):
+                        sums[group, place] += known[block, model][users].T @ is_here[users]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums[:, -1] = -sums[:, :-1].sum(axis=1)
     return sums
 
 
@@ -148,7 +179,8 @@ def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
     Returns
     -------
     float64, shape (n_columns, n_pairs)
-        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, with eps 1e-10 of ``absolute``; adjusted for all pairs.
+        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; adjusted for all pairs.
+        NaN where sums are beyond the range of a double.
 
     Notes
     -----
@@ -156,14 +188,15 @@ def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
     assumes neither normal values nor equal variances. The observed order is one of the B + 1, so p is never 0.
     """
     one, other = np.array(list(combinations(range(len(totals)), 2))).T
-    ranges = np.sort(sums.max(axis=0) - sums.min(axis=0), axis=-1)
-    ends = np.abs(totals[one] - totals[other]).T - TIE * absolute[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        ranges = np.sort(sums.max(axis=0) - sums.min(axis=0), axis=-1)
+        ends = np.abs(totals[one] - totals[other]).T - SUM_ROUNDING * absolute[:, None]
     n_extreme = [
         ranges.shape[1] - np.searchsorted(own, end, side="left") for own, end in zip(ranges, ends, strict=True)
     ]
     counts = np.array(n_extreme, dtype=np.float64).reshape(ends.shape)
-    p: Values = (1.0 + counts) / (1.0 + sums.shape[-1])
-    return p
+    is_known = np.isfinite(ends) & np.isfinite(ranges).all(axis=-1, keepdims=True)
+    return np.where(is_known, (1.0 + counts) / (1.0 + sums.shape[-1]), np.nan)
 
 
 def _quantiles(level: float, n_models: int, freedom: Values) -> Values:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rankeval_spark.statistics.comparisons.paired_differences import TIE
-
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
+
+TIE: Final = 1e-10
+"""Share of the greater of two means up to which their difference is only rounding."""
 
 MIN_HITS: Final = 20
 """Users of a group with a value other than that of a user without a hit, below which there is no p."""
@@ -34,17 +35,17 @@ def gap_p(means: Values, errors: Values, sums: ReplicateSums) -> Values:
     distances of their means to the means of the groups. Random labels would test that groups have the same
     distribution; even of a studentised statistic (Chung & Romano 2013) they reject equal means in 0 to 3 % of samples
     instead of 5 % where the groups differ in their share of zeros. Here each group keeps its own distribution. A
-    replicate without an error counts as extreme, unless there is no difference either.
+    replicate without an error counts as extreme, unless there is no difference either. NaN where an error is NaN.
     """
-    scale = np.abs(means).max(axis=0)
-    observed = _greatest_t(means[..., None], errors[..., None], TIE * scale[:, None])[..., 0]
+    rounding = TIE * np.abs(means)[..., None]
+    observed = _greatest_t(means[..., None], errors[..., None], rounding)[..., 0]
     n = np.where(sums.weights > 1, sums.weights, np.nan)
     drawn = sums.sums / n
     variances = np.maximum(sums.squares - sums.sums * drawn, 0.0) / (n * (n - 1))
-    replicates = _greatest_t(drawn, np.sqrt(variances), TIE * scale[:, None])
+    replicates = _greatest_t(drawn, np.sqrt(variances), rounding)
     is_extreme = ~(replicates < observed[:, None] * (1 - TIE))
-    p: Values = (1.0 + is_extreme.sum(axis=-1)) / (1.0 + is_extreme.shape[-1])
-    return p
+    p = (1.0 + is_extreme.sum(axis=-1)) / (1.0 + is_extreme.shape[-1])
+    return np.where(np.isnan(observed), np.nan, p)
 
 
 def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
@@ -53,7 +54,7 @@ def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
     for one in range(len(means) - 1):
         distance = np.abs(means[one + 1 :] - means[one])
         error = np.hypot(errors[one + 1 :], errors[one])
-        is_apart = ~(distance <= rounding)
+        is_apart = ~(distance <= np.maximum(rounding[one + 1 :], rounding[one]))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(is_apart, distance / error, 0.0)
         greatest = np.maximum(greatest, t.max(axis=0))

@@ -130,6 +130,7 @@ class Gap(NamedTuple):
     mad: Values
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def gap_of(groups: GroupMeans) -> Gap:
     """Compare groups of users: gap with its interval, ratio, mean absolute difference.
 
@@ -187,6 +188,7 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     """
     values, (below, above) = groups.values, _distances(groups)
     is_bounded = _is_bounded(groups, below)
+    values, below, above = (np.ldexp(each, -_exponents(values)) for each in (values, below, above))
     below = np.minimum(below, values)  # no lower limit below 0
     low, high = np.full(is_bounded.shape, np.inf), np.full(is_bounded.shape, np.inf)
     for one in range(values.shape[-1]):
@@ -284,7 +286,7 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     least, greatest = groups.range_by_group
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         exact = _clopper_pearson(n, values, errors, tail)
         finite = (least + width * end for end in _of_range(n, (values - least) / width, errors / width, quantile))
         half_open = (least + end for end in _of_half_range(n, values - least, errors, quantile))
@@ -337,6 +339,7 @@ def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> 
     return mean + step / 2 - half, mean + step / 2 + half
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _distances(groups: GroupMeans) -> tuple[Values, Values]:
     """How far the limits of each group lie from its value if all pairs are compared; see :func:`gap_of`.
 
@@ -369,6 +372,12 @@ def _root(values: Values) -> Values:
     return np.sqrt(np.maximum(values, 0.0))
 
 
+def _exponents(values: Values) -> NDArray[np.int32]:
+    """Power of two by which a row is divided, so that its fourth powers are doubles."""
+    exponents: NDArray[np.int32] = np.frexp(np.fmax.reduce(np.abs(values), axis=-1, keepdims=True, initial=0.0))[1]
+    return exponents
+
+
 def _greatest(values: Values) -> Values:
     """Greatest value of each row that is not NaN; -inf where there is none."""
     greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
@@ -398,7 +407,7 @@ def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
 
 def _least_freedom(errors: Values, freedom: Values) -> Values:
     """Least of Welch's degrees of freedom of all pairs; infinite where no pair has any spread."""
-    squares = errors**2
+    squares = np.ldexp(errors, -_exponents(errors)) ** 2
     terms = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
     least = np.full(errors.shape[:-1], np.inf)
     for one in range(errors.shape[-1] - 1):

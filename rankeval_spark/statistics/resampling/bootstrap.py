@@ -66,7 +66,8 @@ def weighted_sums(
     is_defined = ~np.isnan(values)
     masks, mask_of = replicated.distinct_columns(is_defined)
     filled = np.where(is_defined, values, 0.0)
-    columns = np.hstack([masks.astype(np.float64), filled, filled**2])
+    with np.errstate(over="ignore"):
+        columns = np.hstack([masks.astype(np.float64), filled, filled**2])
     sums = replicated.sums_by_group(columns, hashes, draws.weights, groups)
     n_masks, n_columns = masks.shape[1], values.shape[1]
     weights, first, second = np.split(sums, [n_masks, n_masks + n_columns], axis=1)
@@ -172,7 +173,8 @@ def studentized_p(moments: Moments, replicates: ReplicateSums) -> Values:
     n_extreme = (shifted >= observed[..., None] * (1 - _TOLERANCE)).sum(axis=-1)
     n_replicates = replicates.sums.shape[-1]
     p = (1.0 + n_extreme + np.isnan(shifted).sum(axis=-1)) / (n_replicates + 1.0)
-    is_too_alike = (moments.m2 > 0) & (moments.m2 <= _ALIKE * moments.n * moments.mean**2)
+    with np.errstate(over="ignore"):
+        is_too_alike = (moments.m2 > 0) & (moments.m2 <= _ALIKE * moments.n * moments.mean**2)
     p = np.where(np.isnan(observed) | _is_mostly_empty(shifted) | is_too_alike, np.nan, p)
     is_all_zero = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
     return np.where(is_all_zero, 1.0, p)
@@ -182,11 +184,11 @@ def _studentized(mean: Values, weights: Sums, sums: Sums, squares: Sums) -> Valu
     """Compute ``|mean* - mean| / se*``; NaN where fewer than two users were drawn."""
     weights = np.where(weights > 1, weights, np.nan)
     means = sums / weights
-    spread = squares - sums * means
-    spread = np.where(spread > _TOLERANCE * squares, spread, 0.0)
-    distance = np.abs(means - mean[..., None])
-    distance = np.where(distance > _TOLERANCE * np.abs(mean[..., None]), distance, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        spread = squares - sums * means
+        spread = np.where(spread <= _TOLERANCE * squares, 0.0, spread)
+        distance = np.abs(means - mean[..., None])
+        distance = np.where(distance > _TOLERANCE * np.abs(mean[..., None]), distance, 0.0)
         shifted: Values = distance / np.sqrt(spread / (weights * (weights - 1)))
     return np.where((distance == 0) & ~np.isnan(weights), 0.0, shifted)
 

@@ -87,7 +87,8 @@ def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups
     Returns
     -------
     float64, shape (n_groups, n_columns, n_replicates)
-        Blocks and partitions of users add up to the same numbers except for the order of rounding.
+        NaN where a sum is beyond the range of a double. Blocks and partitions of users add up to the same numbers
+        except for the order of rounding.
 
     Examples
     --------
@@ -107,10 +108,11 @@ def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups
     for start in range(0, len(columns), at_once):
         block = slice(start, start + at_once)
         factors = draw(hashes[block]).astype(np.float64)
-        for codes in slicings[:, block]:
-            for group, users in members(codes):
-                sums[group] += columns[block][users].T @ factors[users]
-    return sums
+        with np.errstate(over="ignore", invalid="ignore"):
+            for codes in slicings[:, block]:
+                for group, users in members(codes):
+                    sums[group] += columns[block][users].T @ factors[users]
+    return np.where(np.isfinite(sums), sums, np.nan)
 
 
 def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:

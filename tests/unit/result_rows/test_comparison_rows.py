@@ -147,7 +147,7 @@ def test_wilcoxon_treats_users_without_a_difference_as_asked(zeros: Zeros) -> No
         new, base, _ = pair_of(k)
         eighths = np.rint(8 * (new - base)[:, 0])
         assert (eighths == 0).sum() > 3
-        expected = rank_tests.wilcoxon(rank_tests.magnitudes(eighths, 1.0), zeros=zeros)
+        expected = rank_tests.wilcoxon(rank_tests.magnitudes(eighths), zeros=zeros)
         row = found["wilcoxon", "base", "new", "", "P", k]
         assert (row["p_value"], row["method"]) == (pytest.approx(expected.p, rel=1e-12), zeros)
 
@@ -166,7 +166,7 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         assert rows["sign"]["p_value"] == pytest.approx(
             stats.binomtest((d > 0).sum(), (d != 0).sum()).pvalue, rel=1e-12
         )
-        ranked = rank_tests.wilcoxon(rank_tests.magnitudes(np.rint(8 * d), 1.0), zeros="wilcox")
+        ranked = rank_tests.wilcoxon(rank_tests.magnitudes(np.rint(8 * d)), zeros="wilcox")
         assert rows["wilcoxon"]["p_value"] == pytest.approx(ranked.p, rel=1e-12)
         for test in ("t", "sign", "wilcoxon", "randomization"):
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)

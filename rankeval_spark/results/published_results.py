@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeGuard
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
@@ -14,11 +16,11 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
 from rankeval_spark.results.reading.table_readers import reader_of, require_whole, spark_reader
 from rankeval_spark.results.storage.file_store import normalise
+from rankeval_spark.results.storage.local_tables import to_rows
 from rankeval_spark.results.storage.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.journal import Event
@@ -68,7 +70,7 @@ class PublishedResults(Generic[Frame]):
             require_spark()
             self._reader = spark_reader(session, self._root)
         self._versions: Mapping[str, int] | None = None
-        self._history: Sequence[Event] = ()
+        self._history = pa.table({})
 
     def refresh(self) -> Self:
         """Look up again which versions are published; return self."""
@@ -167,13 +169,15 @@ class PublishedResults(Generic[Frame]):
         """Delta version of every table as last published."""
         if self._versions is None:
             is_known = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
-            events = self._events(where=[is_known], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
-            commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
-            if not commits:
+            columns = [*C.RUN_KEY, "status", "n_rows", "table_versions"]
+            events = journal.event_table(self._small, columns=columns, where=[is_known])
+            commits = events.filter(pc.field("status").isin(COMMITS))
+            if not commits.num_rows:
                 raise self._nothing_published()
-            versions = dict(events[commits[-1]]["table_versions"])
+            versions = journal.last_versions(commits)
             require_whole(self._root, versions)
-            self._versions, self._history = versions, events[: commits[-1] + 1]
+            self._versions = versions
+            self._history = events.filter(pc.field("recorded_at") <= commits["recorded_at"][-1])
         return self._versions
 
     def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:
@@ -182,8 +186,12 @@ class PublishedResults(Generic[Frame]):
         As of the versions that are read: a night that was run again since is not among them.
         """
         self.table_versions()
+        history = self._history
+        if not pc.any(pc.equal(history["status"], MAINTAINED)).as_py():
+            return {}
+        events = to_rows(history.select([*C.RUN_KEY, "status", "n_rows"]))
         where = _night(date, evaluation)
-        return _deleted(event for event in self._history if all(_meets(event, *condition) for condition in where))
+        return _deleted(event for event in events if all(_meets(event, *condition) for condition in where))
 
     def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
         """Find the measures with values of users: the runs of each measure, cutoff and column."""

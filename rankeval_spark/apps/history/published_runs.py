@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
@@ -23,7 +28,8 @@ from rankeval_spark.errors import (
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
-from rankeval_spark.results.reading.table_readers import require_whole
+from rankeval_spark.results.journal import event_table
+from rankeval_spark.results.reading.table_readers import reader_of, require_whole
 from rankeval_spark.results.storage.delta_log import LostCommitsError
 from rankeval_spark.results.storage.local_tables import to_rows
 from rankeval_spark.results.storage.whole_files import DamagedResultsError
@@ -49,7 +55,7 @@ class PastNight:
     @property
     def config(self) -> EvaluationConfig:
         """The config it ran with."""
-        return validate_model(EvaluationConfig, self.recorded_config)
+        return _config(self.row["config"], os.getcwd())
 
     @property
     def recorded_config(self) -> dict[str, Any]:
@@ -245,6 +251,12 @@ def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Ev
     return [PastNight(by_key[_key(event)]) for event in events]
 
 
+@lru_cache(maxsize=64)
+def _config(recorded: str, folder: str) -> EvaluationConfig:
+    """Read a config as it was recorded; many nights have the same, and it takes 3 ms."""
+    return validate_model(EvaluationConfig, recorded_values(recorded), folder=folder)
+
+
 def _key(event: Event) -> tuple[object, ...]:
     return tuple(event[name] for name in C.RUN_KEY)
 
@@ -294,22 +306,30 @@ def earlier_nights(
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
     narrow = (*C.RUN_KEY, "n_rows", "sample_share")
-    newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
-    before = [day for day in sorted(newest) if day < night.evaluation_date]
-    days = [day for day in before if _has_means(newest[day]) and newest[day]["sample_share"] == night.sample_share]
-    days = days[-at_most:]
-    return _with_all_columns(spark, root, [newest[day] for day in days]) if days else []
+    events = event_table(reader_of(spark, root), columns=narrow, where=published)
+    place = {day: row for row, day in enumerate(events[C.EVALUATION_DATE].to_pylist())}  # of the newest of each date
+    days = [day for day in sorted(place) if day < night.evaluation_date]
+    newest = events.take(pa.array([place[day] for day in days], pa.int64()))
+    is_like = pc.and_(_have_means(newest), pc.equal(newest["sample_share"], night.sample_share))
+    alike = newest.select(C.RUN_KEY).filter(is_like)
+    return _with_all_columns(spark, root, alike[-at_most:].to_pylist()) if alike.num_rows else []
 
 
 def _has_means(event: Event) -> bool:
     return schemas.METRICS.name in (event["n_rows"] or {})
 
 
+def _have_means(events: pa.Table) -> pa.ChunkedArray:
+    """Return which events published means."""
+    return pc.is_valid(pc.map_lookup(events["n_rows"], schemas.METRICS.name, "first"))
+
+
 def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> str | None:
     """Return the run that published a night, if it measured anything; None where it did not, or none was published."""
     of_night = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date), _PUBLISHED]
-    events = event_frame(spark, root, columns=(C.RUN_ID, "n_rows"), where=of_night)
-    return str(events[-1][C.RUN_ID]) if events and _has_means(events[-1]) else None
+    last = event_table(reader_of(spark, root), columns=(C.RUN_ID, "n_rows"), where=of_night)[-1:]
+    runs: list[str] = last.filter(_have_means(last))[C.RUN_ID].to_pylist()
+    return runs[0] if runs else None
 
 
 def means_of(

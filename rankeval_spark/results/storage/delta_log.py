@@ -8,8 +8,9 @@ import os
 import re
 import time
 import uuid
+from bisect import bisect_left
 from contextlib import suppress
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -109,7 +110,39 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
     names = storage.names(f"{table}/{LOG_FOLDER}")
     newest = next(_newest_first(names, _COMMIT), -1)
     last = max(newest if version is None else version, published)
-    first = next((number for number in _newest_first(names, _CHECKPOINT) if number <= last), -1) + 1
+    _require_commits(storage, table, names, last, published=published)
+
+
+def readable(storage: Storage, table: str, version: int | None = None) -> tuple[int, list[str]] | None:
+    """Return the version of a table that is read, and the files of its log that say what it holds.
+
+    The newest version by default; None where the table has no such version.
+
+    Raises
+    ------
+    LostCommitsError
+        As :func:`require_whole`.
+    """
+    try:
+        names = storage.names(f"{table}/{LOG_FOLDER}")
+    except NotADirectoryError:  # a file in place of the root
+        return None
+    newest = next(_newest_first(names, _COMMIT), -1)
+    last = newest if version is None else version
+    if not 0 <= last <= newest:
+        return None
+    _require_commits(storage, table, names, last, published=-1)
+    return last, names[bisect_left(names, f"{_last_checkpoint(names, last):020d}") :]
+
+
+def _last_checkpoint(names: Sequence[str], version: int) -> int:
+    """Return the version of the newest checkpoint up to a version; -1 where there is none."""
+    return next((number for number in _newest_first(names, _CHECKPOINT) if number <= version), -1)
+
+
+def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
+    """Refuse a table if a commit up to the version ``last`` is gone or empty."""
+    newest, first = next(_newest_first(names, _COMMIT), -1), _last_checkpoint(names, last) + 1
     found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
     for lost in range(first, last + 1):
         if lost in found and storage.size(_file(table, lost)):
@@ -133,12 +166,15 @@ def latest_version(storage: Storage, table: str) -> int:
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
     """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
-    for version in _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT):
-        if version <= after:
-            return None
-        if any(info.get("userMetadata") == tag for info in _actions(storage, table, version, "commitInfo")):
-            return version
-    return None
+    found = None
+    for version in count(after + 1):  # few: a log may have thousands of files to list
+        try:
+            infos = _actions(storage, table, version, "commitInfo")
+        except FileNotFoundError:
+            break
+        if any(info.get("userMetadata") == tag for info in infos):
+            found = version
+    return found
 
 
 def reader_version(storage: Storage, table: str, *, after: int) -> int:
@@ -276,8 +312,10 @@ def repair(storage: Storage, table: str) -> bool:
     Only where the commits before it are all there, so that nothing is lost by it.
     """
     folder = f"{table}/{LOG_FOLDER}"
+    if is_hint_valid(storage, table):
+        return False
     present = versions(storage, table)
-    if present != list(range(len(present))) or is_hint_valid(storage, table):
+    if present != list(range(len(present))):
         return False
     with suppress(ValueError, TypeError, KeyError, FileNotFoundError):
         hint = json.loads(storage.read(f"{folder}/{HINT}"))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rankeval_spark.report.night import MAX_NIGHTS
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import data_files, local_tables, roots, tables
@@ -163,11 +164,24 @@ def long_history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         ("runs", ("--json",)),
         ("gate", ()),
         ("compare", ("--against", "previous")),
+        ("report", ("--out", "report.html")),
+        ("user", ("ann",)),
         ("maintain", ()),
         ("run", ("--date", nights.SECOND)),
         ("backfill", ("--missing", "--from", FIRST - timedelta(days=30), "--to", FIRST)),
     ],
-    ids=["show", "comparisons of the first night", "runs", "gate", "compare", "maintain", "run", "backfill"],
+    ids=[
+        "show",
+        "comparisons of the first night",
+        "runs",
+        "gate",
+        "compare",
+        "report",
+        "user",
+        "maintain",
+        "run",
+        "backfill",
+    ],
 )
 def test_a_command_reads_few_files_after_thousands_of_nights(
     long_history: Workspace, monkeypatch: pytest.MonkeyPatch, command: str, arguments: tuple[Any, ...]
@@ -184,12 +198,29 @@ def test_a_command_reads_few_files_after_thousands_of_nights(
         monkeypatch.setattr(deltalake.DeltaTable, "to_pyarrow_dataset", counted)
     where = long_history.config if command in ("run", "backfill") else long_history.root
     began = time.process_time()
+    monkeypatch.chdir(Path(long_history.root).parent)  # where the report goes
     done = rankeval(command, where, *arguments)
     seconds = time.process_time() - began
     assert done.code in (0, 6), done.err
     assert done.out
     assert seconds < SECONDS
-    assert {table: n for table, n in n_files.items() if n > MOST_FILES} == {}
+    most = MAX_NIGHTS if command == "report" else MOST_FILES
+    assert {table: n for table, n in n_files.items() if n > most} == {}
+
+
+def test_a_run_opens_each_version_of_a_table_once(long_history: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_versions: list[tuple[str, int]] = []
+    plain = deltalake.DeltaTable.__init__
+
+    def counted(table: deltalake.DeltaTable, location: str, version: int | None = None) -> None:
+        plain(table, location, version=version)
+        opened_versions.append((location, table.version()))
+
+    monkeypatch.setattr(deltalake.DeltaTable, "__init__", counted)
+    done = rankeval("run", long_history.config, "--date", nights.SECOND)
+    assert done.code == 0, done.err
+    of_results = [one for one in opened_versions if one[0].startswith(long_history.root)]
+    assert len(of_results) == len(set(of_results)) >= len(tables.TABLES)
 
 
 def test_every_event_of_thousands_of_nights_is_there(long_history: Workspace) -> None:

@@ -103,7 +103,12 @@ class Filter(Model):
     @model_validator(mode="after")
     def _fits_its_op(self) -> Filter:
         if self.op in WINDOWS:
-            return self._whole_days()
+            try:
+                whole_days(self.value)
+            except ValueError:
+                expected = f"whole days from 1d to {MOST_DAYS}d with op {self.op!r}"
+                raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
+            return self
         is_list = isinstance(self.value, tuple)
         if is_list != (self.op == "in"):
             expected = "a list of values" if self.op == "in" else "a single value"
@@ -111,14 +116,6 @@ class Filter(Model):
             raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
         if self.value == ():
             raise fault_error(Fault(".value", "an empty list", "at least one value"))
-        return self
-
-    def _whole_days(self) -> Filter:
-        try:
-            whole_days(self.value)
-        except ValueError:
-            expected = f"whole days from 1d to {MOST_DAYS}d with op {self.op!r}"
-            raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
         return self
 
     def plain(self, place: int) -> tuple[Filter, ...]:
@@ -357,7 +354,13 @@ class InputConfig(ModelWithPaths):
 
     @model_validator(mode="after")
     def _fits_its_format(self) -> InputConfig:
-        refuse_faults([*self._place_faults(), *self._delta_faults()])
+        faults = self._place_faults()
+        given = [name for name in ("version", "timestamp") if getattr(self, name) is not None]
+        if given and self.format != "delta":
+            faults.append(Fault(f".{given[0]}", f"{given[0]} with format {self.format}", "format: delta", "remove it"))
+        elif len(given) > 1:
+            faults.append(Fault("", "both version and timestamp", "one of them", "remove one"))
+        refuse_faults(faults)
         return self
 
     def _place_faults(self) -> list[Fault]:
@@ -371,14 +374,6 @@ class InputConfig(ModelWithPaths):
         if self.table is not None and self.format not in IN_CATALOG:
             fix = "write format: table, or use path:"
             return [Fault(".table", f"a catalog table of format {self.format}", ", ".join(IN_CATALOG), fix)]
-        return []
-
-    def _delta_faults(self) -> list[Fault]:
-        given = [name for name in ("version", "timestamp") if getattr(self, name) is not None]
-        if given and self.format != "delta":
-            return [Fault(f".{given[0]}", f"{given[0]} with format {self.format}", "format: delta", "remove it")]
-        if len(given) > 1:
-            return [Fault("", "both version and timestamp", "one of them", "remove one")]
         return []
 
     @property

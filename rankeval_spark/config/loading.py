@@ -114,7 +114,11 @@ def _as_iso(text: str) -> str:
 def _read(path: Path) -> str:
     where = str(path)
     try:
-        _refuse_special(path)
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # pipes, sockets and devices may block for ever
+            kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+            found = kinds.get(stat.S_IFMT(mode), "a device")
+            raise ConfigError(Fault(where, found, "a config file", "write its content to a file first"))
         with path.open("rb") as file:
             content = file.read(4 * yaml_reader.MAX_CHARACTERS + 1)
         return content.decode("utf-8-sig")
@@ -126,15 +130,6 @@ def _read(path: Path) -> str:
         raise ConfigError(Fault(where, f"a file that cannot be read ({error.strerror})", "a config file")) from None
     except UnicodeDecodeError:
         raise ConfigError(Fault(where, "bytes that are not UTF-8", "a text file in UTF-8")) from None
-
-
-def _refuse_special(path: Path) -> None:
-    """Refuse pipes, sockets and devices, which may block the reader for ever."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        found = kinds.get(stat.S_IFMT(mode), "a device")
-        raise ConfigError(Fault(str(path), found, "a config file", "write its content to a file first"))
 
 
 def _nearest_file(path: Path) -> str:
@@ -200,7 +195,10 @@ def _parse(override: str) -> tuple[Place, Any]:
     if faults:
         placed = [replace(fault, where=shown, fix=fault.fix or _QUOTED) for fault in faults]
         raise ConfigError(*(replace(one, found=REDACTED) if shown.endswith(REDACTED) else one for one in placed))
-    place = _place(key)
+    place: Place = ("spark", "settings", key.removeprefix(_SETTINGS))  # keys of Spark contain dots
+    if not key.startswith(_SETTINGS):
+        parts = [name or index for name, index in _STEP.findall(key)]
+        place = tuple(int(part) if part.isdigit() else part for part in parts)
     if len(place) > yaml_reader.MAX_DEPTH:
         raise ConfigError(Fault("--set", f"a key of {len(place)} parts", f"at most {yaml_reader.MAX_DEPTH}"))
     return place, document.data
@@ -211,13 +209,6 @@ def _shown(override: str) -> str:
     key, _, text = override.partition("=")
     is_hidden = spark_settings.is_secret(key, text) or (":" in text and spark_settings.is_credential(text))
     return f"--set {key}={REDACTED}" if is_hidden else f"--set {override}"
-
-
-def _place(key: str) -> Place:
-    if key.startswith(_SETTINGS):  # keys of Spark contain dots
-        return ("spark", "settings", key.removeprefix(_SETTINGS))
-    parts = [name or index for name, index in _STEP.findall(key)]
-    return tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape

@@ -30,12 +30,11 @@ ConsumedBefore = Literal["keep", "drop"]
 TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
 
 
-def _window(text: str) -> str:
-    return text if text == "none" else duration(text, least=1)
-
-
 Window = Annotated[
-    str, BeforeValidator(duration_text), StringConstraints(min_length=1, max_length=20), AfterValidator(_window)
+    str,
+    BeforeValidator(duration_text),
+    StringConstraints(min_length=1, max_length=20),
+    AfterValidator(lambda text: text if text == "none" else duration(text, least=1)),
 ]
 
 
@@ -164,31 +163,24 @@ class Policies(Model):
         if self.is_attributed and self.judged_only:
             fix = "leave one of the two out"
             refuse_faults([Fault(".judged_only", f"true with attribution {self.attribution!r}", "false", fix)])
-        unread = [name for name in ("attribution_window", "consumed_before") if self._is_set(name)]
+        defaults = {name: type(self).model_fields[name].default for name in ("attribution_window", "consumed_before")}
+        unread = [name for name, default in defaults.items() if getattr(self, name) != default]
         if unread and not self.is_attributed:
             found = f"{getattr(self, unread[0])!r} with attribution 'none'"
             fix = "set attribution to last_touch, first_touch or all"
             refuse_faults([Fault(f".{unread[0]}", found, "a way of attribution", fix)])
         return self
 
-    def _is_set(self, name: str) -> bool:
-        return bool(getattr(self, name) != type(self).model_fields[name].default)
-
     @model_validator(mode="after")
     def _fits_the_population(self) -> Policies:
-        handling = HANDLINGS[self.population]._asdict()
-        refuse_faults(
-            [
-                Fault(
-                    f".{name}",
-                    f"{name} {found!r} with population {self.population!r}",
-                    f"one of {', '.join(allowed)}",
-                    _fix(name, found),
-                )
-                for name, allowed in handling.items()
-                if (found := getattr(self, name)) not in allowed
-            ]
-        )
+        faults = []
+        for name, allowed in HANDLINGS[self.population]._asdict().items():
+            if (value := getattr(self, name)) not in allowed:
+                others = [other for other, handling in HANDLINGS.items() if value in getattr(handling, name)]
+                found = f"{name} {value!r} with population {self.population!r}"
+                fix = f"use population {' or '.join(others)}"
+                faults.append(Fault(f".{name}", found, f"one of {', '.join(allowed)}", fix))
+        refuse_faults(faults)
         return self
 
 
@@ -203,9 +195,3 @@ def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tupl
         for name, inputs in DROPS_BY.items()
         if getattr(policies, name) == "drop" and not set(inputs) & set(given)
     }
-
-
-def _fix(name: str, value: str) -> str:
-    """Return the populations that allow the value, as a fix."""
-    populations = [population for population, handling in HANDLINGS.items() if value in getattr(handling, name)]
-    return f"use population {' or '.join(populations)}"

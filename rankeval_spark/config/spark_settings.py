@@ -82,14 +82,11 @@ def setting_files(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _parts(key: str, value: str) -> list[str]:
     words = [_BEFORE_A_PATH.sub("", word) for word in _SEPARATORS.split(value) if word]
-    parts = [part for word in words for part in _class_path(word)]
+    is_class_path = {word: word.startswith(_STARTS) and "://" not in word for word in words}
+    parts = [part for word in words for part in (word.split(":") if is_class_path[word] else [word])]
     if _NAMES_FILES.fullmatch(key):
         return parts
     return [part for part in parts if part.startswith(_STARTS) or scheme_of(part) in _OF_FILES]
-
-
-def _class_path(word: str) -> list[str]:
-    return word.split(":") if word.startswith(_STARTS) and "://" not in word else [word]
 
 
 CREDENTIAL_NAME: Final = (

@@ -63,14 +63,13 @@ def load(cache: Path) -> dict[str, pd.DataFrame]:
 
 def read_wheel(wheel: Path) -> dict[str, pd.DataFrame]:
     """Read the log of each policy from the zip: ``item_id``, ``position``, ``gain`` and ``propensity``."""
+    logs = {}
     with zipfile.ZipFile(wheel) as archive:
-        return {policy: _log(archive, policy) for policy in (RANDOM, THOMPSON)}
-
-
-def _log(archive: zipfile.ZipFile, policy: str) -> pd.DataFrame:
-    with archive.open(_MEMBER.format(policy)) as member:
-        frame = pd.read_csv(member, usecols=list(_TYPES), dtype=_TYPES)
-    return frame.rename(columns=_NAMES)
+        for policy in (RANDOM, THOMPSON):
+            with archive.open(_MEMBER.format(policy)) as member:
+                frame = pd.read_csv(member, usecols=list(_TYPES), dtype=_TYPES)
+            logs[policy] = frame.rename(columns=_NAMES)
+    return logs
 
 
 def estimate(logs: dict[str, pd.DataFrame]) -> Estimates:

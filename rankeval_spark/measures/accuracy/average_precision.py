@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, ratio, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Level, Meaning
@@ -61,13 +61,9 @@ def average_precision(
         "len": np.minimum(n_relevant, cut.n_items),
         "hits": cut.hits(rel),
     }[denom]
-    return Ratio(_sum_of_precisions(cut, rel), possible, where=n_relevant > 0)
-
-
-def _sum_of_precisions(cut: CutLists, rel: float) -> FloatMatrix:
-    """sum_{i<=k} r_i h_i / i."""
     relevance, rank = cut.lists.relevance(rel), cut.lists.hit_rank
-    return cut.once(("precisions", rel), lambda: cut.sum_hits(relevance.is_relevant * relevance.n_above / rank))
+    total = cut.once(("precisions", rel), lambda: cut.sum_hits(relevance.is_relevant * relevance.n_above / rank))
+    return Ratio(total, possible, where=n_relevant > 0)
 
 
 @Definition(
@@ -170,13 +166,8 @@ def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     relevance = cut.lists.relevance(rel)
     k_max = int(cut.k[np.isfinite(cut.k)].max(initial=0))
-    harmonic = _harmonic_numbers(k_max)
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, k_max + 1))])  # 1 + 1/2 + ... + 1/i for i = 0..k
     at_cutoff = harmonic[np.minimum(cut.k, k_max).astype(np.int64)]
     above_hit = harmonic[np.minimum(cut.lists.hit_rank - 1, k_max)]
     total = cut.hits(rel) * at_cutoff - cut.sum_hits(relevance.is_relevant * above_hit)
     return where_defined(total / cut.k, relevance.n_relevant > 0)
-
-
-def _harmonic_numbers(n: int) -> FloatVector:
-    """Return the sums 1 + 1/2 + ... + 1/i for i = 0..n."""
-    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n + 1))])

@@ -43,11 +43,6 @@ _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
 """An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
 
 
-def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
-    """Return the facts that gains are read from, where those are not the judgements' own gains."""
-    return (VALUES,) if gains == "value" else ()
-
-
 def _is_bounded_by_gains(  # every other option leaves the better item the one with the greater gain
     *, gains: Gains, unjudged: Unjudged, group: str | None, ideal: Ideal = "judged", **_: object
 ) -> bool:
@@ -69,7 +64,7 @@ _NORMALISED_TIES: Final = TieHandling(
 gain_measure = partial(
     Definition,
     undefined=_NO_GAIN,
-    needs=_needs,
+    needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
     weighted=True,
     ties=_TIES,
 )

@@ -96,19 +96,14 @@ def recall(
     (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
     """
     if gains == "value":
-        found, possible = _values_of_relevant(cut, rel)
+        lists = cut.lists
+        of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
+        found = cut.sum_hits(of_hits * (lists.hit_gain >= rel))
+        possible = lists.sum_judged(of_judged * (lists.judged_gain >= rel))
     else:
         found, n_relevant = cut.hits(rel), cut.n_relevant(rel)
         possible = n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
     return Ratio(found, possible, where=possible > 0)
-
-
-def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix]:
-    """Sum the values of the relevant items, found and in all; a negative value counts 0."""
-    lists = cut.lists
-    of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
-    counted = of_judged * (lists.judged_gain >= rel)
-    return cut.sum_hits(of_hits * (lists.hit_gain >= rel)), lists.sum_judged(counted)
 
 
 @Definition(

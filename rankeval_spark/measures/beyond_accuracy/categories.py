@@ -182,15 +182,11 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     """
     gains, owner = _gains_of_lists(cut, rel, alpha)
     found = cut.sum_items(gains / cut.lists.known_items.item_rank[owner], of=owner)
-    possible = _n_wanted(cut, rel) * _best_of_one_category(cut, alpha)
-    return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
-
-
-def _n_wanted(cut: CutLists, rel: float) -> FloatMatrix:
-    """S: distinct categories of the relevant judged items of each list's user, shape (n_lists, 1)."""
     item, code = _relevant_labels(cut, rel)
     wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
-    return np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None].astype(np.float64)
+    n_wanted = np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None]  # S: (n_lists, 1)
+    possible = n_wanted * _best_of_one_category(cut, alpha)
+    return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
 
 
 def _best_of_one_category(cut: CutLists, alpha: float) -> FloatMatrix:
@@ -238,16 +234,12 @@ def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
     rank = 1
     while is_left.any() and rank <= deepest:
         gains = sum_by_list(item, worth[cell], n_lists=len(judged.owner))
-        best = _best_of_each(judged.owner, np.where(is_left, gains, 0), n_lists=n_lists)
+        left = np.where(is_left, gains, 0)
+        is_best = (left > 0) & (left == max_by_list(judged.owner, left, n_lists=n_lists)[judged.owner])
+        candidates = np.flatnonzero(is_best)
+        best = candidates[np.unique(judged.owner[candidates], return_index=True)[1]]  # the first of equal ones
         totals[judged.owner[best]] += (gains[best] / np.log2(rank + 1))[:, None] * (rank <= cut.k)
         is_left[best] = False
         worth[cell[np.isin(item, best)]] *= 1 - alpha
         rank += 1
     return totals
-
-
-def _best_of_each(owner: IntVector, gains: FloatVector, *, n_lists: int) -> IntVector:
-    """Find the item with the greatest gain of each list that has one above 0, of equal ones the first."""
-    is_best = (gains > 0) & (gains == max_by_list(owner, gains, n_lists=n_lists)[owner])
-    best = np.flatnonzero(is_best)
-    return best[np.unique(owner[best], return_index=True)[1]]

@@ -97,7 +97,8 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     >>> rank_biased_overlap(batch.cut([1, 2]), model="popular", p=0.5)
     array([[0. , 0.5]])
     """
-    shared, shorter, longer = cut.lists.shared_with(model), _shorter(cut, model), _longer(cut, model)
+    shared, shorter = cut.lists.shared_with(model), _shorter(cut, model)
+    longer = np.maximum(cut.depth, np.minimum(cut.k, shared.length[:, None]))
     short, long = (np.maximum(length, 1).astype(np.int64) for length in (shorter, longer))
     depths = np.arange(1, long.max(initial=1) + 1)
     powers, shares = _running(p**depths), _running(p**depths / depths)
@@ -118,10 +119,6 @@ def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
 def _shorter(cut: CutLists, model: str) -> FloatMatrix:
     """Length of the shorter list of the two, cut at k; 0 where one model gave none."""
     return np.minimum(cut.depth, cut.lists.shared_with(model).length[:, None])
-
-
-def _longer(cut: CutLists, model: str) -> FloatMatrix:
-    return np.maximum(cut.depth, np.minimum(cut.k, cut.lists.shared_with(model).length[:, None]))
 
 
 def _running(terms: FloatVector) -> FloatVector:

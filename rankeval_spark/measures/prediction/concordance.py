@@ -317,7 +317,7 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
         ones_before = ones_through - is_one - (ones_through - is_one)[start]
         total += sum_by_list(owner, ones_before * ~is_one, n_lists=n_lists)
         zeros_before = np.arange(len(values)) - start - ones_before
-        run = _numbered(start)
+        run = np.cumsum(start == np.arange(len(start))) - 1  # runs before that of each entry
         n_zeros = np.bincount(run, weights=~is_one).astype(np.int64)[run]
         position = start + np.where(is_one, n_zeros + ones_before, zeros_before)
         moved_values, moved_group = np.empty_like(values), np.empty_like(run)
@@ -332,8 +332,3 @@ def _first_of_run(labels: IntVector) -> IntVector:
     is_first = np.ones(len(labels), dtype=np.bool_)
     is_first[1:] = labels[1:] != labels[:-1]
     return np.maximum.accumulate(np.where(is_first, positions, 0))
-
-
-def _numbered(start: IntVector) -> IntVector:
-    """Count the runs before that of each entry, given where the run of each entry starts."""
-    return np.cumsum(start == np.arange(len(start))) - 1

@@ -31,17 +31,12 @@ NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is 
 _GREATEST_ERROR: Final = 1e150  # its square, and the sum of more of them than a list has items, is a double
 
 
-def _needs(*, missing: Missing, **_: object) -> tuple[str, ...]:
-    """Read the scores, and the names of the lists where one may be refused."""
-    return (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,)
-
-
 prediction_error = partial(
     Definition,
     bounds=(0, math.inf),
     undefined=NO_PREDICTION,
     cutoff=Cutoff("forbidden"),
-    needs=_needs,
+    needs=lambda missing, **_: (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,),  # to name a list
     better="lower",
     aggregation=NEVER_FILLED,
     ties=ANY_ORDER_OF_TIES,

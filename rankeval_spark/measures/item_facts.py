@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,26 @@ from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector, scaled_rows
 
 T = TypeVar("T")
+
+
+def collected(fact: T | None, lack: str, them: str = "them") -> T:
+    """Return a fact of a batch; ValueError where it was not collected."""
+    if fact is None:
+        message = f"the batch {lack}; a measure that reads {them} says so in its needs"
+        raise ValueError(message)
+    return fact
+
+
+class Known(Generic[T]):
+    """Property of a batch: the fact in another attribute, or a ValueError where it was not collected."""
+
+    def __init__(self, name: str, lack: str, them: str = "them") -> None:
+        self._name, self._lack, self._them = name, lack, them
+
+    def __get__(self, batch: object, owner: type | None = None) -> T:
+        """Return the fact of a batch."""
+        fact: T | None = getattr(batch, self._name)
+        return collected(fact, self._lack, self._them)
 
 
 class SimilarPairs(NamedTuple):
@@ -75,45 +95,18 @@ class ItemFacts:
     judged: Judged | None = None  # judged items of the user of each list that have categories
     shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
-    @property
-    def known_pairs(self) -> SimilarPairs:
-        """Items that co-occur with another one of their list."""
-        return _collected(self.pairs, required_facts.ITEM_PAIRS)
-
-    @property
-    def known_categories(self) -> Labels:
-        """Categories of the items."""
-        return _collected(self.categories, required_facts.ITEM_CATEGORIES)
-
-    @property
-    def known_profile(self) -> Labels:
-        """Categories of the profiles."""
-        return _collected(self.profile_categories, required_facts.PROFILE_CATEGORIES)
-
-    @property
-    def known_profile_vectors(self) -> FloatMatrix:
-        """Mean unit vectors of the profiles."""
-        return _collected(self.profile_vectors, required_facts.PROFILE_VECTORS)
-
-    @property
-    def known_profile_interactions(self) -> FloatVector:
-        """Mean popularity of the profiles."""
-        return _collected(self.profile_interactions, required_facts.PROFILE_INTERACTIONS)
-
-    @property
-    def known_judged(self) -> Judged:
-        """Judged items with categories."""
-        return _collected(self.judged, required_facts.JUDGED_CATEGORIES)
-
-    @property
-    def known_shared(self) -> Mapping[str, Shared]:
-        """What the lists have in common with those of other models, by model."""
-        return _collected(self.shared, required_facts.OTHER_LISTS)
-
-    @property
-    def known_vectors(self) -> FloatMatrix:
-        """Vectors as they are given; a row of NaN for an item without one."""
-        return _collected(self.vectors, required_facts.ITEM_VECTORS)
+    known_categories = Known[Labels]("categories", f"does not hold {required_facts.ITEM_CATEGORIES}", "it")
+    known_vectors = Known[FloatMatrix]("vectors", f"does not hold {required_facts.ITEM_VECTORS}", "it")
+    known_profile = Known[Labels]("profile_categories", f"does not hold {required_facts.PROFILE_CATEGORIES}", "it")
+    known_profile_vectors = Known[FloatMatrix](
+        "profile_vectors", f"does not hold {required_facts.PROFILE_VECTORS}", "it"
+    )
+    known_pairs = Known[SimilarPairs]("pairs", f"does not hold {required_facts.ITEM_PAIRS}", "it")
+    known_profile_interactions = Known[FloatVector](
+        "profile_interactions", f"does not hold {required_facts.PROFILE_INTERACTIONS}", "it"
+    )
+    known_judged = Known[Judged]("judged", f"does not hold {required_facts.JUDGED_CATEGORIES}", "it")
+    known_shared = Known[Mapping[str, Shared]]("shared", f"does not hold {required_facts.OTHER_LISTS}", "it")
 
     @cached_property
     def has_numbers(self) -> BoolVector:
@@ -141,10 +134,3 @@ class ItemFacts:
     def has_categories(self) -> BoolVector:
         """Whether an item has categories: shape (n_items,)."""
         return np.bincount(self.known_categories.owner, minlength=len(self.item_list)) > 0
-
-
-def _collected(fact: T | None, need: str) -> T:
-    if fact is None:
-        message = f"the batch does not hold {need}; a measure that reads it says so in its needs"
-        raise ValueError(message)
-    return fact

@@ -27,7 +27,7 @@ from rankeval_spark.measures.arrays import (
     sum_by_list,
 )
 from rankeval_spark.measures.example_lists import arrays_of, item_facts_of
-from rankeval_spark.measures.item_facts import Shared
+from rankeval_spark.measures.item_facts import Known, Shared, collected
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.example_lists import Ranking
@@ -133,9 +133,9 @@ class Lists(_Remembers):
     # Shape (n_judged,): list of each judgement; the judgements of a user are repeated for each of their lists
     judged_list: IntVector
     judged_gain: FloatVector  # shape (n_judged,): gain of the judgement, sorted by (list, gain descending)
-    # Shape (n_hits,): score of each hit in the log; only there where a measure needs it, see :attr:`scores`
+    # Shape (n_hits,): score of each hit in the log; only there where a measure needs it, see ``scores``
     hit_score: FloatVector | None = None
-    # What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`
+    # What is known of the recommended items; only there where a measure needs it, see ``known_items``
     items: ItemFacts | None = None
     # Shape (n_hits,) and (n_judged,): values of the hits and of the judgements, in the order of their gains; only
     # there where a measure needs them
@@ -197,37 +197,26 @@ class Lists(_Remembers):
         n_empty = sum_by_list(owner, (last - first + 1).astype(np.float64), n_lists=self.n_lists)
         return self.n_recommended - n_empty.astype(np.int64)
 
-    @property
-    def scores(self) -> FloatVector:
-        """Score of each hit: float64, shape (n_hits,)."""
-        return _collected(self.hit_score, "has no scores")
-
-    @property
-    def known_items(self) -> ItemFacts:
-        """What is known of the recommended items."""
-        return _collected(self.items, "holds no facts of items")
+    scores = Known[FloatVector]("hit_score", "has no scores")  # shape (n_hits,)
+    propensities = Known[FloatVector]("hit_propensity", "has no propensities")  # shape (n_hits,)
+    known_items = Known["ItemFacts"]("items", "holds no facts of items")
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
         """Values of the hits and of the judgements, in the order of their gains; 0 with a negative gain."""
-        of_hits, of_judged = (_collected(each, "has no values") for each in (self.hit_value, self.judged_value))
+        of_hits, of_judged = (collected(each, "has no values") for each in (self.hit_value, self.judged_value))
         return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
-
-    @property
-    def propensities(self) -> FloatVector:
-        """Propensity of each hit: float64, shape (n_hits,)."""
-        return _collected(self.hit_propensity, "has no propensities")
 
     @property
     def predictions(self) -> tuple[FloatVector, FloatVector]:
         """Predicted reward of each hit, shape (n_hits,); and of each list the expected one, shape (n_lists,)."""
         lack = "has no predicted rewards"
-        return _collected(self.hit_prediction, lack), _collected(self.predicted_value, lack)
+        return collected(self.hit_prediction, lack), collected(self.predicted_value, lack)
 
     @property
     def weights(self) -> tuple[FloatVector, FloatVector]:
         """Weight of each hit and of each judgement, in the order of their gains."""
-        return _collected(self.hit_weight, "has no weights"), _collected(self.judged_weight, "has no weights")
+        return collected(self.hit_weight, "has no weights"), collected(self.judged_weight, "has no weights")
 
     @cached_property
     def ideal_values(self) -> FloatVector:
@@ -266,7 +255,7 @@ class Lists(_Remembers):
     @remembered
     def within(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
-        members = _collected(self.groups, "has no item groups").members(group)
+        members = collected(self.groups, "has no item groups").members(group)
         return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
 
     def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
@@ -461,13 +450,6 @@ class CutLists(_Remembers):
         shape = (self.lists.n_lists, self.k.size + 1)
         in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
         return np.cumsum(in_bucket[:, :-1], axis=1)
-
-
-def _collected(fact: T | None, lack: str) -> T:
-    if fact is None:
-        message = f"the batch {lack}; a measure that reads them says so in its needs"
-        raise ValueError(message)
-    return fact
 
 
 def _owners(offsets: IntVector) -> IntVector:

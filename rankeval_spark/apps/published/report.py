@@ -21,9 +21,9 @@ from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
-from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, to_arrow
+from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
-from rankeval_spark.results.journal import COMMITS, event_table, last_versions
+from rankeval_spark.results.journal import COMMITS
 from rankeval_spark.results.storage.whole_files import DamagedResultsError
 
 if TYPE_CHECKING:
@@ -80,20 +80,18 @@ def report_tables(
         If several evaluations are there and none is named, or nothing is compared with the baseline.
     """
     runs = _events(results)
-    run = chosen_run(runs, evaluation=evaluation, day=day)
+    run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
-    if not keep(runs, status=COMMITS).num_rows:
-        return ReportTables.of_runs(to_arrow(results.runs()))
+    if not _has_commit(runs):
+        return ReportTables.of_runs(runs)
     days = [one for own, one in results.nights() if own == name and one <= day][-MAX_NIGHTS:]
     night: dict[str, Any] = {"evaluation": name, "date": day}
     before = [one for one in days if one != day]
     metrics = [_read(results, schemas.METRICS, **night), _read_earlier(results, schemas.METRICS, name, before)]
     gates = [_read(results, schemas.GATES, **night), _read_earlier(results, schemas.GATES, name, before)]
-    since = min([*days, day])
-    recent = [one for one in pc.unique(runs[C.EVALUATION_DATE]).to_pylist() if one >= since]
-    whole = to_arrow(results.runs(evaluation=name, date=recent))  # with their configs, which are long
+    since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
     tables = ReportTables(
-        runs=whole.filter(pc.less_equal(whole["recorded_at"], runs["recorded_at"][-1])),
+        runs=keep(runs.filter(since), **{C.EVALUATION: name}),
         metrics=pa.concat_tables(metrics, promote_options="default"),
         group_metrics=_read(results, schemas.GROUP_METRICS, **night),
         comparisons=_read(results, schemas.COMPARISONS, **night),
@@ -143,13 +141,18 @@ def write_atomically(text: str, path: Path) -> None:
 
 
 def _events(results: Results[Any]) -> pa.Table:
-    """Read which events there are, up to the versions that are read; again if a run published meanwhile."""
-    columns = [*_NIGHT, "status", "n_rows", "table_versions"]
+    """Read the events of all runs, up to the versions that are read; again if a run published meanwhile."""
     while True:
-        runs = event_table(results.refresh()._small, columns=columns)
-        commits = keep(runs, status=COMMITS)
-        if not commits.num_rows or last_versions(commits) == results.table_versions():
+        runs = to_arrow(results.refresh().runs())
+        if not _has_commit(runs):
             return runs
+        commits = rows_of(runs, ("recorded_at", "table_versions"), status=COMMITS)
+        if max(commits, key=lambda event: event["recorded_at"])["table_versions"] == results.table_versions():
+            return runs
+
+
+def _has_commit(runs: pa.Table) -> bool:
+    return bool(keep(runs, status=COMMITS).num_rows)
 
 
 def _read_earlier(results: Results[Any], schema: Schema, name: str, days: Sequence[date]) -> pa.Table:

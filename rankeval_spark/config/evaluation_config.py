@@ -66,18 +66,6 @@ DEFAULTS_VERSION: Final = 1
 A run that leaves the key out then counts as one of another config; `runs` records the version.
 """
 
-_RENAMED: Final = {("checks", "null_gains"): "invalid_gains", ("checks", "null_values"): "invalid_values"}
-"""Section and key of recorded configs, and the name that the key has now."""
-
-
-def recorded_values(text: str) -> dict[str, Any]:
-    """Return the values of a config as a run recorded it, under the names that their keys have now."""
-    config: dict[str, Any] = json.loads(text)
-    for (section, key), name in _RENAMED.items():
-        if key in config.get(section, {}):
-            config[section].setdefault(name, config[section].pop(key))
-    return config
-
 
 def _name(text: str) -> str:
     allowed = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")

@@ -1,4 +1,4 @@
-"""Read a config file: YAML, overrides from the command line, validation. All faults are reported at once.
+"""Read a config: of a file (YAML, overrides from the command line), or as a run recorded it. Faults come all at once.
 
 Overrides are ``--set policies.ties=item_desc`` or ``--set cutoffs[1]=20``.
 """
@@ -6,10 +6,12 @@ Overrides are ``--set policies.ties=item_desc`` or ``--set cutoffs[1]=20``.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
@@ -22,7 +24,7 @@ from rankeval_spark.config.base import FOLDER_KEY, Model
 from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.spark_settings import has_secret, is_credential
 from rankeval_spark.config.yaml_reader import Place, place_text
-from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError, nearest, shortened
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError, nearest, shortened, warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,6 +77,41 @@ def validate_model(
         return model.model_validate(values, context={FOLDER_KEY: folder})
     except ValidationError as error:
         raise ConfigError(*validation_faults(error, model, locate)) from None
+
+
+def recorded_values(text: str) -> dict[str, Any]:
+    """Return the values of a config as a run recorded it, under the names that their keys have now."""
+    config: dict[Any, Any] = json.loads(text)
+    for (section, key), name in _RENAMED.items():
+        if key in config.get(section, {}):
+            config[section].setdefault(name, config[section].pop(key))
+    return config
+
+
+def read_recorded(values: Mapping[str, Any], *, folder: str = "") -> EvaluationConfig:
+    """Build a config from recorded values; keys that this version does not have are ignored, and a warning names them.
+
+    ConfigError with every other fault. Relative paths start from ``folder``, by default the working directory.
+    """
+    known, ignored = deepcopy(dict(values)), list[str]()
+    while True:
+        try:
+            config = EvaluationConfig.model_validate(known, context={FOLDER_KEY: folder})
+        except ValidationError as error:
+            places = list(_unknown_places(error))
+            if not places:
+                raise ConfigError(*validation_faults(error, EvaluationConfig, place_text)) from None
+            for *above, key in places:
+                section: Any = known
+                for part in above:
+                    section = section[part]
+                del section[key]
+            ignored += map(place_text, places)
+            continue
+        if ignored:
+            names = ", ".join(sorted(ignored))
+            warn_user(f"a recorded config has keys that this version does not know and ignores: {names}")
+        return config
 
 
 def parse_date(text: str, where: str = "--date") -> dt.date:
@@ -257,6 +294,12 @@ _OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most
 _SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")
 """Words for the separator of csv, which is an option of its reader."""
 
+_RENAMED: Final[dict[Place, str]] = {
+    ("checks", "null_gains"): "invalid_gains",
+    ("checks", "null_values"): "invalid_values",
+}
+"""Section and key of configs of earlier versions, and the name that the key has now."""
+
 _UNKNOWN_KEY: Final = "unknown key"
 _QUOTE_FIX: Final = "put it in quotes"
 
@@ -278,7 +321,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             return [_below(fault, place, locate) for fault in context["faults"]]
         case "extra_forbidden":
             known = _keys(model, place[:-1])
-            ours = _OTHER_WORDS.get(str(place[-1]))
+            ours = _RENAMED.get(place[-2:]) or _OTHER_WORDS.get(str(place[-1]))
             fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
             if "options" in known and place[-1] in _SEPARATOR_WORDS:
                 fix = "write options: {sep: ...}"
@@ -294,6 +337,16 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             return [] if details["input"] else [Fault(locate(place), "an empty list", "at least one element")]
         case _:
             return [_plain_fault(details, place, locate)]
+
+
+def _unknown_places(error: ValidationError) -> Iterator[Place]:
+    """Yield the places of the unknown keys among the errors of a validation, each once."""
+    for details in error.errors(include_url=False):
+        if details["type"] == "extra_forbidden":
+            yield details["loc"]
+        for fault in details.get("ctx", {}).get("faults", ()):
+            if fault.found.startswith(_UNKNOWN_KEY):  # of columns, types and options, which are mappings
+                yield *details["loc"], fault.where[1:]
 
 
 def _plain_fault(details: ErrorDetails, place: Place, locate: Locate) -> Fault:

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config import EvaluationConfig, validate_model
-from rankeval_spark.config.evaluation_config import recorded_values
+from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import (
     ConfigError,
@@ -37,6 +36,7 @@ from rankeval_spark.results.storage.whole_files import DamagedResultsError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.results import RunRecord
     from rankeval_spark.results.run_record import NightKey
 
@@ -254,7 +254,7 @@ def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Ev
 @lru_cache(maxsize=64)
 def _config(recorded: str, folder: str) -> EvaluationConfig:
     """Read a config as it was recorded; many nights have the same, and it takes 3 ms."""
-    return validate_model(EvaluationConfig, recorded_values(recorded), folder=folder)
+    return read_recorded(recorded_values(recorded), folder=folder)
 
 
 def _key(event: Event) -> tuple[object, ...]:

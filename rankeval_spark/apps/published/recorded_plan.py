@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night_plan import NightPlan
-from rankeval_spark.config import EvaluationConfig, validate_model
-from rankeval_spark.config.evaluation_config import recorded_values
+from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.results import Event, Results
 
@@ -49,7 +49,7 @@ def pinned(recorded: Event) -> EvaluationConfig:
     values = recorded_values(recorded["config"])
     for fact in recorded["inputs"]:
         values["inputs"][fact["name"]] |= _pinned(values["inputs"][fact["name"]], fact)
-    return validate_model(EvaluationConfig, values)
+    return read_recorded(values)
 
 
 def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, object]:

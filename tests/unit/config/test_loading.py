@@ -177,6 +177,8 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("intervals.level=0.9", "unknown key 'level'", ""),
         ("checks.null_keys={warn: 0.5, error: 0.1}", "warn 0.5 above error 0.1", "exchange the two"),
         ("checks.nullkeys={}", "unknown key 'nullkeys'", "did you mean 'null_keys'?"),
+        ("checks.null_gains={}", "unknown key 'null_gains'", "did you mean 'invalid_gains'?"),
+        ("checks.null_values={}", "unknown key 'null_values'", "did you mean 'invalid_values'?"),
         ("checks.ties.warn=2", "2", ""),
         ("results.lists=yes", "'yes'", ""),
         ("results.root=results/{date}", "'results/{date}'", "remove the placeholder"),

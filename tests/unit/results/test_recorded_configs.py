@@ -1,0 +1,89 @@
+"""Nights that an older version recorded with keys that configs do not have any more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark.apps.history.published_runs import published_nights
+from rankeval_spark.apps.published.recorded_plan import pinned
+from rankeval_spark.errors import ConfigError
+from tests.support import nights, query_night
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, SECOND
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+DROPPED: Final = ("checks.old_check", "gates[0].old_rule", "inputs.held_out.columns.old_column", "old_key")
+"""Keys that the recorded configs have: of a section, a list, a mapping and the file."""
+
+MESSAGE: Final = f"ignores: {re.escape(', '.join(DROPPED))}$"
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two nights, then write into ``runs`` what a version with other keys recorded."""
+    rule = {"measure": "nDCG@2", "at_least": 0.0}
+    workspace = nights.workspace(tmp_path_factory.mktemp("recorded"), gates=[rule], results__lists=True)
+    for day in (FIRST, SECOND):
+        query_night.run(workspace, day)
+    for path in Path(workspace.root, "runs").rglob("*.parquet"):
+        events = pq.read_table(path, partitioning=None)
+        texts = [json.dumps(with_dropped_keys(json.loads(text))) for text in events["config"].to_pylist()]
+        pq.write_table(events.set_column(events.column_names.index("config"), "config", pa.array(texts)), path)
+    return workspace
+
+
+def with_dropped_keys(config: dict[str, Any]) -> dict[str, Any]:
+    config["old_key"] = {"any": ["value"]}
+    config["checks"]["old_check"] = {"warn": 0.5}
+    config["gates"][0]["old_rule"] = True
+    config["inputs"]["held_out"]["columns"]["old_column"] = "x"
+    return config
+
+
+@pytest.mark.parametrize(
+    "command", ["gate", "compare --against previous", "score --measure AP@2"], ids=lambda command: command.split()[0]
+)
+def test_a_night_with_keys_that_are_gone_is_read_with_one_warning(
+    command: str, older: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a config is kept by its text and folder: each command reads it itself
+    name, *options = command.split()
+    with pytest.warns(UserWarning, match=MESSAGE) as warned:
+        done = rankeval(name, older.copy(tmp_path).root, *options)
+    assert done.code == 0, done.err
+    assert len({str(warning.message) for warning in warned}) == 1
+
+
+def test_the_plan_of_a_night_with_keys_that_are_gone_is_what_it_was(older: Workspace) -> None:
+    (night,) = published_nights(None, older.root, dates=[SECOND])
+    with pytest.warns(UserWarning, match=MESSAGE):
+        again = pinned(night.row)
+    assert again.measure_set().measures == night.measures.measures
+    assert (again.gates[0].at_least, "old_column" in again.inputs.held_out.columns) == (0.0, False)
+
+
+def test_a_recorded_value_that_is_not_valid_is_still_refused(older: Workspace) -> None:
+    (night,) = published_nights(None, older.root, dates=[SECOND])
+    config = json.loads(night.row["config"])
+    config["policies"]["ties"] = "by_luck"
+    with pytest.raises(ConfigError, match="by_luck"):
+        pinned({**night.row, "config": json.dumps(config)})
+
+
+def test_a_key_that_is_gone_makes_no_night_one_of_another_config(
+    older: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copy = older.copy(tmp_path)
+    with pytest.warns(UserWarning, match=MESSAGE):
+        kept = rankeval("backfill", copy.config, "--from", FIRST, "--to", SECOND, "--missing")
+    assert (kept.code, kept.out.count("published by"), "another config" in kept.out) == (0, 2, False), kept.err

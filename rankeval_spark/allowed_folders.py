@@ -2,7 +2,7 @@
 
 These places ask :func:`require_allowed`, and everything that is read or written passes one of them: inputs where they
 are opened (``inputs.spark.opening``) or only measured (``inputs.arrow.input_sizes``), and tables that ``rankeval init``
-looks at (``apps.first_config``). Results ask where a path of a root is made (``results.storage.file_store``), files of
+looks at (``apps.first_config``). Results ask where a path of a root is made (``results.file_store``), files of
 TREC where they are read, and a report before it is made (``apps.published.report``). ``config.check_roots`` says the
 same of a config before anything is opened, of all of its paths at once.
 """

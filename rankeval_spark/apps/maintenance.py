@@ -11,7 +11,7 @@ from rankeval_spark import __version__
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import ResultsStore
-from rankeval_spark.results.maintenance.maintenance import ALL, Compacted, DeletedNights, Staged
+from rankeval_spark.results.maintenance import ALL, Compacted, DeletedNights, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 
 if TYPE_CHECKING:
     from pathlib import Path

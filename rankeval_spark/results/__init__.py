@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rankeval_spark.results.journal import Event, event_frame
+    from rankeval_spark.results.locks import Lock, LockTimes
     from rankeval_spark.results.named_queries import Results, results_at, results_of
-    from rankeval_spark.results.publishing.run import Run
-    from rankeval_spark.results.publishing.staged_run import Rehearsal, StagedRun
     from rankeval_spark.results.results_store import ResultsStore, check_root
+    from rankeval_spark.results.run import Rehearsal, Run, StagedRun
     from rankeval_spark.results.run_record import InputRecord, MeasureRecord, RunRecord
-    from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 __all__ = [
     "Event",
@@ -39,10 +38,10 @@ __all__ = [
 _HOMES: Final = {
     **dict.fromkeys(("InputRecord", "MeasureRecord", "RunRecord"), "run_record"),
     **dict.fromkeys(("Event", "event_frame"), "journal"),
-    **dict.fromkeys(("Lock", "LockTimes"), "storage.locks"),
+    **dict.fromkeys(("Lock", "LockTimes"), "locks"),
     **dict.fromkeys(("Results", "results_at", "results_of"), "named_queries"),
-    **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
-    "Run": "publishing.run",
+    **dict.fromkeys(("Rehearsal", "StagedRun"), "run"),
+    "Run": "run",
     **dict.fromkeys(("ResultsStore", "check_root"), "results_store"),
 }
 

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results.reading.table_readers import reader_of
+from rankeval_spark.results import data_files, delta_log, local_tables
+from rankeval_spark.results.commits import lost, retried, turn_for_runs
+from rankeval_spark.results.readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
-from rankeval_spark.results.storage import data_files, delta_log, local_tables
-from rankeval_spark.results.storage.commits import lost, retried, turn_for_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.reading.table_readers import Reader
+    from rankeval_spark.results.commits import Root
+    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.readers import Reader
+    from rankeval_spark.results.requested_rows import Filters
     from rankeval_spark.results.run_record import InputRecord, RunRecord
-    from rankeval_spark.results.storage.commits import Root
-    from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.results.storage.locks import Lock
-    from rankeval_spark.results.storage.requested_rows import Filters
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
@@ -210,9 +210,9 @@ def record_all(
         if local_tables.are_at(storage):
             local_tables.append_rows(storage, table, rows, tag=run_id, after=seen)
         else:
-            delta_log.require_whole(storage, table, seen)
-            from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
+            delta_log.require_whole(storage, table, seen)
             spark_tables.append_events(spark, storage, rows, tag=run_id, after=seen)
         own = delta_log.find_commit(storage, table, tag=run_id, after=seen)
         if own is None:
@@ -232,7 +232,7 @@ def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
         if local_tables.are_at(storage):
             data_files.merge_events(storage, schemas.RUNS.name, after=version)
         else:
-            from rankeval_spark.results.storage import spark_tables  # noqa: PLC0415 - imports pyspark
+            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
             spark_tables.merge_files(spark, storage, schemas.RUNS.name)
 

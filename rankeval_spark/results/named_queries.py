@@ -1,18 +1,23 @@
-"""Results of earlier runs: their tables, and the questions that many ask of them."""
+"""Results of earlier runs: their tables, and frequent questions about them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import recorded_definitions
-from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.report.defaults import named
-from rankeval_spark.results import query_choices as choices, views
+from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
+from rankeval_spark.result_rows.leaderboard import to_leaderboard
+from rankeval_spark.results import views
 from rankeval_spark.results.journal import PUBLISHED
-from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day, as_list
+from rankeval_spark.results.readers import is_native
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,8 +25,8 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
-    from rankeval_spark.results.query_choices import ChosenNight, UserSide
-    from rankeval_spark.results.storage.requested_rows import Requested
+    from rankeval_spark.results.published_results import Values
+    from rankeval_spark.results.requested_rows import Filters, Order, Requested
 
 
 class Results(PublishedResults[Frame]):
@@ -68,7 +73,7 @@ class Results(PublishedResults[Frame]):
 
         ``evaluation`` must be given only where there are several, here and below.
         """
-        night = choices.choose_night(self.nights(), evaluation)
+        night = choose_night(self.nights(), evaluation)
         return self._frame(table, night.date, night.evaluation, equal)
 
     def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
@@ -91,7 +96,7 @@ class Results(PublishedResults[Frame]):
         """
         night = self._choose_night(date, evaluation)
         rows = self.arrow(schemas.METRICS.name, **night.named, slice=C.ALL_USERS)
-        return self._reader.of_arrow(choices.leaderboard(rows, self._computed_by(rows, night), k))
+        return self._reader.of_arrow(leaderboard(rows, self._computed_by(rows, night), k))
 
     def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
         """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.
@@ -113,17 +118,17 @@ class Results(PublishedResults[Frame]):
         ConfigError
             There is no such evaluation or measure, or no night has such a model.
         """
-        night = choices.choose_night(self.nights(), evaluation)
+        night = choose_night(self.nights(), evaluation)
         computed = self._computed([(C.EVALUATION, "=", night.evaluation)])
         label, k = named(measure, [(one.measure, one.k) for one in computed])
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
         if C.MODEL_ID in equal:
-            choices.require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))
+            require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
         texts = {run: str(one) for run, one in self._definitions(night.evaluation, (label, k)).items()}
         rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
         order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
-        return self._reader.ordered(rows, columns=choices.HISTORY, order=order)
+        return self._reader.ordered(rows, columns=HISTORY, order=order)
 
     def worst_users(
         self, measure: str, *, model_id: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
@@ -157,10 +162,10 @@ class Results(PublishedResults[Frame]):
         Published tables hold no items. What these users were shown is in the log, and for frames in
         ``evaluate(...).ranked_items``.
         """
-        choices.require_positive(n)
+        require_positive(n)
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
         with_value = self._reader.with_value(self._users(side))
-        return self._reader.ordered(with_value, columns=choices.USERS, order=side.worst_first, n=n)
+        return self._reader.ordered(with_value, columns=USERS, order=side.worst_first, n=n)
 
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
@@ -198,16 +203,16 @@ class Results(PublishedResults[Frame]):
         """
         night = self._choose_night(date, evaluation)
         side = self._side(measure, model_id, night)
-        earlier = choices.earlier_night(self.nights(), night, against)
+        earlier = earlier_night(self.nights(), night, against)
         if earlier == night or (earlier is None and str(against) == model_id):
             raise ConfigError(Fault("against", repr(str(against)), "another model, or another night"))
         if earlier is None:
             other = self._side(measure, str(against), night, argument="against")
         else:
             other = self._side(measure, model_id, earlier)
-            choices.require_same_definition(side, other, self._definitions(night.evaluation, side.measure))
+            require_same_definition(side, other, self._definitions(night.evaluation, side.measure))
         paired = self._reader.paired(self._users(side), self._users(other))
-        return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
+        return self._reader.ordered(paired, columns=PAIRED, order=side.losses_first)
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Make views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
@@ -246,18 +251,18 @@ class Results(PublishedResults[Frame]):
         return list(made)
 
     def _choose_night(self, date: Day | None, evaluation: str | None) -> ChosenNight:
-        """Choose a night; the newest one that has means where no date is given."""
-        return choices.choose_night(self.nights(), evaluation, None if date is None else as_day(date))
+        """Return the night of a date, by default the newest one with means."""
+        return choose_night(self.nights(), evaluation, None if date is None else as_day(date))
 
     def _side(self, measure: str, model_id: str, night: ChosenNight, *, argument: str = C.MODEL_ID) -> UserSide:
-        """Choose the values of users under one model on one night; ``argument`` of the user names the model."""
+        """Return the values of users under one model on one night; ``argument`` of the user names the model."""
         rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
         computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
-        choices.require_models(model_id, models, argument=argument)
-        return choices.user_side(measure, model_id, night, run_id=rows[C.RUN_ID][0].as_py(), computed=computed)
+        require_models(model_id, models, argument=argument)
+        return user_side(measure, model_id, night, run_id=rows[C.RUN_ID][0].as_py(), computed=computed)
 
     def _models_with(self, label: str, k: int, evaluation: str) -> list[str]:
-        """List the models that have a mean of all users on some night."""
+        """Return the models that have a mean of all users on some night."""
         of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
         rows = self._scan(self._small, schemas.METRICS.name, None, evaluation, of_all)
         return list(self._small.arrow(rows, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
@@ -270,8 +275,8 @@ class Results(PublishedResults[Frame]):
         return {run: found[measure] for run, found in runs.items() if measure in found}
 
     def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
-        """List what the run computed that wrote the rows of a night."""
-        return choices.of_run(self._computed(night.where), rows[C.RUN_ID].to_pylist())
+        """Return the measures of the run that wrote the rows of a night."""
+        return of_run(self._computed(night.where), rows[C.RUN_ID].to_pylist())
 
     def _users(self, side: UserSide) -> Frame:
         """Read a row a user: the mean over their lists, and counts."""
@@ -294,3 +299,157 @@ def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]
     results = Results(spark, root)
     results._versions = dict(table_versions)
     return results
+
+
+PREVIOUS: Final = "previous"
+COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
+USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)
+OTHER: Final = "other_"
+PAIRED: Final = (C.USER_ID, C.VALUE, f"{OTHER}{C.VALUE}", "delta", *(x for n in COUNTS for x in (n, f"{OTHER}{n}")))
+HISTORY: Final = (
+    C.EVALUATION_DATE,
+    C.MODEL_ID,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.VALUE,
+    "ci_low",
+    "ci_high",
+    "n_users",
+    "is_small",
+    C.RUN_ID,
+    "definition",
+)
+
+
+class ChosenNight(NamedTuple):
+    """One evaluation on one date."""
+
+    evaluation: str
+    date: date
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Arguments of the methods of ``Results``."""
+        return self._asdict()
+
+    @property
+    def where(self) -> Filters:
+        """Conditions that its rows meet."""
+        return [(C.EVALUATION, "=", self.evaluation), (C.EVALUATION_DATE, "=", self.date)]
+
+
+@dataclass(frozen=True)
+class UserSide:
+    """The values of users under one model on one night, of one measure at one cutoff."""
+
+    night: ChosenNight
+    model_id: str
+    run_id: str  # the run that wrote them
+    measure: tuple[str, int]  # label and cutoff of the measure
+    column: str  # column of the measure in `user_metrics`
+    is_lower_better: bool  # whether lower values are better ones
+
+    @property
+    def equal(self) -> dict[str, Any]:
+        """Columns of ``user_metrics`` and the values that they must have."""
+        return {C.MODEL_ID: self.model_id, C.K: self.measure[1]}
+
+    @property
+    def worst_first(self) -> Order:
+        """Order of single users: the worst value, then most to find, then the id."""
+        return [(C.VALUE, self._worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
+
+    @property
+    def losses_first(self) -> Order:
+        """Order of differences: the greatest loss, then the id; users of one side alone come last."""
+        return [("delta", self._worst), (C.USER_ID, "asc")]
+
+    @property
+    def _worst(self) -> str:
+        return "desc" if self.is_lower_better else "asc"
+
+
+def choose_night(
+    nights: Sequence[tuple[str, date]], evaluation: str | None, day: date | None = None, *, argument: str = "date"
+) -> ChosenNight:
+    """Return a night of the only or named evaluation, by default its newest; samples count only if named or alone.
+
+    ``nights`` are those with means; ``argument`` of the user has the date. Raises ConfigError if several evaluations
+    exist and none is named, or the named one or the date does not exist.
+    """
+    names = sorted({name for name, _ in nights})
+    chosen = chosen_evaluations(names, evaluation)
+    if evaluation is None and len(chosen) == 1:
+        evaluation = chosen[0]
+    if evaluation not in names:
+        expected = f"one of: {', '.join(names)}" if names else "a night with means, but there is none"
+        raise ConfigError(Fault("evaluation", repr(evaluation), expected, nearest(evaluation or "", names)))
+    days = sorted(own for name, own in nights if name == evaluation)
+    if day is not None and day not in days:
+        raise ConfigError(Fault(argument, str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
+    return ChosenNight(evaluation, day or newest_nights(dict.fromkeys(nights, True), evaluation)[evaluation])
+
+
+def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, against: date | str) -> ChosenNight | None:
+    """Return the night to compare with, None if ``against`` is a model; InputError if there is no earlier night."""
+    if against == PREVIOUS:
+        earlier = [day for name, day in nights if name == night.evaluation and day < night.date]
+        if not earlier:
+            found = f"no night of {night.evaluation} before {night.date}"
+            raise InputError(Fault("against='previous'", found, "an earlier one"))
+        return ChosenNight(night.evaluation, max(earlier))
+    try:
+        day = against if isinstance(against, date) else date.fromisoformat(against)
+    except ValueError:
+        return None
+    return choose_night(nights, night.evaluation, day, argument="against")
+
+
+def user_side(
+    measure: str, model_id: str, night: ChosenNight, *, run_id: str, computed: Collection[Requested]
+) -> UserSide:
+    """Return the values of users under a model; ConfigError if the night has none of this measure."""
+    of_users = {(one.measure, one.k): one.column for one in computed if one.column is not None}
+    found = named(measure, list(of_users))
+    return UserSide(night, model_id, run_id, found, of_users[found], is_lower_better(found[0]))
+
+
+def require_same_definition(side: UserSide, other: UserSide, definitions: Mapping[str, RecordedDefinition]) -> None:
+    """Raise ConfigError if two nights computed a measure with other options or policies, by run in ``definitions``."""
+    own, then = definitions[side.run_id], definitions[other.run_id]
+    if own != then:
+        name, day = with_cutoff(*side.measure), other.night.date
+        found = f"{day}, when {name} was computed with {', '.join(then.without(own)) or 'other settings'}"
+        expected = f"as on {side.night.date}: {', '.join(own.without(then)) or 'without these'}"
+        raise ConfigError(Fault("against", found, expected, "run one of the nights again with the config of the other"))
+
+
+def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:
+    """Raise ConfigError for a model without a row."""
+    known = sorted(set(models))
+    for name in as_list(given):
+        if name not in known:
+            raise ConfigError(Fault(argument, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
+
+
+def of_run(computed: Mapping[Requested, Collection[str]], run_ids: Collection[str]) -> list[Requested]:
+    """Return the measures that some runs computed."""
+    return [one for one, runs in computed.items() if not set(runs).isdisjoint(run_ids)]
+
+
+def leaderboard(metrics: pa.Table, computed: Iterable[Requested], k: int | None) -> pa.Table:
+    """Return a row per model with its means, best first; ConfigError if nothing was computed at the cutoff."""
+    known = [(one.measure, one.k) for one in computed]
+    wanted = [one for one in known if k in (None, one[1])]
+    if not wanted:
+        cutoffs = ", ".join(map(str, sorted({cutoff for _, cutoff in known})))
+        raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
+    names = {one: with_cutoff(*one) for one in wanted}
+    return to_leaderboard(metrics, names, is_lower_better=is_lower_better(wanted[0][0]))
+
+
+def require_positive(n: int) -> None:
+    """Raise ConfigError unless ``n`` is a number of rows."""
+    given: object = n
+    if isinstance(given, bool) or not isinstance(given, Integral) or n < 1:
+        raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))

@@ -13,19 +13,19 @@ from typing_extensions import TypeVar
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
+from rankeval_spark.results.file_store import normalise
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.reading.table_readers import reader_of, require_whole, spark_reader
-from rankeval_spark.results.storage.file_store import normalise
-from rankeval_spark.results.storage.local_tables import to_rows
-from rankeval_spark.results.storage.requested_rows import Requested
+from rankeval_spark.results.local_tables import to_rows
+from rankeval_spark.results.readers import reader_of, require_whole, spark_reader
+from rankeval_spark.results.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.journal import Event
-    from rankeval_spark.results.reading.table_readers import Reader
-    from rankeval_spark.results.storage.requested_rows import Filters
+    from rankeval_spark.results.readers import Reader
+    from rankeval_spark.results.requested_rows import Filters
 
 Frame = TypeVar("Frame", default=Any)
 """``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
-from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import journal
-from rankeval_spark.results.maintenance.maintenance import Maintenance
-from rankeval_spark.results.publishing.publish import recover
-from rankeval_spark.results.publishing.run import Run
-from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import delta_log, local_tables, roots, tables
-from rankeval_spark.results.storage.commits import Root, fence, turn_for_runs
-from rankeval_spark.results.storage.file_store import (
+from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
+from rankeval_spark.results import delta_log, journal, local_tables, tables
+from rankeval_spark.results.commits import Root, fence, turn_for_runs
+from rankeval_spark.results.file_store import (
     LocalStorage,
     Storage,
     normalise,
@@ -25,7 +20,12 @@ from rankeval_spark.results.storage.file_store import (
     require_locks,
     scheme_of,
 )
-from rankeval_spark.results.storage.locks import Lock, LockTimes
+from rankeval_spark.results.locks import Lock, LockTimes
+from rankeval_spark.results.maintenance import Maintenance
+from rankeval_spark.results.publish import recover
+from rankeval_spark.results.run import Run
+from rankeval_spark.results.run_record import NightKey, RunRecord
+from rankeval_spark.results.staging import STAGING_FOLDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,19 +35,72 @@ PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0
 """Patience with another run's publish, which takes seconds."""
 
+MARKER: Final = "_rankeval.json"
+LAYOUT: Final = 1
+"""Number of the layout of a results root; raised when older code must not write to it any more."""
+
 
 def check_root(root: str, *, one_run_per_root: bool) -> None:
-    """Refuse a root that :meth:`ResultsStore.open` would refuse, as far as this is known without Spark; make nothing.
-
-    Raises
-    ------
-    ConfigError
-        It is not ours, or cannot be used.
-    """
+    """Raise ConfigError for a root that is not ours or cannot be used, as far as known without Spark."""
     require_locks(root, one_run_per_root=one_run_per_root)
     location = normalise(root)
-    if not scheme_of(location):
-        roots.check_local(LocalStorage(location))
+    if scheme_of(location):
+        return
+    storage = LocalStorage(location)
+    try:
+        if names := _names(storage):
+            _require_ours(storage, names)
+        storage.require_writable()
+    except OSError as error:
+        raise _unusable_root(storage, error) from error
+
+
+def claim_root(storage: Storage, *, create: bool) -> None:
+    """Check that the root is ours; with ``create``, an empty or missing folder becomes ours.
+
+    A folder that holds anything else is never taken over: a typing mistake must not scatter tables over other data.
+    """
+    try:
+        if create and not _names(storage):
+            storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
+        _require_ours(storage, _names(storage))
+    except OSError as error:
+        raise _unusable_root(storage, error) from error
+
+
+def _names(storage: Storage) -> list[str]:
+    """Return the names in a root, without a draft of the marker."""
+    return [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
+
+
+def _require_ours(storage: Storage, names: list[str]) -> None:
+    if not names:
+        raise _refused(storage, ", where there are no results", "the root of an earlier run")
+    if MARKER not in names:
+        found = f", a folder that holds other things ({', '.join(names[:3])})"
+        expected, fix = "an empty folder or the results of earlier runs", "choose a folder of its own for the results"
+        raise _refused(storage, found, expected, fix)
+    # Another process may be writing the marker this moment: an empty one is as good as a new one.
+    content = storage.read(MARKER) or b"{}"
+    try:
+        layout = int(json.loads(content).get("layout", LAYOUT))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        found, expected = f", whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
+        raise _refused(storage, found, expected, "write it again, if these are our tables") from None
+    if layout > LAYOUT:
+        expected = f"layout {LAYOUT}, the newest that this version knows"
+        fix = "run the version of rankeval-spark that wrote it, or a newer one"
+        raise _refused(storage, f" in layout {layout}", expected, fix)
+
+
+def _unusable_root(storage: Storage, error: OSError) -> ConfigError:
+    """Build the error for a root that cannot be read or written."""
+    expected, fix = "a folder that can be read and written", "check its permissions and the free space"
+    return _refused(storage, f" ({error.strerror or error})", expected, fix)
+
+
+def _refused(storage: Storage, found: str, expected: str, fix: str = "") -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r}{found}", expected, fix))
 
 
 class ResultsStore:
@@ -62,30 +115,19 @@ class ResultsStore:
     @classmethod
     def open(
         cls,
-        spark: SparkSession,
-        root: str,
+        spark: SparkSession,  # session with Delta
+        root: str,  # local path or URI of a folder of its own
         *,
-        create: bool = True,
+        create: bool = True,  # whether an empty or missing folder becomes a results root; otherwise it is an error
         one_run_per_root: bool = False,
-        times: LockTimes | None = None,
+        times: LockTimes | None = None,  # heartbeat and patience of the locks
     ) -> ResultsStore:
-        """Open a results root, check that it is ours and make what it lacks.
+        """Open a results root, check that it is ours and create what it lacks.
 
-        Parameters
-        ----------
-        spark : SparkSession
-            Session with Delta.
-        root : str
-            Local path or URI of a folder of its own.
-        create : bool
-            Whether an empty or missing folder becomes a results root; otherwise it is an error.
-        one_run_per_root : bool
-            The scheduler promises that no two runs use the root at once; for stores on which no lock can be taken.
-        times : LockTimes, optional
-            Heartbeat and patience of the locks.
+        ``one_run_per_root``: the scheduler promises that no two runs use the root at once, for stores without locks.
         """
         storage = open_storage(spark, root, one_run_per_root=one_run_per_root)
-        roots.claim(storage, create=create)
+        claim_root(storage, create=create)
         store = cls(spark, storage, times=times)
         store._create_tables()
         return store
@@ -100,10 +142,7 @@ class ResultsStore:
         on_busy: Literal["fail", "wait"] = "fail",
         wait_seconds: float = 600.0,
     ) -> Iterator[Lock]:
-        """Keep one evaluation and date to one run within the block.
-
-        :class:`ResultsBusyError` says who holds it, at once or after ``wait_seconds``.
-        """
+        """Lock one evaluation and date for one run; ResultsBusyError at once or after ``wait_seconds``."""
         night = NightKey(evaluation, evaluation_date)
         patience = wait_seconds if on_busy == "wait" else 0.0
         with self._lock(f"run-{night.slug}", run_id, patience) as lock:
@@ -119,10 +158,10 @@ class ResultsStore:
 
     @contextmanager
     def publish_lock(self, owner: str) -> Iterator[Lock]:
-        """Keep the tables of the root to one writer: a publish or maintenance.
+        """Lock the tables of the root for one writer: a publish or maintenance.
 
-        A holder before that may wake up cannot commit any more. Where that fails, the lock stays as it would after a
-        crash, so that whoever comes next does it.
+        An earlier holder that may wake up is fenced off: it cannot commit any more. If that fails, the lock stays as
+        after a crash, so that the next holder does it.
         """
         with self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS) as lock:
             if lock.may_return:
@@ -134,12 +173,9 @@ class ResultsStore:
             yield lock
 
     def start(self, facts: RunRecord, *, publishing: Collection[str] = ()) -> Run:
-        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date.
+        """Record that a run has started; the caller holds :meth:`run_lock` of its evaluation and date.
 
-        Parameters
-        ----------
-        publishing : collection of str
-            Runs that this process publishes meanwhile, by their ids: they finish that themselves.
+        ``publishing`` are ids of runs that this process publishes meanwhile, which finish that themselves.
         """
         lock = self._run_locks.get(facts.night)
         if lock is None:
@@ -156,16 +192,16 @@ class ResultsStore:
         return run
 
     def finish_pending(self, owner: str, *, publishing: Collection[str] = ()) -> None:
-        """Finish what runs announced and did not complete, so that the nights before are those that will be seen.
+        """Finish publishes that were announced and not completed, so that earlier nights are as they will be seen.
 
-        Whoever announced a publish has a staging folder, unless that was lost; the next publish finds out.
+        A run that announced a publish has a staging folder, unless that was lost; then the next publish finds out.
         """
         if any(name.rpartition(".")[2] not in publishing for name in self._storage.names(STAGING_FOLDER)):
             with self.publish_lock(owner) as lock:
                 recover(Root(self._spark, self._storage, lock))
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
-        """Give the steps that keep the root small and in order."""
+        """Return the steps of maintenance."""
         self._update_runs("maintenance")
         return Maintenance(
             self._spark,
@@ -176,10 +212,10 @@ class ResultsStore:
         )
 
     def _take_over(self, slug: str, silent: Sequence[str]) -> bool:
-        """Take the lock of a night and give it back; False where a live run holds it.
+        """Acquire and release the lock of a night, and record dead runs; False if a live run holds it.
 
-        A run that was only suspended finds that it lost the lock, and publishes nothing. Of the ``silent`` runs of the
-        night none is at work then: those that lost their JVM released the lock, but could not say that they failed.
+        A run that was only suspended finds that it lost the lock, and publishes nothing. The ``silent`` runs of the
+        night are dead then: those that lost their JVM released the lock without recording a failure.
         """
         try:
             with self._lock(f"run-{slug}", "maintenance", 0.0) as lock:
@@ -193,7 +229,7 @@ class ResultsStore:
             return False
 
     def _record_death(self, lock: Lock, *, found_by: str) -> None:
-        """Record what became of the run whose lock was taken over, if it did not say so itself."""
+        """Record the failure of the run whose lock was taken over, if it did not do so itself."""
         if (dead := lock.taken_from) is not None:
             journal.record_death(self._spark, self._storage, dead.owner, found_by=found_by, holder=str(dead))
 
@@ -203,14 +239,14 @@ class ResultsStore:
         try:
             lock.acquire()
         except OSError as error:
-            raise roots.unusable_root(self._storage, error) from error
+            raise _unusable_root(self._storage, error) from error
         try:
             yield lock
         finally:
             lock.release()
 
     def _update_runs(self, owner: str) -> None:
-        """Give ``runs`` the columns of this version; the other tables get theirs where they are written."""
+        """Add the columns of this version to ``runs``; other tables get theirs when they are written."""
         if lacking := tables.lacking_columns(self._spark, self._storage, schemas.RUNS):
             with turn_for_runs(self._storage, owner) as turn:
                 tables.add_columns(Root(self._spark, self._storage, turn), schemas.RUNS.name, lacking)

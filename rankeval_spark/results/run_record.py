@@ -1,4 +1,4 @@
-"""What is recorded about a run: plain values, each the counterpart of columns of ``runs``."""
+"""Facts that are recorded about a run, as plain values for columns of ``runs``."""
 
 from __future__ import annotations
 
@@ -23,64 +23,44 @@ _MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 @dataclass(frozen=True)
 class NightKey:
-    """What a run is about: one evaluation on one date; the rows that it replaces in every table."""
+    """One evaluation on one date: the rows that a run replaces in every table."""
 
     evaluation: str
     evaluation_date: date
 
     def __post_init__(self) -> None:
-        """Refuse an empty name."""
+        """Raise ConfigError for an empty name."""
         if not self.evaluation.strip():  # an empty partition value would be read back as NULL
             raise ConfigError(Fault("evaluation", repr(self.evaluation), "a name"))
 
     @property
     def slug(self) -> str:
-        """Name for files: readable, safe in any store, and different for different evaluations."""
+        """Name for files: readable, safe in any store, and unique per evaluation and date."""
         readable = re.sub(r"[^a-z0-9]+", "-", self.evaluation.casefold())[:40].strip("-")
         digest = hashlib.sha256(self.evaluation.encode()).hexdigest()[:8]
         return f"{readable}-{digest}-{self.evaluation_date.isoformat()}"
 
     def __str__(self) -> str:
-        """Write for a message."""
+        """Return the name for messages."""
         return f"{self.evaluation}, {self.evaluation_date.isoformat()}"
 
 
 @dataclass(frozen=True)
 class MeasureRecord:
-    """A measure at a cutoff that a run computes.
+    """A measure at a cutoff that a run computes."""
 
-    Attributes
-    ----------
-    measure : str
-        Canonical name without its cutoff.
-    k : int
-        Cutoff; 0 = whole list.
-    column : str or None
-        Its column in ``user_metrics``; None for a measure of all lists together, which has none.
-    definition : RecordedDefinition
-        How it is computed.
-    low, high : float, optional
-        Range that every value must lie in, for the audit; None where there is no bound.
-    weight : str, optional
-        Column of the denominators, for a ratio of sums over users.
-    link : str
-        What is averaged, see :mod:`rankeval_spark.statistics.intervals`.
-    unit : {"user", "list"}
-        Of what the mean is taken.
-    """
-
-    measure: str
-    k: int
-    column: str | None
-    definition: RecordedDefinition
-    low: float | None = None
+    measure: str  # canonical name without its cutoff
+    k: int  # cutoff; 0 = whole list
+    column: str | None  # its column in `user_metrics`; None for a measure of all lists together, which has none
+    definition: RecordedDefinition  # how it is computed
+    low: float | None = None  # range that every value must lie in, for the audit; None where there is no bound
     high: float | None = None
-    weight: str | None = None
-    link: str = "identity"
-    unit: str = "user"
+    weight: str | None = None  # column of the denominators, for a ratio of sums over users
+    link: str = "identity"  # what is averaged, see :mod:`rankeval_spark.statistics.intervals`
+    unit: str = "user"  # of what the mean is taken
 
     def __post_init__(self) -> None:
-        """Refuse a column that Delta, or another reader, could not hold."""
+        """Raise ConfigError for a column that Delta or another reader could not hold."""
         if self.column is not None and not _MEASURE_COLUMN.fullmatch(self.column):
             expected = "lower-case letters, digits and underscores"
             raise ConfigError(Fault(f"measure {self.measure}", f"the column {self.column!r}", expected))
@@ -126,7 +106,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is known of a run when it starts."""
+    """Facts that are known when a run starts."""
 
     evaluation: str
     evaluation_date: date
@@ -139,7 +119,7 @@ class RunRecord:
     measures: tuple[MeasureRecord, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an id that could not be part of a path."""
+        """Raise ConfigError for an id that could not be part of a path."""
         if not _RUN_ID.fullmatch(self.run_id):
             raise ConfigError(Fault("run_id", repr(self.run_id), "letters, digits, '_' and '-', at most 100"))
 
@@ -155,7 +135,7 @@ class RunRecord:
 
     @property
     def definitions(self) -> dict[tuple[str, int], RecordedDefinition]:
-        """How each measure is computed, by its name in the tables and the cutoff."""
+        """Definitions by the measure's name in the tables and cutoff."""
         return {(one.measure, one.k): one.definition for one in self.measures}
 
     def measure_fields(self) -> tuple[Field, ...]:

@@ -27,47 +27,25 @@ _RUN: Final = f"{_NIGHT}, run_id"
 
 @dataclass(frozen=True)
 class Dialect:
-    """What DuckDB and Spark write differently.
+    """Differences between the SQL of DuckDB and of Spark."""
 
-    Attributes
-    ----------
-    table : str
-        A Delta table at a location, which replaces ``{}``.
-    quote : str
-        The character that ends the location; it is doubled inside of it.
-    without : str
-        The word between ``*`` and the columns that it leaves out.
-    rows_of : str
-        The function that makes a row of each element of an array.
-    joined : str
-        The function that writes an array of texts as one text.
-    pairs : str
-        An array of texts ``key=value`` of a map of texts, which replaces ``{}``.
-    type_name : callable
-        Writes a type of a declared column.
-    matching : str
-        Whether a part of the text ``{}`` matches the regular expression ``{}``.
-    unread : re.Pattern
-        What a location must not hold.
-    """
-
-    table: str
-    quote: str
-    without: str
-    rows_of: str
-    joined: str
-    pairs: str
-    matching: str
-    type_name: Callable[[str | Json], str]
-    unread: re.Pattern[str]
+    table: str  # a Delta table at a location, which replaces `{}`
+    quote: str  # the character that ends the location; it is doubled inside of it
+    without: str  # the word between `*` and the columns that it leaves out
+    rows_of: str  # the function that makes a row of each element of an array
+    joined: str  # the function that writes an array of texts as one text
+    pairs: str  # an array of texts `key=value` of a map of texts, which replaces `{}`
+    matching: str  # whether a part of the text `{}` matches the regular expression `{}`
+    type_name: Callable[[str | Json], str]  # writes a type of a declared column
+    unread: re.Pattern[str]  # what a location must not hold
 
     def text_of(self, values: str) -> str:
-        """Write a map of texts as one text."""
+        """Return SQL for a map of texts as one text."""
         return f"{self.joined}({self.pairs.format(values)}, ', ')"
 
 
 def _duckdb_type(type_: str | Json) -> str:
-    """Write a type as DuckDB does, which takes the names of plain types that the declarations use."""
+    """Return the name of a type in DuckDB, which knows the plain types of the declarations."""
     if isinstance(type_, str):
         return type_name(type_)
     if type_["type"] == "array":
@@ -105,36 +83,20 @@ DIALECTS: Final = {
 
 
 def statements(
-    root: str,
-    dialect: str,
+    root: str,  # results root, as the reader of the views finds it
+    dialect: str,  # whose SQL it is
     *,
-    schema: str | None = None,
-    is_temporary: bool = False,
-    where: str = "dialect",
+    schema: str | None = None,  # schema that exists, with or without its catalog; the current one where left out
+    is_temporary: bool = False,  # whether the views end with the session
+    where: str = "dialect",  # what names the dialect, for messages
     columns: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, str]:
-    """Write the statements that make the views, or make them again, by the name of the view.
+    """Return the statements that create or replace the views, by name.
 
-    Parameters
-    ----------
-    root : str
-        Results root, as the reader of the views finds it.
-    dialect : {"duckdb", "spark"}
-        Whose SQL it is.
-    schema : str, optional
-        Schema that exists, with or without its catalog; the current one where left out.
-    is_temporary : bool
-        Whether the views end with the session.
-    where : str
-        What names the dialect, for messages.
-    columns : mapping, optional
-        Names of the columns of each table, where they are known: a view of a table of an older version has NULL for
-        the declared columns that the table lacks.
+    ``columns``: names of the columns of each table, where they are known: a view of a table of an older version has
+    NULL for the declared columns that the table lacks.
 
-    Raises
-    ------
-    ConfigError
-        There is no such dialect, it cannot find the root, or the schema is no plain name.
+    Raises ConfigError: there is no such dialect, it cannot find the root, or the schema is no plain name.
     """
     if dialect not in DIALECTS:
         raise ConfigError(Fault(where, repr(dialect), f"one of: {', '.join(DIALECTS)}", nearest(dialect, DIALECTS)))
@@ -151,7 +113,7 @@ def statements(
 
 
 def selects(root: str, dialect: Dialect, columns: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Write what each view selects, by its name."""
+    """Return the query of each view, by name."""
     tables = {
         schema.name: _with_declared(_location(root, schema.name, dialect), schema, dialect, columns.get(schema.name))
         for schema in (schemas.RUNS, *schemas.PUBLISHED)
@@ -198,14 +160,14 @@ def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
 
 
 def _latest(select: str, metrics: str, dialect: Dialect) -> str:
-    """Keep the newest night of each evaluation that has means; samples of users are left out."""
+    """Return SQL for the newest night with means of each evaluation, without samples of users."""
     is_sample = dialect.matching.format(C.EVALUATION, SAMPLE)
     newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} WHERE NOT {is_sample} GROUP BY evaluation"
     return f"{select}\nWHERE ({_NIGHT}) IN ({newest})"
 
 
 def _quantiles(metrics: str, dialect: Dialect) -> str:
-    """Write a row for each quantile of a row of ``metrics``."""
+    """Return SQL with a row per quantile of a row of ``metrics``."""
     key = f"{_RUN}, model_id, slice, slice_value, measure, k, n_users"
     return (
         f"SELECT {key}, CAST(each.key AS double) AS share, each.value AS value, {C.QUANTILE_ERROR}\n"
@@ -215,7 +177,7 @@ def _quantiles(metrics: str, dialect: Dialect) -> str:
 
 
 def _runs(runs: str, dialect: Dialect) -> str:
-    """Write the events of ``runs`` with plain columns."""
+    """Return SQL for the events of ``runs`` with plain columns."""
     return (
         f"SELECT {_RUN}, status, recorded_at, reason, sample_share, code_version, config, config_hash,\n"
         f"  error.stage AS error_stage, error.type AS error_type, error.message AS error_message,\n"
@@ -224,7 +186,7 @@ def _runs(runs: str, dialect: Dialect) -> str:
 
 
 def _nights(runs: str, dialect: Dialect) -> str:
-    """Write the newest run of each night that ended, and whether results of the night are there.
+    """Return SQL for the newest ended run of each night, and whether the night has results.
 
     The newest run is the one that started last: the end of a dead one is recorded when it is found. A run that failed
     and was completed by another one is published.
@@ -244,14 +206,14 @@ def _nights(runs: str, dialect: Dialect) -> str:
 
 
 def _definition(dialect: Dialect) -> str:
-    """Write how a measure was computed with plain columns."""
+    """Return SQL for the definition of a measure in plain columns."""
     options, policies = dialect.text_of("each.options"), dialect.text_of("policies")
     names = "each.measure, each.k, each.column AS column_name, each.name"
     return f"{names},\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
 
 
 def _exploded(runs: str, array: str, columns: str, dialect: Dialect) -> str:
-    """Write a row for each element of an array of the runs that ended."""
+    """Return SQL with a row per element of an array of the ended runs."""
     ended = f"FROM {runs} WHERE status IN ('{PUBLISHED}', '{FAILED}')"
     return (
         f"SELECT {_RUN}, status, recorded_at, {columns}\n"

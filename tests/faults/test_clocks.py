@@ -30,7 +30,7 @@ import sys, time
 from pathlib import Path
 from rankeval_spark.errors import ResultsBusyError
 from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.storage.locks import LockTimes
+from rankeval_spark.results.locks import LockTimes
 from rankeval_spark.spark.session import build_session
 from tests.spark.results import nights
 root, sign = sys.argv[1], Path(sys.argv[2])

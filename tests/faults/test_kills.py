@@ -121,7 +121,7 @@ def publish_and_look_at_every_step(spark: SparkSession, root: str, monkeypatch: 
         assert_whole(spark, root)
 
     with monkeypatch.context() as patched:
-        patched.setattr("rankeval_spark.results.publishing.publish.failpoint", look)
+        patched.setattr("rankeval_spark.results.publish.failpoint", look)
         nights.publish(spark, root, nights.facts("next", nights.SECOND))
     assert steps[-len(POINTS) + 2 :] == list(POINTS[2:])
 

@@ -65,23 +65,24 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/plans/one_job.py": "the engine: all rows of a user in, partial rows of the small tables out",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
+    "rankeval_spark/results/table_changes_spark.py": "rows that name a user in, these rows without the name out",
 }
 JVM_ALLOWED: Final = {
     "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",
     "rankeval_spark/spark/session/": "doctor looks at the driver",
     "rankeval_spark/inputs/spark/probes.py": "Spark has no call that tells the columns of each Parquet file",
-    "rankeval_spark/results/storage/file_store.py": "locks need the file system of the results, whichever it is",
+    "rankeval_spark/results/file_store.py": "locks need the file system of the results, whichever it is",
     "rankeval_spark/apps/error_translation.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/publishing/staged_rows_spark.py": "constraints of the tables, as Delta is told them",
-    "rankeval_spark/results/table_changes/changes_on_spark.py": "Delta offers them as SQL only",
-    "rankeval_spark/results/storage/spark_tables.py": "Delta offers the merging of files as SQL only",
+    "rankeval_spark/results/staged_rows_spark.py": "constraints of the tables, as Delta is told them",
+    "rankeval_spark/results/table_changes_spark.py": "Delta offers them as SQL only",
+    "rankeval_spark/results/spark_tables.py": "Delta offers the merging of files as SQL only",
     "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }
 PRINT_ALLOWED: Final = {
     "rankeval_spark/cli/": "the terminal belongs to the command line",
-    "rankeval_spark/results/publishing/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
+    "rankeval_spark/results/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
 }
 IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_numpy"})
 """Calls of pyarrow that import pandas; see ``engine/batch/arrays``."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.results import failpoints
 from tests.support.cli import PROJECT, Finished
 
 SECONDS: Final = 180

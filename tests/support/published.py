@@ -16,11 +16,10 @@ from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.result_rows.column_json import columns_json
-from rankeval_spark.results import journal
+from rankeval_spark.results import commits, delta_log, journal, local_tables, tables
+from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
-from rankeval_spark.results.storage import commits, delta_log, local_tables, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
-from rankeval_spark.results.storage.locks import Lock
 from tests.support import nights
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ import pytest
 from rankeval_spark import Results, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
-from rankeval_spark.results import journal
+from rankeval_spark.results import journal, local_tables
+from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.run_record import RunRecord
-from rankeval_spark.results.storage import local_tables
-from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST, SECOND

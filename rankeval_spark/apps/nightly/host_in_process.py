@@ -22,7 +22,7 @@ from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:

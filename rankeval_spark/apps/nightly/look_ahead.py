@@ -19,7 +19,7 @@ from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.spark.session.chosen_spark import is_chosen
 

@@ -18,7 +18,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import results_of
-from rankeval_spark.results.storage.local_tables import to_rows
+from rankeval_spark.results.local_tables import to_rows
 from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:

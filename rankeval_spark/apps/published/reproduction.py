@@ -114,7 +114,7 @@ def reproduce_run(
                 run, _inputs(night, rehearsal), compare_tables(spark, root, run, rehearsal), left_out(run)
             )
         finally:
-            rehearsal.remove()
+            rehearsal.discard()
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark import Results
 from rankeval_spark.apps.published import report as app
 from rankeval_spark.config import load_config
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 from tests.support import nights
 from tests.support.nights import FIRST, SECOND
 from tests.support.published import Root, frames_of

@@ -121,7 +121,7 @@ def test_a_file_system_that_takes_no_more_changes_nothing(
         for one, (_soft, hard) in limits.items():
             resource.prlimit(one, resource.RLIMIT_FSIZE, (1024, hard))
 
-    monkeypatch.setattr("rankeval_spark.results.publishing.run.failpoint", limit)
+    monkeypatch.setattr("rankeval_spark.results.run.failpoint", limit)
     before = published_rows(own_copy)
     try:
         full = rankeval("run", own_copy.config, "--date", FIRST)

@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
 from rankeval_spark.config import load_config
-from rankeval_spark.results.reading.table_readers import is_native
+from rankeval_spark.results.readers import is_native
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.published import Root

@@ -11,9 +11,8 @@ from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
-from rankeval_spark.results import MeasureRecord, Results
-from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
+from rankeval_spark.results import MeasureRecord, Results, audit
+from rankeval_spark.results.staged_rows import RowsInProcess
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval

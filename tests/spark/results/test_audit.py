@@ -12,17 +12,16 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.results import MeasureRecord, Results, ResultsStore
-from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
-from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
+from rankeval_spark.results import MeasureRecord, Results, ResultsStore, audit
+from rankeval_spark.results.staged_rows import RowsInProcess
+from rankeval_spark.results.staged_rows_spark import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rankeval_spark.errors import Fault
-    from rankeval_spark.results.publishing.staged_rows import StagedRows
+    from rankeval_spark.results.staged_rows import StagedRows
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import deltalake
 
-from rankeval_spark.results import Results
-from rankeval_spark.results.storage import delta_log
+from rankeval_spark.results import Results, delta_log
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     import pytest
 
-    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.file_store import Storage
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 

@@ -15,15 +15,13 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ResultsError, notes_of
-from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.publishing import failpoints, publish as publishing
-from rankeval_spark.results.storage import delta_log, locks
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, locks, publish as publishing
 from tests.spark.results import nights
 from tests.support.arrow_frames import assert_key, tuples, where
 
 if TYPE_CHECKING:
+    from rankeval_spark.results.commits import Root
     from rankeval_spark.results.journal import JournalState
-    from rankeval_spark.results.storage.commits import Root
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 

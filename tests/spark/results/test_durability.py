@@ -11,17 +11,16 @@ import deltalake
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.results import Results
-from rankeval_spark.results.publishing.failpoints import FailpointError, armed
-from rankeval_spark.results.storage import delta_log
-from rankeval_spark.results.storage.file_store import LocalStorage
-from rankeval_spark.results.storage.local_tables import delta_table
+from rankeval_spark.results import Results, delta_log
+from rankeval_spark.results.failpoints import FailpointError, armed
+from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.local_tables import delta_table
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.file_store import Storage
 
 TABLES = [schema.name for schema in schemas.PUBLISHED]
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
@@ -110,7 +109,7 @@ def test_a_version_that_somebody_else_made_is_refused_and_stays(tmp_path: Path) 
 
 
 def test_a_checkpoint_is_on_the_disk_too(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankeval_spark.results.storage.local_tables.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("rankeval_spark.results.local_tables.CHECKPOINT_EVERY", 2)
     root = tmp_path / "results"
     nights.publish(nights.HERE, str(root), nights.facts("first"))
 

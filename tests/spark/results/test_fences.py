@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from rankeval_spark.results.storage import delta_log, spark_tables
-from rankeval_spark.results.storage.commits import is_conflict
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import delta_log, spark_tables
+from rankeval_spark.results.commits import is_conflict
+from rankeval_spark.results.file_store import LocalStorage
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

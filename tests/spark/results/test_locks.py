@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.errors import ResultsBusyError
-from rankeval_spark.results.storage.file_store import LocalStorage
-from rankeval_spark.results.storage.locks import Holder, Lock, LockTimes, Process, this_process
+from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.locks import Holder, Lock, LockTimes, Process, this_process
 
 QUICK = LockTimes(heartbeat=0.05, stale_after=0.5, poll=0.01)
 

@@ -13,11 +13,9 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
-from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.maintenance.maintenance import Compacted
-from rankeval_spark.results.publishing import failpoints
-from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, local_tables, tables
+from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.maintenance import Compacted
 from rankeval_spark.schemas import Field
 from tests.spark.results import nights
 from tests.support import nights as workspaces
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.maintenance.maintenance import Maintenance
+    from rankeval_spark.results.maintenance import Maintenance
 
 DELETED_FILES = "delta.deletedFileRetentionDuration"
 THIRD = nights.SECOND.replace(day=3)

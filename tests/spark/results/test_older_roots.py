@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.maintenance.maintenance import Compacted
+from rankeval_spark.results.maintenance import Compacted
 from tests.spark.results import nights
 from tests.support.older_roots import LACKING, make_older
 from tests.support.readers import READERS

@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ResultsError
-from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsStore
-from rankeval_spark.results.storage import delta_log, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsStore, delta_log, tables
+from rankeval_spark.results.file_store import LocalStorage
 from tests.spark.results import nights
 from tests.support.arrow_frames import assert_key, where
 

@@ -10,10 +10,8 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results
-from rankeval_spark.results.publishing import failpoints
-from rankeval_spark.results.storage import local_tables, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import Results, failpoints, local_tables, tables
+from rankeval_spark.results.file_store import LocalStorage
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 

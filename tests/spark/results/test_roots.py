@@ -10,8 +10,8 @@ import pytest
 
 from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError, ResultsError
 from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.storage.file_store import HadoopStorage, LocalStorage, Storage, normalise, open_storage
-from rankeval_spark.results.storage.locks import Lock
+from rankeval_spark.results.file_store import HadoopStorage, LocalStorage, Storage, normalise, open_storage
+from rankeval_spark.results.locks import Lock
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

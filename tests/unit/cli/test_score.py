@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.results.storage import delta_log
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import delta_log
+from rankeval_spark.results.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST

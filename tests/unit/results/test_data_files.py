@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark.errors import ResultsError
+from rankeval_spark.results import data_files, local_tables
+from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import data_files, local_tables
-from rankeval_spark.results.storage.file_store import LocalStorage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

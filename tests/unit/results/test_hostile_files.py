@@ -8,9 +8,9 @@ import pytest
 
 from rankeval_spark.errors import ConfigError, without_secrets
 from rankeval_spark.inputs.spark.probes import _objects
-from rankeval_spark.results.storage import roots
-from rankeval_spark.results.storage.file_store import LocalStorage, normalise
-from rankeval_spark.results.storage.locks import Holder
+from rankeval_spark.results.file_store import LocalStorage, normalise
+from rankeval_spark.results.locks import Holder
+from rankeval_spark.results.results_store import MARKER, claim_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +20,9 @@ DEEP = "[" * 100_000
 
 @pytest.mark.parametrize("text", ['{"product": "rank', "[]", '{"layout": "x"}', '{"layout": null}', "\xff", DEEP])
 def test_marker_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str) -> None:
-    (tmp_path / roots.MARKER).write_bytes(text.encode("latin-1"))
+    (tmp_path / MARKER).write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"whose _rankeval\.json cannot be read"):
-        roots.claim(LocalStorage(str(tmp_path)), create=True)
+        claim_root(LocalStorage(str(tmp_path)), create=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"owner": 1, "process": {}}', b"\xff"])

@@ -14,9 +14,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
+from rankeval_spark.results import delta_log, local_tables, tables
+from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
 
 TABLE: Final = schemas.CHECKS.name
 NIGHT: Final = NightKey("nightly 100%/é", date(2026, 1, 1))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.results import Results
-from rankeval_spark.results.storage import delta_log
-from rankeval_spark.results.storage.file_store import LocalStorage
+from rankeval_spark.results import Results, delta_log
+from rankeval_spark.results.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND

@@ -10,8 +10,14 @@ from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
 from rankeval_spark.cli.published import report_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
-from rankeval_spark.results.maintenance.maintenance import Compacted, DeletedNights, Staged
-from rankeval_spark.results.maintenance.retention import PROPERTY, length_of, require_enough
+from rankeval_spark.results.maintenance import (
+    RETENTION,
+    Compacted,
+    DeletedNights,
+    Staged,
+    length_of,
+    require_retention,
+)
 from rankeval_spark.results.run_record import NightKey
 from tests.support.cli import rankeval
 
@@ -36,7 +42,7 @@ def test_a_retention_is_read_as_delta_writes_it(text: str, length: timedelta | N
 @pytest.mark.parametrize("text", ["interval 0 hours", "interval 6 days 23 hours", "for ever"])
 def test_a_retention_shorter_than_the_longest_read_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"table lists, property delta\.deletedFileRetentionDuration"):
-        require_enough("lists", {PROPERTY: text})
+        require_retention("lists", {RETENTION: text})
 
 
 def test_options_that_would_do_nothing_are_refused_without_spark() -> None:

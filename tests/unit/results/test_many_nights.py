@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.report.night import MAX_NIGHTS
-from rankeval_spark.results import journal
+from rankeval_spark.results import data_files, journal, local_tables, tables
+from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.results_store import claim_root
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.storage import data_files, local_tables, roots, tables
-from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, Workspace
@@ -33,7 +33,7 @@ SECONDS: Final = 10.0
 
 def storage_at(folder: Path) -> LocalStorage:
     storage = LocalStorage(str(folder))
-    roots.claim(storage, create=True)
+    claim_root(storage, create=True)
     for schema in tables.missing_tables(storage):
         tables.create_table(storage, schema)
     return storage

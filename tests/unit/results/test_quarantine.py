@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.results.publishing import quarantine
+from rankeval_spark.results import staging
+from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.storage.file_store import LocalStorage
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2))
 NIGHTS = [NightKey(name, day) for name in ("nightly", "nightly.sample-0.5") for day in DAYS]
@@ -18,7 +18,7 @@ NIGHTS = [NightKey(name, day) for name in ("nightly", "nightly.sample-0.5") for 
 @pytest.fixture
 def storage(tmp_path: Path) -> LocalStorage:
     for night in NIGHTS:
-        (tmp_path / quarantine.FOLDER / night.slug).mkdir(parents=True)
+        (tmp_path / staging.QUARANTINE_FOLDER / night.slug).mkdir(parents=True)
     return LocalStorage(str(tmp_path))
 
 
@@ -34,12 +34,12 @@ def storage(tmp_path: Path) -> LocalStorage:
 def test_rows_of_old_nights_and_of_one_evaluation_are_removed(
     storage: LocalStorage, limits: dict[str, object], kept: list[NightKey]
 ) -> None:
-    removed = quarantine.remove(storage, **limits)  # type: ignore[arg-type] # passed on as it came
+    removed = staging.remove_quarantined(storage, **limits)  # type: ignore[arg-type] # passed on as it came
     assert sorted(removed) == sorted({night.slug for night in NIGHTS} - {night.slug for night in kept})
-    assert storage.names(quarantine.FOLDER) == sorted(night.slug for night in kept)
+    assert storage.names(staging.QUARANTINE_FOLDER) == sorted(night.slug for night in kept)
 
 
 def test_a_night_without_such_rows_leaves_none_of_its_last_run(storage: LocalStorage) -> None:
-    quarantine.replace(storage, NIGHTS[0], None)
-    assert NIGHTS[0].slug not in storage.names(quarantine.FOLDER)
-    assert quarantine.quarantine_path(storage, NIGHTS[1]).endswith(f"{quarantine.FOLDER}/{NIGHTS[1].slug}")
+    staging.replace_quarantined(storage, NIGHTS[0], None)
+    assert NIGHTS[0].slug not in storage.names(staging.QUARANTINE_FOLDER)
+    assert staging.quarantine_path(storage, NIGHTS[1]).endswith(f"{staging.QUARANTINE_FOLDER}/{NIGHTS[1].slug}")

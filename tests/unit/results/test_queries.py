@@ -14,8 +14,7 @@ import pytest
 from rankeval_spark import Results, evaluate
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import journal, views
-from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.results import failpoints, journal, views
 from rankeval_spark.results.run_record import Failure, RunRecord
 from tests.support import nights, query_night
 from tests.support.cli import rankeval

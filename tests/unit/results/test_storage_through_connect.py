@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results.storage.file_store import LocalStorage, open_storage
+from rankeval_spark.results.file_store import LocalStorage, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,351 @@
+"""Versions and commits of a Delta table, read from its log files: no Spark job, a few milliseconds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import time
+import uuid
+from bisect import bisect_left
+from contextlib import suppress
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+
+from rankeval_spark.errors import ConfigError, Fault, ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rankeval_spark.results.file_store import Storage
+
+LOG_FOLDER: Final = "_delta_log"
+HINT: Final = "_last_checkpoint"
+"""File of a log that names the newest checkpoint."""
+
+_PARQUET: Final = b"PAR1"
+"""First and last bytes of a Parquet file."""
+
+_STAGED_COMMITS: Final = "_staged_commits"
+"""Folder that Delta creates with the first commit."""
+
+_WRITER_OF_CONSTRAINTS: Final = 3
+"""Version of Delta's protocol from which on writers check constraints."""
+
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
+
+_AS_IT_IS: Final = "/!$&'()+,:;=@~"
+"""What the log does not write as %XX in the path of a file, besides letters, digits, ``-``, ``.`` and ``_``."""
+
+NO_OTHER_WRITER: Final = (
+    "another writer without the lock, or a store that loses writes: let nothing else write to the root"
+)
+"""What to do where a commit has no effect."""
+
+FENCE: Final = "rankeval"
+"""Application whose number of a transaction is the version that the transaction is to make."""
+
+
+class OvertakenError(ResultsError):
+    """Somebody else made the version of a table that a writer was about to make."""
+
+
+class LostCommitsError(ConfigError):
+    """Commits of a table are gone or empty, as after a power loss; without them, rows would be missing silently."""
+
+    title = "the results are damaged"
+
+
+def exists(storage: Storage, table: str) -> bool:
+    """Whether the folder ``table`` of the root is a Delta table."""
+    try:
+        names = storage.names(f"{table}/{LOG_FOLDER}")
+    except NotADirectoryError:  # a file in place of the root
+        return False
+    return any(True for _ in _newest_first(names, _COMMIT))
+
+
+def is_unborn(storage: Storage, table: str) -> bool:
+    """Whether whoever was about to create a table died before its first commit: a log of temporary files, and no data.
+
+    Delta takes such a folder for a table that it then cannot find.
+    """
+    if storage.names(table) != [LOG_FOLDER]:
+        return False
+    return all(name.startswith(".") or name == _STAGED_COMMITS for name in storage.names(f"{table}/{LOG_FOLDER}"))
+
+
+def remove_drafts(storage: Storage, table: str) -> None:
+    """Remove what the writer of a first commit left; not the folder, in which another one may just make it."""
+    for name in storage.names(f"{table}/{LOG_FOLDER}"):
+        if name.startswith(".") or name == _STAGED_COMMITS:
+            storage.remove(f"{table}/{LOG_FOLDER}/{name}")
+
+
+def versions(storage: Storage, table: str) -> list[int]:
+    """Versions whose commit is still in the log, ascending."""
+    return [*_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
+
+
+def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
+    """Refuse a table that cannot be read as it was at a version, for its commits are gone or empty.
+
+    Only those after the last checkpoint are looked at.
+
+    Parameters
+    ----------
+    version : int, optional
+        The newest one by default.
+    published : int
+        The version that readers are to see, which the table must have.
+
+    Raises
+    ------
+    LostCommitsError
+        The first commit that is lost.
+    """
+    names = storage.names(f"{table}/{LOG_FOLDER}")
+    newest = next(_newest_first(names, _COMMIT), -1)
+    last = max(newest if version is None else version, published)
+    _require_commits(storage, table, names, last, published=published)
+
+
+def readable(storage: Storage, table: str, version: int | None = None) -> tuple[int, list[str]] | None:
+    """Return the version of a table that is read, and the files of its log that say what it holds.
+
+    The newest version by default; None where the table has no such version.
+
+    Raises
+    ------
+    LostCommitsError
+        As :func:`require_whole`.
+    """
+    try:
+        names = storage.names(f"{table}/{LOG_FOLDER}")
+    except NotADirectoryError:  # a file in place of the root
+        return None
+    newest = next(_newest_first(names, _COMMIT), -1)
+    last = newest if version is None else version
+    if not 0 <= last <= newest:
+        return None
+    _require_commits(storage, table, names, last, published=-1)
+    return last, names[bisect_left(names, f"{_last_checkpoint(names, last):020d}") :]
+
+
+def _last_checkpoint(names: Sequence[str], version: int) -> int:
+    """Return the version of the newest checkpoint up to a version; -1 where there is none."""
+    return next((number for number in _newest_first(names, _CHECKPOINT) if number <= version), -1)
+
+
+def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
+    """Refuse a table if a commit up to the version ``last`` is gone or empty."""
+    newest, first = next(_newest_first(names, _COMMIT), -1), _last_checkpoint(names, last) + 1
+    found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
+    for lost in range(first, last + 1):
+        if lost in found and storage.size(_file(table, lost)):
+            continue
+        what = f"version {lost} of table {table} is {'empty' if lost in found else 'gone'}"
+        fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
+        if lost == newest > published:
+            fix = f"restore {_file(table, lost)} from a backup, or remove it and run the last date again"
+        raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
+
+
+def _newest_first(names: Sequence[str], kind: re.Pattern[str]) -> Iterator[int]:
+    """Read the versions from sorted names of files; who wants the newest reads no more of thousands."""
+    return (int(match.group(1)) for match in map(kind.fullmatch, reversed(names)) if match)
+
+
+def latest_version(storage: Storage, table: str) -> int:
+    """Newest version of a table, which exists."""
+    return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
+
+
+def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
+    """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
+    found = None
+    for version in count(after + 1):  # few: a log may have thousands of files to list
+        try:
+            infos = _actions(storage, table, version, "commitInfo")
+        except FileNotFoundError:
+            break
+        if any(info.get("userMetadata") == tag for info in infos):
+            found = version
+    return found
+
+
+def reader_version(storage: Storage, table: str, *, after: int) -> int:
+    """Highest reader protocol that a commit after ``after`` asks for; 0 where none changed the protocol."""
+    protocols = [
+        protocol
+        for version in takewhile(
+            lambda version: version > after, _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)
+        )
+        for protocol in _actions(storage, table, version, "protocol")
+    ]
+    return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
+
+
+def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
+    """Rows that a commit wrote; None where the writer kept no statistics."""
+    counts = [
+        json.loads(action.get("stats") or "{}").get("numRecords") for action in _actions(storage, table, version, "add")
+    ]
+    return None if None in counts else sum(counts)
+
+
+def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
+    """Return what a commit says of each file that it added: ``path`` within the table, ``size``, ``stats``, ..."""
+    return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
+
+
+def commit(
+    storage: Storage,
+    table: str,
+    version: int,
+    actions: Iterable[Mapping[str, Any]],
+    *,
+    tag: str | None = None,
+) -> None:
+    """Write a version of a table, whole or not at all; on a disk of this machine it is there after a power loss.
+
+    Parameters
+    ----------
+    actions : iterable of mappings
+        As Delta's log has them.
+    tag : str, optional
+        User metadata of the commit.
+
+    Raises
+    ------
+    OvertakenError
+        The version exists.
+    """
+    operation = "WRITE" if version else "CREATE TABLE"
+    info: dict[str, Any] = {"timestamp": now_ms(), "operation": operation, "operationParameters": {}}
+    info |= {"userMetadata": tag} if tag else {}
+    lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
+    try:
+        storage.put(_file(table, version), "\n".join(lines).encode())
+    except FileExistsError as error:
+        fault = Fault(f"table {table}", f"a version {version} of another writer", "to be the only one", NO_OTHER_WRITER)
+        raise OvertakenError(fault) from error
+
+
+def path_text(path: str) -> str:
+    """Write the path of a file within its table as the log does."""
+    return quote(path, safe=_AS_IT_IS)
+
+
+def fence(storage: Storage, table: str) -> None:
+    """Make a version without rows, so that no writer who looked at the table before can make its next one.
+
+    The number of a transaction in it is for writers that would try again by themselves, see ``spark_tables``.
+    """
+    while True:
+        version = latest_version(storage, table) + 1
+        transaction = {"appId": FENCE, "version": version, "lastUpdated": now_ms()}
+        try:
+            commit(storage, table, version, [{"txn": transaction}])
+        except OvertakenError:
+            continue
+        return
+
+
+def create_log(
+    storage: Storage,
+    table: str,
+    *,
+    columns: str,
+    partitions: Sequence[str],
+    adds: Iterable[Mapping[str, Any]] = (),
+    **metadata: Any,  # noqa: ANN401 - values of JSON
+) -> None:
+    """Write the first commit of a table; see :func:`commit`.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them.
+    adds : iterable of mappings
+        Actions that add its files.
+    metadata
+        ``configuration``, ``description`` and what else Delta keeps of a table.
+    """
+    described = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": columns,
+        "partitionColumns": list(partitions),
+        "createdTime": now_ms(),
+        "configuration": {},
+        **metadata,
+    }
+    protocol = {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}
+    commit(storage, table, 0, [{"protocol": protocol}, {"metaData": described}, *adds])
+
+
+def is_hint_valid(storage: Storage, table: str) -> bool:
+    """Whether the checkpoint that a table's log names as its newest is there and whole, if it names one.
+
+    Readers of Delta trust that name, although they need no more than the files of the log.
+    """
+    folder = f"{table}/{LOG_FOLDER}"
+    try:
+        hint = json.loads(storage.read(f"{folder}/{HINT}"))
+        if hint.get("parts"):  # Spark's, of a log that is too long for one file
+            return True
+        content = storage.read(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")
+    except FileNotFoundError as error:
+        return str(error.filename).endswith(HINT)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return content.startswith(_PARQUET) and content.endswith(_PARQUET)
+
+
+def repair(storage: Storage, table: str) -> bool:
+    """Remove a checkpoint that is damaged, and the name of one that is gone; return True if there was one.
+
+    Only where the commits before it are all there, so that nothing is lost by it.
+    """
+    folder = f"{table}/{LOG_FOLDER}"
+    if is_hint_valid(storage, table):
+        return False
+    present = versions(storage, table)
+    if present != list(range(len(present))):
+        return False
+    with suppress(ValueError, TypeError, KeyError, FileNotFoundError):
+        hint = json.loads(storage.read(f"{folder}/{HINT}"))
+        storage.remove(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")
+    storage.remove(f"{folder}/{HINT}")
+    return True
+
+
+def columns(storage: Storage, table: str) -> dict[str, Any]:
+    """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
+    for version in reversed(versions(storage, table)):
+        for metadata in _actions(storage, table, version, "metaData"):
+            found: dict[str, Any] = json.loads(metadata["schemaString"])
+            return found
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
+
+
+def now_ms() -> int:
+    """Time as the log has it."""
+    return time.time_ns() // 1_000_000
+
+
+def _file(table: str, version: int) -> str:
+    return f"{table}/{LOG_FOLDER}/{version:020d}.json"
+
+
+def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = storage.read(_file(table, version)).splitlines()
+    try:
+        return [action[kind] for action in map(json.loads, lines) if kind in action]
+    except (ValueError, TypeError) as error:
+        found, fix = f"a damaged commit, {_file(table, version)}", "restore that file from a backup"
+        raise ResultsError(Fault(f"table {table}", found, "a line of JSON for each action", fix)) from error

@@ -1,0 +1,59 @@
+"""Named places where a test can make a run fail, to prove that a crash there does no harm.
+
+A failpoint does nothing unless it is armed: by the environment (``RANKEVAL_FAILPOINTS="after_intent=exit"``, several
+separated by commas) or, inside one process, by :func:`armed`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rankeval_spark.errors import RankevalError
+
+ENVIRONMENT_VARIABLE: Final = "RANKEVAL_FAILPOINTS"
+
+EXIT_STATUS: Final = 70
+"""Status with which an armed ``exit`` ends the process (EX_SOFTWARE)."""
+
+_armed: set[str] = set()
+
+
+class FailpointError(RankevalError):
+    """The failure that an armed failpoint simulates."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"failpoint {name!r} was armed")
+
+
+def failpoint(name: str) -> None:
+    """Fail here if a test armed the failpoint ``name``.
+
+    ``raise`` an error, ``exit`` at once without clean-up, or ``hold`` still until the process is killed.
+    """
+    action = "raise" if name in _armed else _from_environment().get(name)
+    if action == "raise":
+        raise FailpointError(name)
+    if action == "exit":
+        os._exit(EXIT_STATUS)
+    if action == "hold":
+        print(f"failpoint {name} holds", flush=True)  # the test that kills us waits for this line
+        time.sleep(3600)
+
+
+@contextmanager
+def armed(name: str) -> Iterator[None]:
+    """Arm one failpoint of this process to raise an error within the block."""
+    _armed.add(name)
+    try:
+        yield
+    finally:
+        _armed.remove(name)
+
+
+def _from_environment() -> dict[str, str]:
+    pairs = os.environ.get(ENVIRONMENT_VARIABLE, "").split(",")
+    return {name.strip(): action.strip() for name, _, action in (pair.partition("=") for pair in pairs) if action}

@@ -1,0 +1,323 @@
+"""File operations of locks and staging, on local disks and on any store Spark can reach."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JavaObject: TypeAlias = Any
+"""An object of the JVM: py4j has no types."""
+
+LOCKING_SCHEMES: Final = ("hdfs", "viewfs", "abfs", "abfss", "gs")
+"""Stores whose *create, unless it exists* is atomic, so that a lock can be a file."""
+
+UNLOCKED_SCHEMES: Final = ("s3", "s3a", "s3n")
+"""Stores without it: usable only where the scheduler promises one run per root."""
+
+_UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
+
+
+class Storage(Protocol):
+    """A results root; every path is relative to it, with ``/`` between its parts."""
+
+    root: str
+    has_locks: bool
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Content of a file; ``FileNotFoundError`` where there is none."""
+        ...
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file and its folders; return False if it exists."""
+        ...
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a new file and its folders, visible only when whole; FileExistsError if it exists."""
+        ...
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one."""
+        ...
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; ``FileNotFoundError`` where there is none."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds; nothing happens where there is none."""
+        ...
+
+
+class LocalStorage:
+    """A folder of this machine or of a mounted file system."""
+
+    has_locks = True
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def _path(self, path: str) -> Path:
+        return Path(inside(self.root, path))
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        try:
+            return sorted(os.listdir(self._path(path)))
+        except FileNotFoundError:
+            return []
+
+    def read(self, path: str) -> bytes:
+        """Content of a file."""
+        return self._path(path).read_bytes()
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file, whole or not at all; the file system lets one of several contenders create it."""
+        try:
+            self._create(self._path(path), content, is_synced=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a new file and its folders, whole or not at all; a power loss does not take it from its folder."""
+        target = self._path(path)
+        self._create(target, content, is_synced=True)
+        sync(target.parent)
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one, atomically."""
+        target = self._path(path)
+        with _draft_of(target, content, is_synced=False) as draft:
+            draft.replace(target)
+
+    def _create(self, target: Path, content: bytes, *, is_synced: bool) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _draft_of(target, content, is_synced=is_synced) as draft:
+            try:
+                os.link(draft, target)
+            except FileExistsError:
+                raise
+            except OSError:  # a mounted file system without links
+                _write_new(target, content, is_synced=is_synced)
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written."""
+        return max(0.0, time.time() - self._path(path).stat().st_mtime)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return self._path(path).stat().st_size
+
+    def require_writable(self) -> None:
+        """Raise ``PermissionError`` where no file can be made in the folder, or in the one that it would be made in."""
+        folder = self._path("")
+        there = next(one for one in (folder, *folder.parents) if one.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds."""
+        target = self._path(path)
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+
+@contextmanager
+def _draft_of(target: Path, content: bytes, *, is_synced: bool) -> Iterator[Path]:
+    """Write a draft next to a file, under a name that no reader uses; it is removed after the block."""
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    _write_new(draft, content, is_synced=is_synced)
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_new(path: Path, content: bytes, *, is_synced: bool) -> None:
+    """Write a new file, or none on an error."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            if is_synced:
+                os.fsync(file.fileno())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def sync(*paths: Path) -> None:
+    """Wait until files, or the names in folders, are on the disk."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounted file systems sync no folders
+                raise
+        finally:
+            os.close(descriptor)
+
+
+class HadoopStorage:
+    """A folder of a store that Spark reaches through a Hadoop ``FileSystem``."""
+
+    def __init__(self, spark: SparkSession, root: str, *, has_locks: bool) -> None:
+        self.root = root
+        self.has_locks = has_locks
+        self._jvm: JavaObject = spark._jvm
+        configuration: JavaObject = spark._jsparkSession.sessionState().newHadoopConf()
+        self._system: JavaObject = self._path("").getFileSystem(configuration)
+
+    def _path(self, path: str) -> JavaObject:
+        return self._jvm.org.apache.hadoop.fs.Path(inside(self.root, path))
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        target = self._path(path)
+        if not self._system.exists(target):
+            return []
+        return sorted(status.getPath().getName() for status in self._system.listStatus(target))
+
+    def read(self, path: str) -> bytes:
+        """Content of a file."""
+        self._require(path)
+        stream = self._system.open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file; the store refuses to create one that exists."""
+        try:
+            self._write(path, content, overwrite=False)
+        except Exception:
+            if self._system.exists(self._path(path)):  # each store has its own exception for this
+                return False
+            raise
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file under another name, and rename it."""
+        folder, _, name = path.rpartition("/")
+        draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
+        self._write(draft, content, overwrite=False)
+        if not self._system.rename(self._path(draft), self._path(path)):
+            self.remove(draft)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.root}/{path}")
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one."""
+        self._write(path, content, overwrite=True)
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written, by the clock of this machine."""
+        self._require(path)
+        modified_ms = self._system.getFileStatus(self._path(path)).getModificationTime()
+        return max(0.0, time.time() - float(modified_ms) / 1000)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        self._require(path)
+        return int(self._system.getFileStatus(self._path(path)).getLen())
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds."""
+        self._system.delete(self._path(path), True)
+
+    def _require(self, path: str) -> None:
+        if not self._system.exists(self._path(path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.root}/{path}")
+
+    def _write(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        stream = self._system.create(self._path(path), overwrite)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+
+def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:
+    """Open the store of ``root``; ConfigError for one without locks, unless the scheduler allows one run per root."""
+    location = normalise(root)
+    scheme = scheme_of(location)
+    if not scheme:
+        return LocalStorage(location)
+    require_locks(root, one_run_per_root=one_run_per_root)
+    if getattr(spark, "_jvm", None) is None:
+        found = f"{root!r}, through Spark Connect, which has no call for locks in that store"
+        expected = "a folder that this process and the server both have, such as a mounted one"
+        raise ConfigError(Fault("results root", found, expected, "or run on the cluster, by spark-submit"))
+    return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
+
+
+def require_locks(root: str, *, one_run_per_root: bool) -> None:
+    """Raise ConfigError for a root in a store without locks, unless the scheduler allows one run per root."""
+    if scheme_of(normalise(root)) in UNLOCKED_SCHEMES and not one_run_per_root:
+        found = f"{root!r}, a store on which a lock cannot be taken"
+        fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
+        raise ConfigError(Fault("results root", found, f"a local path or one of {', '.join(LOCKING_SCHEMES)}", fix))
+
+
+def normalise(root: str) -> str:
+    """Return a root in canonical form: absolute, without a trailing slash.
+
+    >>> normalise("file:///data/results/"), normalise("abfss://c@a.example/results/")
+    ('/data/results', 'abfss://c@a.example/results')
+    """
+    scheme = scheme_of(root)
+    if _UNSAFE.search(root) or not root.strip():
+        # Delta pastes a location between backticks, and Spark substitutes ${...} in statements.
+        raise ConfigError(Fault("results root", repr(root), "a path without backticks, '$' and control characters"))
+    if scheme == "file":
+        if urlsplit(root).netloc:
+            raise ConfigError(Fault("results root", repr(root), "a folder of this machine, as file:///data/results"))
+        return os.path.abspath(unquote(urlsplit(root).path))
+    if not scheme:
+        return os.path.abspath(root)
+    if scheme not in (*LOCKING_SCHEMES, *UNLOCKED_SCHEMES):
+        known = ", ".join(("file", *LOCKING_SCHEMES, *UNLOCKED_SCHEMES))
+        raise ConfigError(Fault("results root", repr(root), f"a local path or a URI of one of {known}"))
+    return root.rstrip("/")
+
+
+def inside(root: str, path: str) -> str:
+    """Return the address of a file or a table of a root; every address below a root is made here.
+
+    Raises ConfigError if it lies, or a link leads, outside the folders that the environment allows.
+    """
+    location = f"{root}/{path}" if path else root
+    allowed_folders.require_allowed(("results root", location))
+    return location
+
+
+def scheme_of(root: str) -> str:
+    """Scheme of a URI in lower case; empty for a plain path."""
+    head, separator, _ = root.partition(":/")
+    return head.lower() if separator and head.isidentifier() else ""

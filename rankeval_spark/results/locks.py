@@ -1,0 +1,297 @@
+"""Crash-safe lease locks: a file each, a heartbeat, and a take-over that only one contender can win.
+
+A lock is a folder of files with rising numbers. To take it is to *create* the next number, which a store grants to
+one contender only; the highest number is the holder. Nothing is ever renamed or deleted under a contender's feet:
+release and heartbeat rewrite the holder's own file, and a file is removed only when a higher one exists. A contender
+who acts on an old look at the folder therefore ends up below the highest number, sees that, and steps back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import threading
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark.errors import Fault, ResultsBusyError
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.file_store import Storage
+
+LOCKS_FOLDER: Final = "_locks"
+
+_live: Final = set[str]()
+"""Tokens of the locks that objects of this process hold, or are about to take."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, distinct from one that got the same number later or in another container."""
+
+    machine: str  # see :func:`this_machine`
+    pid: int
+    started: str
+    host_id: str = ""  # tells hosts of one name apart; '' where unknown
+
+    def is_gone(self) -> bool:
+        """Return whether it certainly ended: the host was restarted, or its number is free or belongs to another.
+
+        A process of another machine is never known to be gone; only its heartbeat can tell.
+        """
+        here = this_process()
+        if self.machine != here.machine:
+            return self._is_of_another_boot(here)
+        started = _start_of(self.pid)
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:  # a process of another user, of which the start may be hidden
+            return started not in ("", self.started)
+        return started != self.started
+
+    def _is_of_another_boot(self, here: Process) -> bool:
+        """Return whether it ran on this host before its last start."""
+        (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
+        is_same_host = name == own_name and (self.host_id == here.host_id or not (self.host_id and here.host_id))
+        return is_same_host and bool(boot and own_boot) and boot != own_boot
+
+
+def this_process() -> Process:
+    """Describe the process that runs this code."""
+    machine_id = _read("/etc/machine-id")
+    host_id = hashlib.sha256(machine_id.encode()).hexdigest()[:8] if machine_id else ""  # the id itself is no one's
+    return Process(this_machine(), os.getpid(), _start_of(os.getpid()), host_id)
+
+
+def this_machine() -> str:
+    """Host name, boot and process namespace: process numbers can be compared only where all three agree."""
+    boot = _read("/proc/sys/kernel/random/boot_id")[:8]
+    try:
+        namespace = str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        namespace = ""
+    return f"{platform.node()}/{boot}/{namespace}".rstrip("/")
+
+
+def _start_of(pid: int) -> str:
+    """Start time of a process in clock ticks since boot; '' where unknown, 'ended' for one not yet reaped."""
+    # The name, second field of the line, is in brackets and may hold spaces: read what follows the last bracket.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if not fields:
+        return ""
+    state, start_time = fields[0], fields[19]
+    return "ended" if state in "ZX" else start_time
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class LockTimes:
+    """Intervals of heartbeats and polls, and the age at which a holder is taken for dead, in seconds."""
+
+    heartbeat: float = 15.0
+    stale_after: float = 300.0
+    poll: float = 0.25
+    # when a file that says nothing, or a part, is no longer being written: its writer died, or power was lost
+    cut_after: float = 2.0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Content of the file of a lock."""
+
+    owner: str
+    process: Process
+    started_at: str
+    released_at: str = ""
+    token: str = ""
+
+    def is_gone(self) -> bool:
+        """Return whether nobody holds the lock any more: its process ended, or is this one and could not release it."""
+        return self.process.is_gone() or (self.process == this_process() and self.token not in _live)
+
+    def to_json(self) -> bytes:
+        """Return JSON."""
+        return json.dumps(asdict(self), indent=1).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Holder | None:
+        """Parse JSON; None if the file is still being written or is not ours."""
+        try:
+            facts: dict[str, Any] = json.loads(content)
+            return cls(**{**facts, "process": Process(**facts["process"])})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def __str__(self) -> str:
+        """Describe the holder for a run that finds the lock taken."""
+        return f"run {self.owner} (process {self.process.pid} on {self.process.machine}, since {self.started_at})"
+
+
+class Lock:
+    """One named lock of a results root, as a context manager.
+
+    ``owner`` is the run that wants it, and written into the lock. ``wait_seconds`` limits the wait for another holder.
+    """
+
+    def __init__(
+        self, storage: Storage, name: str, *, owner: str, wait_seconds: float = 0.0, times: LockTimes | None = None
+    ) -> None:
+        self._storage = storage
+        self._folder = f"{LOCKS_FOLDER}/{name}"
+        self._holder = Holder(owner, this_process(), _now(), token=uuid.uuid4().hex)
+        self._wait_seconds = wait_seconds
+        self._times = times or LockTimes()
+        self.taken_from: Holder | None = None  # the previous holder, if it never released the lock
+        self.may_return = False  # whether that holder may still be at work
+        self._number = 0
+        self._stop = threading.Event()
+        self._writing = threading.Lock()  # a heartbeat must not undo a release
+
+    def __enter__(self) -> Lock:
+        """Acquire the lock."""
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release the lock."""
+        self.release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether no other process has taken the lock since we acquired it."""
+        return bool(self._number) and (not self._storage.has_locks or self._highest() == self._number)
+
+    def acquire(self) -> None:
+        """Acquire the lock, waiting as long as allowed; ResultsBusyError after that."""
+        deadline = time.monotonic() + self._wait_seconds
+        _live.add(self._holder.token)
+        try:
+            while not self._try_to_acquire() and time.monotonic() < deadline:
+                time.sleep(self._times.poll)
+        finally:
+            if not self._number:
+                _live.discard(self._holder.token)
+        if not self._number:
+            raise self.busy()
+        if self._storage.has_locks:
+            threading.Thread(target=self._beat, name=f"heartbeat {self._folder}", daemon=True).start()
+
+    def is_lost(self) -> bool:
+        """Return whether another run is known to have taken the lock; False if the store cannot say."""
+        try:
+            return not self.is_held
+        except Exception:  # each store has its own
+            return False
+
+    def assert_held(self) -> None:
+        """Raise ResultsBusyError if another run took the lock, because this one seemed dead (suspended, cut off)."""
+        if not self.is_held:
+            raise self.busy()
+
+    def release(self) -> None:
+        """Release the lock, if it is still ours.
+
+        A full disk, or a store that is out of reach, does not undo what was done under the lock. The lock is then free
+        for this process, and for others when this one has ended, or when its heartbeat has stopped for long enough.
+        """
+        self._stop.set()
+        with self._writing:
+            with suppress(Exception):
+                if self._storage.has_locks and self.is_held:
+                    released = replace(self._holder, released_at=_now())
+                    self._storage.replace(self._file(self._number), released.to_json())
+            self._number = 0
+            _live.discard(self._holder.token)
+
+    def abandon(self) -> None:
+        """Drop the lock without a release, as a process that ends: the next holder takes it over."""
+        self._stop.set()
+        with self._writing:
+            self._number = 0
+            _live.discard(self._holder.token)
+
+    def _try_to_acquire(self) -> bool:
+        if not self._storage.has_locks:
+            self._number = 1
+            return True
+        highest = self._highest()
+        if highest and not self._is_free(highest):
+            return False
+        number = highest + 1
+        if not self._storage.create(self._file(number), self._holder.to_json()):
+            return False
+        if self._highest() != number:  # we looked at the folder too long ago: others have been here since
+            self._storage.remove(self._file(number))
+            return False
+        self._number = number
+        self._remove_below(number)
+        return True
+
+    def _is_free(self, number: int) -> bool:
+        try:
+            holder = Holder.from_json(self._storage.read(self._file(number)))
+            is_released = holder is not None and bool(holder.released_at)
+            self.taken_from = None if is_released else holder
+            is_over = is_released or (holder is not None and holder.is_gone())
+            is_seen = is_released or (holder is not None and holder.process.machine == this_machine())
+            self.may_return = not (is_over and is_seen)
+            patience = self._times.stale_after if holder else self._times.cut_after
+            return is_over or self._storage.age(self._file(number)) > patience
+        except FileNotFoundError:  # a higher number exists by now
+            return False
+
+    def _highest(self) -> int:
+        return max(self._numbers(), default=0)
+
+    def _numbers(self) -> list[int]:
+        return [int(name) for name in self._storage.names(self._folder) if name.isdecimal()]
+
+    def _remove_below(self, number: int) -> None:
+        for lower in self._numbers():
+            if lower < number:
+                self._storage.remove(self._file(lower))
+
+    def _file(self, number: int) -> str:
+        return f"{self._folder}/{number:08d}"
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._times.heartbeat):
+            # A missed beat is not a lost lock: the next one may get through.
+            with self._writing, suppress(Exception):
+                if not self.is_held:
+                    return
+                self._storage.replace(self._file(self._number), self._holder.to_json())
+
+    def busy(self) -> ResultsBusyError:
+        """Build the error that names the holder."""
+        where = f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}"
+        fix = "wait for it, or run again later; the lock of a run that died is taken over by itself"
+        return ResultsBusyError(Fault(where, self._holder_text(), "no other run on it", fix))
+
+    def _holder_text(self) -> str:
+        try:
+            return str(Holder.from_json(self._storage.read(self._file(self._highest()))) or "another run")
+        except FileNotFoundError:
+            return "another run"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

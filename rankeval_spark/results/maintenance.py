@@ -1,0 +1,263 @@
+"""Maintenance of a results root at any time: next to runs, and after a crash at any point.
+
+Each step takes the publish lock for itself, finishes what another run left unfinished, and publishes the table versions
+that it made with a MAINTAINED row, so that no publish waits for more than one step.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.results import data_files, delta_log, journal, local_tables, staging
+from rankeval_spark.results.commits import Root, retried, turn_for_runs
+from rankeval_spark.results.failpoints import failpoint
+from rankeval_spark.results.publish import changes_of, finish_deletions, recover
+from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.row_changes import NAMED_IN
+from rankeval_spark.results.run_record import NightKey, RunRecord
+from rankeval_spark.results.staging import STAGING_FOLDER
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.locks import Lock
+
+
+ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
+"""Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
+
+RETENTION: Final = "delta.deletedFileRetentionDuration"
+MIN_RETENTION: Final = timedelta(days=7)
+"""Shortest retention under which files are deleted: a reader may have pinned a version a week ago."""
+
+_DELTA_DEFAULT: Final = "interval 1 week"
+_PART: Final = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Staging folders: those that were removed, and those that a live run still needs."""
+
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DeletedNights:
+    """Nights whose rows of single users were deleted."""
+
+    before: date | None  # the first date that is kept; None if nothing was ever published
+    nights: tuple[NightKey, ...]
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Small files that became larger ones."""
+
+    n_before: int
+    n_after: int
+
+
+class Maintenance:
+    """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`.
+
+    ``take_over`` returns whether no live run holds the night of a slug. It takes the lock of a dead run, and records
+    that run and the given silent ones as FAILED.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        *,
+        publish_lock: Callable[[str], AbstractContextManager[Lock]],  # by owner
+        take_over: Callable[[str, Sequence[str]], bool],
+        code_version: str,  # written into `runs`
+    ) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._publish_lock = publish_lock
+        self._take_over = take_over
+        self._code_version = code_version
+        self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+    def give_up_events(self) -> list[str]:
+        """Remove damaged files from ``runs``, on a disk of this machine; return the damage of each.
+
+        Until then nothing can be published or read. A night whose publish is no longer recorded has to be run again.
+        """
+        storage, table = self._storage, schemas.RUNS.name
+        if not local_tables.are_at(storage):
+            return []
+        with self._publish_lock(self._id) as lock, turn_for_runs(storage, self._id) as turn:
+            held = [lock, turn]
+            return retried(
+                storage, table, lambda seen: data_files.give_up_damaged(storage, table, after=seen), held=held
+            )
+
+    def remove_staging(self) -> Staged:
+        """Remove staging folders that no live run and no announced publish needs.
+
+        Runs that ended silently and without a folder are recorded as FAILED too.
+        """
+        with self._turn():
+            for slug, run_ids in journal.unended(self._spark, self._storage).items():
+                self._take_over(slug, run_ids)
+            removed, kept = [], []
+            for name in self._storage.names(STAGING_FOLDER):
+                # A run has its folder only while it holds its night, and a later run of the night has another one.
+                night = name.rpartition(".")[0]
+                if night and self._take_over(night, ()):
+                    self._storage.remove(f"{STAGING_FOLDER}/{name}")
+                    removed.append(name)
+                else:
+                    kept.append(name)
+        return Staged(tuple(removed), tuple(kept))
+
+    def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> DeletedNights:
+        """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
+
+        Quarantined rows of these dates go with them. ``newest`` is the newest published date by default.
+        """
+        with self._turn() as (root, state):
+            published = self._newest(evaluation)
+            newest = newest or published
+            if published is None or newest is None:
+                return DeletedNights(None, ())
+            oldest_kept = newest - timedelta(days=days)
+            staging.remove_quarantined(self._storage, evaluation=evaluation, before=oldest_kept)
+            tables_by_night = self._tables_by_night(root, oldest_kept, evaluation)
+            if tables_by_night:
+                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
+                intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
+                announced = journal.record_all(
+                    self._spark, self._storage, intents, after=state.last_recorded, held=[root.lock]
+                )
+                failpoint("after_maintaining")
+                finish_deletions(root, intents, after=announced)
+        return DeletedNights(oldest_kept, tuple(tables_by_night))
+
+    def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
+        """Erase a user from every table that names users; return the number of affected rows by table.
+
+        Older versions of the tables hold the user until their files are older than the retention and VACUUM has run.
+        Means stay. The id is written nowhere. All quarantined rows go: a row that could not be read may name anybody.
+        """
+        with self._turn() as (root, state):
+            self._newest(evaluation)
+            staging.remove_quarantined(self._storage, evaluation=evaluation)
+            changes, n_rows = changes_of(root), {}
+            for table in OF_USERS:
+                n_rows[table] = changes.delete_user(table, user, evaluation)
+                failpoint("after_erasure")
+            for table in NAMED_IN:
+                with self._turn_for(table):
+                    n_rows[table] = changes.forget_user(table, user, evaluation)
+            self._publish(root, state, list(n_rows), "a user was erased")
+        return n_rows
+
+    def compact(self, table: str) -> Compacted:
+        """Merge small files of each night of a table into larger ones; no row changes."""
+        with self._turn() as (root, state):
+            with self._turn_for(table):
+                merged = changes_of(root).merge_files(table)
+            failpoint("after_compaction")
+            self._publish(root, state, [table], "small files merged")
+        return Compacted(*merged)
+
+    def vacuum(self, table: str, *, deletes: bool) -> int:
+        """Count, and with ``deletes`` delete, the files that no version within the table's retention needs.
+
+        Raises ConfigError if the retention is shorter than what pinned readers need.
+        """
+        with self._turn() as (root, state):
+            changes = changes_of(root)
+            require_retention(table, changes.properties(table))
+            n_files = changes.unneeded_files(table)
+            if deletes and n_files:
+                with self._turn_for(table):
+                    changes.delete_unneeded(table)
+                self._publish(root, state, [table], "files that no version needs deleted")
+        return n_files
+
+    @contextmanager
+    def _turn(self) -> Iterator[tuple[Root, journal.JournalState]]:
+        """Lock the tables for one step, in which nothing that another run announced is pending."""
+        with self._publish_lock(self._id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            yield root, recover(root)
+
+    def _turn_for(self, table: str) -> AbstractContextManager[object]:
+        """Lock ``runs`` against commits of runs; the other tables have no other writer."""
+        return turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext()
+
+    def _publish(self, root: Root, state: journal.JournalState, changed: list[str], reason: str) -> None:
+        """Record the new versions of some tables, if any, so that readers see them."""
+        latest = {table: delta_log.latest_version(self._storage, table) for table in changed if table in state.versions}
+        versions = {**state.versions, **latest}
+        if versions == state.versions:
+            return
+        failpoint("before_maintained")
+        today = NightKey(journal.MAINTENANCE, datetime.now(UTC).date())
+        facts = self._facts(today, self._id)
+        event = journal.RunEvent(facts, journal.MAINTAINED, reason=reason, table_versions=versions)
+        journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
+
+    def _newest(self, evaluation: str | None) -> date | None:
+        """Return the newest published date; InputError for an evaluation without one."""
+        newest = journal.newest_date(self._spark, self._storage, evaluation)
+        if newest is None and evaluation is not None:
+            found = f"{evaluation!r}, of which nothing was published"
+            raise InputError(Fault("--evaluation", found, "a published evaluation"))
+        return newest
+
+    def _tables_by_night(self, root: Root, day: date, evaluation: str | None) -> dict[NightKey, list[str]]:
+        """Return the earlier nights that have rows of single users, with their tables, oldest first."""
+        found: dict[NightKey, list[str]] = {}
+        for table in OF_USERS:
+            for night in changes_of(root).nights_before(table, day, evaluation):
+                found.setdefault(night, []).append(table)
+        return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
+
+    def _intent(self, night: NightKey, names: list[str], reason: str) -> dict[str, object]:
+        # With an id of its own: an intent is pending by its id, and other steps publish in between.
+        facts = self._facts(night, f"{self._id}-delete")
+        event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
+        return event.values(datetime.now(UTC))
+
+    def _facts(self, night: NightKey, run_id: str) -> RunRecord:
+        return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+
+
+def require_retention(table: str, properties: Mapping[str, str]) -> None:
+    """Raise ConfigError if the retention of a table is shorter than MIN_RETENTION, or cannot be read."""
+    found = properties.get(RETENTION, _DELTA_DEFAULT)
+    length = length_of(found)
+    if length is None or length < MIN_RETENTION:
+        expected = f"at least {MIN_RETENTION.days} days, such as 'interval 30 days': readers hold older versions"
+        raise ConfigError(
+            Fault(f"table {table}, property {RETENTION}", repr(found), expected, "set the property of the table")
+        )
+
+
+def length_of(retention: str) -> timedelta | None:
+    """Parse an interval as Delta writes it; None for anything else.
+
+    >>> length_of("interval 1 week 12 hours")
+    datetime.timedelta(days=7, seconds=43200)
+    """
+    text = retention.strip().lower().removeprefix("interval").strip()
+    if not text or _PART.sub("", text).strip():
+        return None
+    return sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in _PART.findall(text)), timedelta())

@@ -1,1 +1,0 @@
-"""Maintenance of a results root: small files, old rows, forgotten users."""

@@ -1,0 +1,191 @@
+"""The publish protocol: staged tables become the published ones, and one row of ``runs`` is the commit.
+
+Everything here happens while the publish lock of the root is held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import first_line
+from rankeval_spark.results import audit, delta_log, journal, local_tables, tables
+from rankeval_spark.results.commits import Root, is_local_root, lost, retried
+from rankeval_spark.results.failpoints import failpoint
+from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.staging import Staging
+from rankeval_spark.results.table_changes import ChangesOnDisk, TableChanges
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rankeval_spark.results.commits import LocalRoot, Root
+    from rankeval_spark.schemas import Schema
+
+
+_LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
+
+_REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
+"""Delta's names for rows that a table never takes; the audit looks for them before the run announces itself."""
+
+
+def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent: Callable[[], None]) -> dict[str, int]:
+    """Publish what a run staged; return the new Delta version of every table.
+
+    ``on_intent`` is called before the intent is written into the journal, and may refuse: from here on the intent may
+    be there, even if its writer was interrupted, and the staging area belongs to whoever finds it.
+    """
+    last = recover(root).last_recorded
+    on_intent()
+    intent = replace(event, status=journal.PUBLISHING, table_versions={})
+    announced = journal.record(root.spark, root.storage, intent, after=last, held=[root.lock])
+    failpoint("after_intent")
+    versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
+    failpoint("before_marker")
+    commit = replace(event, status=journal.PUBLISHED, table_versions=versions)
+    journal.record(root.spark, root.storage, commit, after=announced, held=[root.lock])
+    return versions
+
+
+def recover(root: Root) -> journal.JournalState:
+    """Finish every publish and deletion that was announced and not completed; return the state of the journal.
+
+    A run is rolled forward from its staging area. If that is gone, or the tables refuse its rows, its night is rolled
+    back to the last published version, so that the next publish does not make half a run visible.
+    """
+    state = journal.state(root.spark, root.storage)
+    lacking = {}
+    for schema in schemas.PUBLISHED:  # all of them, before the first is touched
+        published = state.versions.get(schema.name, -1)
+        delta_log.require_whole(root.storage, schema.name, published=published)
+        tables.require_reader_version(root.storage, schema.name, after=published)
+        lacking[schema.name] = tables.lacking_columns(root.spark, root.storage, schema)
+    for table, columns in lacking.items():
+        if columns:
+            tables.add_columns(root, table, columns)
+    if not state.pending:
+        return state
+    last = state.last_recorded
+    for intent in state.pending_publishes:
+        last = _recover_run(root, intent, state, after=last)
+    if state.pending_deletions:
+        finish_deletions(root, state.pending_deletions, after=last)
+    return journal.state(root.spark, root.storage)
+
+
+def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState, *, after: datetime) -> datetime:
+    night = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
+    staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
+    outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
+    if outcome.status == journal.MAINTAINED:
+        versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
+        outcome = replace(outcome, table_versions=versions)
+    recorded_at = journal.record_outcome(root, intent, outcome, after=after)
+    staging.remove()
+    return recorded_at
+
+
+def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
+    # Checked again: the files may have changed since the run announced them.
+    found = [_as_staged(schema, staging) for schema in schemas.PUBLISHED if staging.has(schema.name)]
+    if faults := audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found):
+        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
+    try:
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
+    except Exception as error:
+        if not _REFUSED.search(str(error)):
+            raise  # a disk that is full, a lock that was lost: the next one tries again
+        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(error))}", {})
+    return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
+
+
+def _as_staged(schema: Schema, staging: Staging) -> Schema:
+    """Return a declaration without the fields that the version that staged the rows did not declare."""
+    names = {field["name"] for field in staging.columns(schema.name)["fields"]}
+    return replace(schema, fields=tuple(field for field in schema.fields if field.name in names))
+
+
+def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        if is_local_root(root):
+            versions[schema.name] = _publish_files(root, schema, night, staging)
+        else:
+            from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+
+            staged = staging.read(schema.name) if staging.has(schema.name) else None
+            versions[schema.name] = spark_writes.replace_night(root, schema, night, run_id, staged)
+        failpoint(f"after_{schema.name}")
+    return versions
+
+
+def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: Staging) -> int:
+    """Replace the night's files in one table by the staged files, without a rewrite; return the new version."""
+    table = schema.name
+    files = staging.files(table) if staging.has(table) else []
+    if files and schema is schemas.USER_METRICS:
+        tables.add_columns(root, table, tables.measure_columns(staging.columns(table)))
+    return _replace_files(root, table, night, files, tag=staging.run_id)
+
+
+def _replace_files(
+    root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
+) -> int:
+    storage = root.storage
+
+    def replace_night(seen: int) -> int:
+        if not files and not local_tables.has_rows(storage, table, night, seen):
+            return seen
+        local_tables.replace_night(storage, table, night, files=files, tag=tag, after=seen)
+        own = delta_log.find_commit(storage, table, tag=tag, after=seen)
+        if own is None:
+            raise lost(table, tag, seen)
+        return own
+
+    return retried(storage, table, replace_night, held=[root.lock])
+
+
+def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        table, version = schema.name, published.get(schema.name)
+        if is_local_root(root):
+            files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
+            versions[table] = _replace_files(root, table, night, files, tag=run_id)
+            continue
+        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+
+        before = None if version is None else spark_writes.night_rows(root, table, night, version)
+        versions[table] = spark_writes.replace_night(root, schema, night, run_id, before)
+    return versions
+
+
+def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime) -> datetime:
+    """Delete announced nights, and record that in one commit of ``runs``; return its time.
+
+    ``intents`` are rows of ``runs``, one per night; their ``n_rows`` name the tables.
+    """
+    changes = changes_of(root)
+    for table in OF_USERS:
+        nights = [NightKey(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]
+        if nights:
+            changes.delete_nights(table, nights)
+            failpoint("after_deletion")
+    # Nothing else is pending, so that the newest versions are what readers are to see.
+    versions = {schema.name: delta_log.latest_version(root.storage, schema.name) for schema in schemas.PUBLISHED}
+    done = [{**one, "status": journal.MAINTAINED, "table_versions": versions} for one in intents]
+    return journal.record_all(root.spark, root.storage, done, after=after, held=[root.lock])
+
+
+def changes_of(root: Root) -> TableChanges[Any]:
+    """Return the changes of a root: by this process on a disk of this machine, by Spark elsewhere."""
+    if is_local_root(root):
+        return ChangesOnDisk(root)
+    from rankeval_spark.results.table_changes_spark import ChangesOnSpark  # noqa: PLC0415 - imports pyspark
+
+    return ChangesOnSpark(root)

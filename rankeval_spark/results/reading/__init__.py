@@ -1,1 +1,0 @@
-"""Rows of a table at one version, read by this process or by Spark."""

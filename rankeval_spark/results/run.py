@@ -1,0 +1,255 @@
+"""One run, from its first row in ``runs`` to its last: staging, audit and publish."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    Fault,
+    ResultsError,
+    exit_code_of,
+    first_line,
+    note,
+    without_secrets,
+)
+from rankeval_spark.report.wording import FAILED_IN
+from rankeval_spark.results import audit, journal, staging, tables
+from rankeval_spark.results.commits import Root
+from rankeval_spark.results.failpoints import failpoint
+from rankeval_spark.results.file_store import open_storage
+from rankeval_spark.results.publish import publish
+from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.run_record import Failure, RunRecord
+from rankeval_spark.results.staged_rows import RowsInProcess
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
+
+    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.journal import EventDetails
+    from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.run_record import InputRecord
+    from rankeval_spark.schemas import Field
+
+MAX_MESSAGE: Final = 2000
+"""Characters of an error message that are kept in ``runs``."""
+
+
+class StagedRun(ABC):
+    """A run for the code that computes its tables."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, facts: RunRecord) -> None:
+        self.facts = facts
+        self.n_rows: dict[str, int] = {}  # staged rows by published table
+        self._spark = spark
+        self._storage = storage
+        self._staging = staging.Staging(spark, storage, facts.night, facts.run_id)
+        self._rows: dict[str, pa.Table] = {}
+
+    def stage(self, table: str, rows: DataFrame | pa.Table) -> None:
+        """Stage a table as it will be published, in one write.
+
+        ``rows`` have the declared columns in any order, without those of :data:`rankeval_spark.columns.RUN_KEY`, which
+        are added; ``user_metrics`` also has the column of every measure of the run. A missing, surplus or mistyped
+        column is an error. Spark computes and writes a frame of users; few rows of other tables are kept here, too.
+        """
+        fields, where = self._fields(table), f"table {table}"
+        if table in OF_USERS and not isinstance(rows, pa.Table):
+            from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+
+            self._staging.write(table, spark_writes.conform_frame(rows, fields, self.facts, where=where))
+        else:
+            given = rows if isinstance(rows, pa.Table) else rows.toArrow()
+            conformed = tables.conform_rows(given, fields, self.facts, where=where)
+            self._staging.write(table, conformed)
+            if table not in OF_USERS:
+                self._rows[table] = conformed
+        self.n_rows[table] = self._staging.n_rows(table)
+
+    @contextmanager
+    def staged_in_parts(self, table: str) -> Iterator[Callable[[pa.Table], None]]:
+        """Yield a function that stages a part of a table on a disk of this machine, from any thread.
+
+        Parts are as :meth:`stage` takes them. All are there at the end of the block, or none if it fails.
+        """
+        fields, where = self._fields(table), f"table {table}"
+        new = self._staging.new(table, tables.declared(fields))
+        yield lambda rows: new.add(tables.conform_rows(rows, fields, self.facts, where=where))
+        new.commit()
+        self.n_rows[table] = self._staging.n_rows(table)
+
+    def discard(self) -> None:
+        """Remove what was staged so far."""
+        self._staging.remove()
+        self._rows.clear()
+        self.n_rows.clear()
+
+    def staged(self, table: str) -> DataFrame | None:
+        """Return a frame of a staged table; None if it was not staged."""
+        return self.frame(table) if table in self.n_rows else None
+
+    def frame(self, table: str) -> DataFrame:
+        """Return a frame of a staged table."""
+        return self._staging.read(table)
+
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Read a staged table: as a dataset of Arrow if this process can, else as a frame."""
+        return self._staging.scan(table)
+
+    def rows(self, table: str) -> pa.Table | None:
+        """Return the staged rows of a small table; None if it was not staged, and for rows of users."""
+        return self._rows.get(table)
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Replace the unusable input rows of the night's last run by these, at once: they may be why the run fails."""
+        staging.replace_quarantined(self._storage, self.facts.night, rows)
+
+    @property
+    def quarantine_path(self) -> str:
+        """Path of these rows."""
+        return staging.quarantine_path(self._storage, self.facts.night)
+
+    def audit(self) -> None:
+        """Check what was staged; ChecksFailedError names all faults."""
+        failpoint("after_staging")
+        staged = {
+            table: RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
+            for table in self.n_rows
+        }
+        checks, metrics = (self._rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
+        faults = [] if checks is None else audit.failed_checks(checks)
+        faults += audit.refused_rows(staged, schemas.PUBLISHED)
+        if schemas.USER_METRICS.name in staged:
+            faults += audit.user_metrics(staged[schemas.USER_METRICS.name], metrics, self.facts.measures)
+        if metrics is not None:
+            faults += audit.exposures(metrics, self.facts.measures)
+        if faults:
+            raise ChecksFailedError(*faults)
+
+    @abstractmethod
+    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
+        """Publish the staged tables; return the new Delta version of each."""
+
+    @abstractmethod
+    def fail(
+        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
+    ) -> None:
+        """Record that the run failed."""
+
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        """Return the columns of a staged table."""
+        published = {schema.name: schema.fields for schema in schemas.PUBLISHED}
+        if table not in published:
+            raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
+        return (*published[table], *(self.facts.measure_fields() if table == schemas.USER_METRICS.name else ()))
+
+
+class Rehearsal(StagedRun):
+    """A run that is computed, audited and never published: no results root is touched."""
+
+    def __init__(self, spark: SparkSession, folder: str, facts: RunRecord) -> None:
+        """Stage in ``folder`` of the caller, which no other run knows, so that no lock is needed."""
+        super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
+        self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
+
+    def publish(self, *, inputs: Sequence[InputRecord] = (), **_: object) -> dict[str, int]:
+        """Keep the inputs, and publish nothing."""
+        self.inputs = tuple(inputs)
+        return {}
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Keep no row: the original run kept them."""
+
+    def fail(self, stage: str, error: BaseException, **_: object) -> None:
+        """Record nothing; the error reaches the caller."""
+
+
+class Run(StagedRun):
+    """A run that is recorded from its start to its end; made by :meth:`ResultsStore.start`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        facts: RunRecord,
+        *,
+        run_lock: Lock,
+        publish_lock: Callable[[str], AbstractContextManager[Lock]],
+    ) -> None:
+        super().__init__(spark, storage, facts)
+        self._run_lock = run_lock
+        self._publish_lock = publish_lock
+        self._is_announced = False
+        self._is_published = False
+
+    def begin(self) -> None:
+        """Record that the run has started."""
+        try:
+            journal.record(self._spark, self._storage, journal.RunEvent(self.facts, journal.RUNNING))
+            failpoint("before_staging")
+        except (Exception, KeyboardInterrupt) as error:
+            self.fail("start", error)
+            raise
+
+    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
+        """Publish the staged tables; return the version of each. Tables that were not staged lose the night's rows."""
+        self._run_lock.assert_held()
+        event = journal.RunEvent(self.facts, journal.PUBLISHING, reason=reason, n_rows=self.n_rows, **details)
+        with self._publish_lock(self.facts.run_id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            versions = publish(root, event, self._staging, on_intent=self._announce)
+            self._is_published = True
+        with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
+            if self._run_lock.is_held:
+                staging.remove_all(self._storage, self.facts.night)
+        return versions
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Replace the unusable input rows, if no other run holds the night."""
+        self._run_lock.assert_held()
+        super().quarantine(rows)
+
+    def fail(
+        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
+    ) -> None:
+        """Record that the run failed, and remove its staging unless an announced publish may need it.
+
+        A failure here becomes a note of ``error``, with which the run ends.
+        """
+        if self._is_published:
+            note(error, f"run {self.facts.run_id} was published before that")
+            return
+        try:
+            if not self._is_announced:
+                with suppress(Exception):  # first: on a full disk, it makes room for the row
+                    self._staging.remove()
+            event = journal.RunEvent(
+                self.facts,
+                journal.FAILED,
+                reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
+                error=Failure(stage, type(error).__name__, without_secrets(str(error))[:MAX_MESSAGE]),
+                failed_checks=failed_checks,
+                **details,
+            )
+            journal.record(self._spark, self._storage, event)
+        except Exception as failure:
+            note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
+
+    def _announce(self) -> None:
+        """Check that the run still holds its lock and staging: while it waited, it may have been taken for dead."""
+        self._run_lock.assert_held()
+        if lost := self._staging.lacking(self.n_rows):
+            found = f"no {' and no '.join(lost)} in its staging"
+            raise ResultsError(Fault(f"run {self.facts.run_id}", found, "what it staged", "run the date again"))
+        self._is_announced = True

@@ -1,0 +1,156 @@
+"""The staging area of a run: Delta tables, in which a torn write is invisible, and the rows it could not use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results.file_store import inside
+from rankeval_spark.results.local_tables import NewTable
+from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.staged_rows import RowsInProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.staged_rows import StagedRows
+
+
+STAGING_FOLDER: Final = "_staging"
+MAX_ROWS_HERE: Final = 20_000_000
+"""Rows of users that this process audits; their keys take some 100 bytes each."""
+
+ONLY: Final = 0
+"""Version of a staged table. Sessions that compact on their own make later ones, of a part of its rows."""
+
+QUARANTINE_FOLDER: Final = "_quarantine"
+_DATE_LENGTH: Final = len("2026-01-31")
+
+
+class Staging:
+    """The staging area of one run."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, night: NightKey, run_id: str) -> None:
+        self._spark = spark
+        self._storage = storage
+        self.run_id = run_id
+        self._night = night
+        self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
+
+    def write(self, table: str, rows: DataFrame | pa.Table) -> None:
+        """Stage the rows of a table in one commit; AnalysisException or FileExistsError if it was staged before."""
+        path = self._table(table)
+        if isinstance(rows, pa.Table) and local_tables.are_at(self._storage):
+            local_tables.write_new(self._storage, path, rows)
+            return
+        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+
+        spark_writes.stage(self._spark, self._storage, path, self._night, rows)
+
+    def new(self, table: str, schema: pa.Schema) -> NewTable:
+        """Return a table to be staged in parts; ValueError unless on a disk of this machine."""
+        if not local_tables.are_at(self._storage):
+            message = "only tables on this machine are staged in parts"
+            raise ValueError(message)
+        return NewTable(self._storage, self._table(table), self._night, schema)
+
+    def read(self, table: str) -> DataFrame:
+        """Read a staged table: the files of its one commit."""
+        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+
+        return spark_writes.staged(self._spark, self._storage, self._table(table), self._night, self.files(table))
+
+    def columns(self, table: str) -> Json:
+        """Columns of a staged table."""
+        return delta_log.columns(self._storage, self._table(table))
+
+    def files(self, table: str) -> list[dict[str, Any]]:
+        """Return the log's record of each file of a staged table, with its ``location``: the folder of the table."""
+        path = self._table(table)
+        location = inside(self._storage.root, path)
+        return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
+
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Read a staged table: as a dataset if it is on this machine, else by Spark."""
+        if not local_tables.are_at(self._storage):
+            return self.read(table)
+        return ds.dataset([str(path) for path in self._paths(table)], format="parquet")
+
+    def _paths(self, table: str) -> list[Path]:
+        return [Path(file["location"], file["path"]) for file in self.files(table)]
+
+    def staged_rows(self, table: str) -> StagedRows:
+        """Return the rows of a staged table for the audit: read here, if they are on this machine and not too many."""
+        if local_tables.are_at(self._storage) and self.n_rows(table) <= MAX_ROWS_HERE:
+            return RowsInProcess(self._paths(table))
+        from rankeval_spark.results.staged_rows_spark import RowsOnSpark  # noqa: PLC0415 - imports pyspark
+
+        return RowsOnSpark(self.read(table))
+
+    def has(self, table: str) -> bool:
+        """Return whether a table was staged, whole."""
+        return delta_log.exists(self._storage, self._table(table))
+
+    def lacking(self, tables: Iterable[str]) -> list[str]:
+        """Return the tables that were not staged, are gone, or have files that a power loss took or cut."""
+        return [table for table in tables if not (self.has(table) and self._has_files(table))]
+
+    def _has_files(self, table: str) -> bool:
+        if not local_tables.are_at(self._storage):
+            return True
+        sizes = ((Path(file["location"], file["path"]), file["size"]) for file in self.files(table))
+        return all(path.exists() and path.stat().st_size == size for path, size in sizes)
+
+    def n_rows(self, table: str) -> int:
+        """Count the rows of a staged table, by the statistics of its commit if it has them."""
+        n_rows = delta_log.n_rows_written(self._storage, self._table(table), ONLY)
+        return self.read(table).count() if n_rows is None else n_rows
+
+    def remove(self) -> None:
+        """Remove the staging area of this run."""
+        self._storage.remove(self._folder)
+
+    def _table(self, table: str) -> str:
+        return f"{self._folder}/{table}"
+
+
+def remove_all(storage: Storage, night: NightKey) -> None:
+    """Remove the staging of crashed runs of a night; the caller holds the run lock of the night."""
+    for name in storage.names(STAGING_FOLDER):
+        if name.rpartition(".")[0] == night.slug:
+            storage.remove(f"{STAGING_FOLDER}/{name}")
+
+
+def quarantine_path(storage: Storage, night: NightKey) -> str:
+    """Return the path of the input rows that a night could not use."""
+    return inside(storage.root, f"{QUARANTINE_FOLDER}/{night.slug}")
+
+
+def replace_quarantined(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:
+    """Replace the input rows that a night could not use by those of its newest run; None leaves nothing.
+
+    They are a Delta table of its own for each night, which no reader of results reads. It is made again as a folder, so
+    that no version of it outlives the night's next run, the retention or the erasure of a user.
+    """
+    storage.remove(f"{QUARANTINE_FOLDER}/{night.slug}")
+    if rows is not None:
+        rows.write.format("delta").save(quarantine_path(storage, night))
+
+
+def remove_quarantined(storage: Storage, *, evaluation: str | None = None, before: date | None = None) -> list[str]:
+    """Remove such rows of past nights, of one evaluation or all, before a date or all; return the folders."""
+    removed, start = [], None if evaluation is None else NightKey(evaluation, date.min).slug[:-_DATE_LENGTH]
+    for name in storage.names(QUARANTINE_FOLDER):
+        of_evaluation, day = name[:-_DATE_LENGTH], name[-_DATE_LENGTH:]
+        if start in (None, of_evaluation) and (before is None or day < before.isoformat()):
+            storage.remove(f"{QUARANTINE_FOLDER}/{name}")
+            removed.append(name)
+    return removed

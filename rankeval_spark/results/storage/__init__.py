@@ -1,1 +1,0 @@
-"""Delta tables, files and locks of a results root."""

@@ -1,1 +1,0 @@
-"""Published rows that are deleted or changed, and the files that hold them."""

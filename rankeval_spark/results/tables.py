@@ -1,0 +1,284 @@
+"""The declared tables: their columns and CHECK constraints, their creation, and rows in their form.
+
+Tables on a disk of this machine need no Spark; :mod:`spark_tables` reads and writes those of other stores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
+from rankeval_spark.result_rows.column_json import columns_json, type_name
+from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results.commits import retried
+from rankeval_spark.results.file_store import LocalStorage, sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector
+    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.results.commits import Root
+    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.run_record import RunRecord
+    from rankeval_spark.schemas import Field, Schema
+
+
+TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
+READER_VERSION: Final = 1
+"""Reader protocol of every table: the one that all readers of Delta understand."""
+
+RETENTION: Final = "interval 30 days"
+
+PROPERTIES: Final[Mapping[str, str]] = {
+    "delta.logRetentionDuration": RETENTION,
+    "delta.deletedFileRetentionDuration": RETENTION,
+    # Explicit, because defaults of the session or of the platform would raise the reader version.
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.checkpointPolicy": "classic",
+}
+
+
+def missing_tables(storage: Storage) -> list[Schema]:
+    """Return the published tables that the root does not have yet."""
+    return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
+
+
+def create_table(storage: Storage, schema: Schema) -> None:
+    """Create one published table, empty, unless it exists. The caller holds the publish lock.
+
+    Raises ResultsError if its folder has files without a log of Delta, which would say which are its own.
+    """
+    if delta_log.exists(storage, schema.name):
+        return
+    if delta_log.is_unborn(storage, schema.name):
+        delta_log.remove_drafts(storage, schema.name)
+    elif storage.names(schema.name):
+        fix = "restore _delta_log, or move the folder away"
+        raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
+    rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
+    with suppress(delta_log.OvertakenError):  # whoever took the lock from us made it
+        delta_log.create_log(
+            storage,
+            schema.name,
+            columns=json.dumps(columns_json(schema)),
+            partitions=[] if schema is schemas.RUNS else local_tables.PARTITIONS,
+            description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
+            configuration={**PROPERTIES, **rules},
+        )
+    if isinstance(storage, LocalStorage):
+        sync(Path(storage.root, schema.name), Path(storage.root))
+
+
+def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
+    """Columns of a table as it is now; a session is needed where only Spark reads the root."""
+    if local_tables.are_at(storage):
+        return local_tables.schema_of(storage, table)
+    from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
+
+    return spark_tables.read_table(spark, storage, table).schema.jsonValue()
+
+
+def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
+    """Raise ResultsError if a commit after version ``after`` made the table unreadable for other readers.
+
+    Each commit is checked once, by the publish that finds it. (Delta's own description of a table takes a second.)
+    """
+    found = delta_log.reader_version(storage, table, after=after)
+    if found > READER_VERSION:
+        fix = "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)"
+        raise ResultsError(Fault(f"table {table}", f"reader version {found}", f"reader version {READER_VERSION}", fix))
+
+
+def measure_columns(columns: Json) -> list[dict[str, Any]]:
+    """Return the measure columns of ``user_metrics``, which are not declared; each may be NULL."""
+    declared = set(schemas.USER_METRICS.field_names())
+    return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
+
+
+def add_columns(root: Root, table: str, wanted: Iterable[Json]) -> None:
+    """Add those columns that a table lacks, in a commit without rows."""
+    spark, storage, columns = root.spark, root.storage, list(wanted)
+
+    def add(seen: int) -> None:
+        present = columns_of(spark, storage, table)["fields"]
+        names = {field["name"] for field in present}
+        lacking = [field for field in columns if field["name"] not in names]
+        if lacking and local_tables.are_at(storage):
+            local_tables.add_columns(storage, table, map(json.dumps, lacking), after=seen)
+        elif lacking:
+            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
+
+            fields = {"type": "struct", "fields": [*present, *lacking]}
+            spark_tables.add_columns(spark, storage, table, fields, after=seen)
+
+    retried(storage, table, add, held=[root.lock])
+
+
+def lacking_columns(spark: SparkSession, storage: Storage, schema: Schema) -> list[Json]:
+    """Return declared columns that an older table lacks, which are NULL in its rows; see :func:`require_declared`."""
+    columns = columns_of(spark, storage, schema.name)
+    require_declared(columns, schema)
+    names = {field["name"] for field in columns["fields"]}
+    return [{**field, "nullable": True} for field in columns_json(schema)["fields"] if field["name"] not in names]
+
+
+def require_declared(columns: Json, schema: Schema) -> None:
+    """Raise ResultsError if columns of a published table differ from their declaration, by name.
+
+    A table of an older version may lack columns outside its key. A column that is not declared is of a newer version,
+    which alone knows what to write into it; ``user_metrics`` also has measures.
+    """
+    found = {field["name"]: type_name(field["type"]) for field in columns["fields"]}
+    declared = {field.name: field.type for field in schema.fields}
+    is_measured = schema.name == schemas.USER_METRICS.name
+    unlike = [
+        f"{name} {type_}"
+        for name, type_ in found.items()
+        if declared.get(name, "double" if is_measured else None) != type_
+    ]
+    unlike += [f"no {name}" for name in schema.key if name not in found]
+    if unlike:
+        others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
+        fix = "use the version of rankeval-spark that wrote the table, or a new results root"
+        raise ResultsError(Fault(f"table {schema.name}", others, "declared columns", fix))
+
+
+class Range(NamedTuple):
+    """Allowed values of a number: as SQL, with ``{0}`` for its name, and as a condition; never NaN."""
+
+    sql: str
+    has: Callable[[FloatVector], BoolVector]
+
+
+_NOT_NEGATIVE: Final = Range("{0} >= 0", lambda values: values >= 0)
+_SHARE: Final = Range("{0} >= 0 AND {0} <= 1", lambda values: (values >= 0) & (values <= 1))
+_SOME_SHARE: Final = Range("{0} > 0 AND {0} <= 1", lambda values: (values > 0) & (values <= 1))
+_FINITE: Final = Range("{0} > double('-Infinity') AND {0} < double('Infinity')", np.isfinite)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The range of some columns."""
+
+    columns: tuple[str, ...]
+    range: Range
+    is_optional: bool = False  # all may be NULL if the first one is; otherwise NULL is out of range
+
+    def text(self, *, is_alone: bool) -> str:
+        """Return the bound as SQL, in brackets if it is one of several and has an OR."""
+        rules = " AND ".join(map(self.range.sql.format, self.columns))
+        if not self.is_optional:
+            return rules
+        text = f"{self.columns[0]} IS NULL OR {f'({rules})' if ' AND ' in rules else rules}"
+        return text if is_alone else f"({text})"
+
+    def holds(self, rows: pa.Table) -> BoolVector:
+        """Return which rows keep the bound."""
+        kept: BoolVector = reduce(and_, (self.range.has(to_numpy(rows[name])) for name in self.columns))
+        return kept | to_numpy(rows[self.columns[0]].is_null()) if self.is_optional else kept
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Bounds that a row keeps, all of them."""
+
+    bounds: tuple[Bound, ...]
+
+    def __str__(self) -> str:
+        """Return the bounds as SQL."""
+        return " AND ".join(bound.text(is_alone=len(self.bounds) == 1) for bound in self.bounds)
+
+    def holds(self, rows: pa.Table) -> BoolVector:
+        """Return which rows keep all bounds."""
+        kept: BoolVector = reduce(and_, (bound.holds(rows) for bound in self.bounds))
+        return kept
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the bounds."""
+        return tuple(name for bound in self.bounds for name in bound.columns)
+
+
+def _counts(*columns: str) -> Constraint:
+    return Constraint((Bound(columns, _NOT_NEGATIVE),))
+
+
+def _of_optional(range_: Range, *columns: str) -> Constraint:
+    """Return bounds of columns that may be NULL, each by itself."""
+    return Constraint(tuple(Bound((name,), range_, is_optional=True) for name in columns))
+
+
+_TRIPLE: Final = Bound(("n_wins", "n_ties", "n_losses"), _NOT_NEGATIVE, is_optional=True)
+
+CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
+    "runs": {"sample_share": _of_optional(_SOME_SHARE, "sample_share")},
+    "lists": {"counts": _counts("n_recommended", "n_duplicates")},
+    "user_metrics": {"counts": _counts("k", "n_judged", "n_relevant", "n_recommended", "n_hits")},
+    "metrics": {
+        "counts": _counts("k", "n_users"),
+        "lists": _of_optional(_NOT_NEGATIVE, "n_lists"),
+        "judged_counts": _of_optional(_NOT_NEGATIVE, "n_undefined", "n_missing"),
+        "tie_share": _of_optional(_SHARE, "tie_share"),
+        "value": _of_optional(_FINITE, "value"),
+        "quantile_error": _of_optional(_NOT_NEGATIVE, "quantile_error"),
+    },
+    "group_metrics": {
+        "counts": _counts("k", "n_users", "n_left_out"),
+        "value": _of_optional(_FINITE, "value"),
+    },
+    "comparisons": {
+        "counts": Constraint((Bound(("k", "n_users"), _NOT_NEGATIVE), _TRIPLE)),
+        "lists": _of_optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),
+        "p": _of_optional(_SHARE, "p_value", "p_adjusted"),
+        "delta": _of_optional(_FINITE, "delta"),
+        "shares": _of_optional(_SHARE, "win_share", "loss_share"),
+    },
+    "checks": {"share": _of_optional(_SHARE, "share")},
+}
+"""Constraints by table and name. NaN is greater than infinity in Spark, so that an upper bound refuses it there too."""
+
+
+def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunRecord, *, where: str) -> pa.Table:
+    """Add the columns of a run, and order all columns; ResultsError for a missing, surplus or mistyped one."""
+    given = rows.drop_columns([name for name in C.RUN_KEY if name in rows.column_names])
+    found = {field.name: field.type for field in given.schema}
+    require_types(found, {field.name: ARROW_TYPES[field.type] for field in fields}, where)
+    days = pa.repeat(pa.scalar(facts.evaluation_date, pa.date32()), rows.num_rows)
+    names = {C.EVALUATION: facts.evaluation, C.RUN_ID: facts.run_id}
+    texts = {name: pa.repeat(to_texts([text])[0], rows.num_rows) for name, text in names.items()}
+    columns = {C.EVALUATION_DATE: days, **texts, **{name: given[name] for name in given.column_names}}
+    schema = declared(fields)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def require_types(found: Mapping[str, object], expected: Mapping[str, object], where: str) -> None:
+    """Raise ResultsError for columns of unexpected types, except those of the run."""
+    faults = [
+        Fault(f"{where}, column {name}", str(found.get(name, "none")), str(expected.get(name, "no such column")))
+        for name in dict.fromkeys([*expected, *found])
+        if name not in C.RUN_KEY and found.get(name) != expected.get(name)
+    ]
+    if faults:
+        raise ResultsError(*faults)
+
+
+def declared(fields: Sequence[Field]) -> pa.Schema:
+    """Return the Arrow schema of columns, with comments; any may be NULL, which the audit checks."""
+    return pa.schema(
+        [pa.field(field.name, ARROW_TYPES[field.type], metadata={"comment": field.comment}) for field in fields]
+    )

@@ -23,44 +23,29 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.file_store import LocalStorage
 
-ROWS_AT_ONCE: Final = 65_536
-"""Rows of a file that are held at once."""
-
-SMALL: Final = 64 << 20
-"""Bytes below which a file is small: it is merged with others of its night."""
-
-
+ROWS_AT_ONCE: Final = 65_536  # of a file in memory
+SMALL: Final = 64 << 20  # bytes; smaller files of a night are merged
 FEW_EVENTS: Final = 2_000
 """Rows below which a file of ``runs`` is small. Each has a config of 10 KB: a merge of as many takes half a second."""
 
 
 class DataFile(NamedTuple):
-    """A file of the newest version of a table.
+    """A file of the newest version of a table."""
 
-    Attributes
-    ----------
-    path : str
-        Its path within the table.
-    size : int
-        Its bytes.
-    night : NightKey or None
-        That of its rows; None in ``runs``, whose files have rows of many nights.
-    """
-
-    path: str
-    size: int
-    night: NightKey | None
+    path: str  # its path within the table
+    size: int  # its bytes
+    night: NightKey | None  # that of its rows; None in `runs`, whose files have rows of many nights
 
 
 def data_files(storage: LocalStorage, table: str, version: int | None = None) -> list[DataFile]:
-    """List the files of a version of a table, of the newest by default."""
+    """Return the files of a version of a table, by default the newest."""
     return _files_of(local_tables.delta_table(storage, table, version))
 
 
 def read_batches(
     storage: LocalStorage, table: str, file: DataFile, *, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read a file a part at a time, without the columns of its night; all columns where none are named."""
+    """Yield the rows of a file in batches, without the columns of its night; by default all other columns."""
     location = inside(storage.root, table)
     whole_files.require(location, [file.path])
     with pq.ParquetFile(Path(location, file.path)) as opened:
@@ -74,13 +59,7 @@ def replace_files(
     *,
     after: int | None = None,
 ) -> None:
-    """Let other rows take the place of those of some files, in one commit; see :func:`local_tables.commit`.
-
-    Parameters
-    ----------
-    files : mapping
-        What becomes of the rows of each file, a part at a time; None where they are deleted.
-    """
+    """Rewrite files in one commit: by a change of each batch, or None to delete their rows; see local_tables.commit."""
     seen = delta_log.latest_version(storage, table) if after is None else after
     written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
     actions = [*filter(None, written), *(_removed(file, changes=True) for file in files)]
@@ -88,7 +67,7 @@ def replace_files(
 
 
 def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
-    """Merge small files of each night, in one commit; return how many there were, and how many they became."""
+    """Merge small files of each night, in one commit; return their number before and after."""
     opened = local_tables.delta_table(storage, table, after)
     groups, written = _small_files(_files_of(opened)), []
     if not groups:
@@ -111,7 +90,7 @@ def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = 
 
 
 def merge_events(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
-    """Merge small files of ``runs`` across nights, in one commit; return how many there were, and how many they became.
+    """Merge small files of ``runs`` across nights, in one commit; return their number before and after.
 
     A table that an earlier version partitioned by night has no partitions afterwards.
     """
@@ -136,10 +115,7 @@ def merge_events(storage: LocalStorage, table: str, *, after: int | None = None)
 
 
 def give_up_damaged(storage: LocalStorage, table: str, *, after: int) -> list[str]:
-    """Remove the files of ``runs`` from it that are missing or damaged, in one commit; return what is wrong with each.
-
-    The files themselves stay where they are.
-    """
+    """Remove missing or damaged files from ``runs`` in one commit, not from the disk; return the damage of each."""
     location = inside(storage.root, table)
     damaged = {}
     for file in data_files(storage, table, after):
@@ -163,7 +139,7 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _small_files(files: Iterable[DataFile]) -> list[list[DataFile]]:
-    """Group the small files of each night into some that become one; a file that would be alone stays."""
+    """Group the small files of each night for merging; a file that would be alone stays."""
     groups: list[list[DataFile]] = []
     for file in sorted((file for file in files if file.size < SMALL), key=lambda file: (str(file.night), file.path)):
         last = groups[-1] if groups else []
@@ -175,19 +151,14 @@ def _small_files(files: Iterable[DataFile]) -> list[list[DataFile]]:
 
 
 def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
-    """List the files that no version within the table's retention needs, by their paths within the table."""
+    """Return paths within the table of files that no version within its retention needs."""
     opened = local_tables.delta_table(storage, table)
-    found = [unquote(path) for path in opened.vacuum(dry_run=True, full=True)]
-    if needed := {file.path for file in _files_of(opened)}.intersection(found):
-        raise ResultsError(
-            Fault(
-                f"table {table}",
-                f"{len(needed)} files of its newest version among those to be deleted, such as {min(needed)}",
-                "files that no version needs",
-                "delete none of them by hand; this is a fault of the reader of Delta logs",
-            )
-        )
-    return found
+    unneeded = [unquote(path) for path in opened.vacuum(dry_run=True, full=True)]
+    if needed := {file.path for file in _files_of(opened)}.intersection(unneeded):
+        found = f"{len(needed)} files of its newest version among those to be deleted, such as {min(needed)}"
+        fix = "delete none of them by hand; this is a fault of the reader of Delta logs"
+        raise ResultsError(Fault(f"table {table}", found, "files that no version needs", fix))
+    return unneeded
 
 
 def delete_unneeded(storage: LocalStorage, table: str) -> None:
@@ -218,7 +189,7 @@ def _removed(file: DataFile, *, changes: bool) -> dict[str, Any]:
 def _rewritten(
     storage: LocalStorage, table: str, file: DataFile, change: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> dict[str, Any] | None:
-    """Write the changed rows of a file next to it; None, and no file, where none is left."""
+    """Write the changed rows of a file next to it; None, and no file, if none is left."""
     with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
         batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
         rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
@@ -228,7 +199,7 @@ def _rewritten(
 def _written(
     storage: LocalStorage, table: str, neighbour: DataFile, rows: pa.RecordBatchReader, *, changes: bool
 ) -> dict[str, Any] | None:
-    """Write rows to a file next to another of their night; None, and no file, where there is no row.
+    """Write rows to a file next to another of their night; None, and no file, without a row.
 
     By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer aborts the process there.
     """

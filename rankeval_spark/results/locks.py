@@ -49,7 +49,9 @@ class Process:
         """
         here = this_process()
         if self.machine != here.machine:
-            return self._is_of_another_boot(here)
+            (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
+            is_same_host = name == own_name and (self.host_id == here.host_id or not (self.host_id and here.host_id))
+            return is_same_host and bool(boot and own_boot) and boot != own_boot
         started = _start_of(self.pid)
         try:
             os.kill(self.pid, 0)
@@ -58,12 +60,6 @@ class Process:
         except PermissionError:  # a process of another user, of which the start may be hidden
             return started not in ("", self.started)
         return started != self.started
-
-    def _is_of_another_boot(self, here: Process) -> bool:
-        """Return whether it ran on this host before its last start."""
-        (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
-        is_same_host = name == own_name and (self.host_id == here.host_id or not (self.host_id and here.host_id))
-        return is_same_host and bool(boot and own_boot) and boot != own_boot
 
 
 def this_process() -> Process:
@@ -242,7 +238,9 @@ class Lock:
             self._storage.remove(self._file(number))
             return False
         self._number = number
-        self._remove_below(number)
+        for lower in self._numbers():
+            if lower < number:
+                self._storage.remove(self._file(lower))
         return True
 
     def _is_free(self, number: int) -> bool:
@@ -264,11 +262,6 @@ class Lock:
     def _numbers(self) -> list[int]:
         return [int(name) for name in self._storage.names(self._folder) if name.isdecimal()]
 
-    def _remove_below(self, number: int) -> None:
-        for lower in self._numbers():
-            if lower < number:
-                self._storage.remove(self._file(lower))
-
     def _file(self, number: int) -> str:
         return f"{self._folder}/{number:08d}"
 
@@ -284,13 +277,10 @@ class Lock:
         """Build the error that names the holder."""
         where = f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}"
         fix = "wait for it, or run again later; the lock of a run that died is taken over by itself"
-        return ResultsBusyError(Fault(where, self._holder_text(), "no other run on it", fix))
-
-    def _holder_text(self) -> str:
-        try:
-            return str(Holder.from_json(self._storage.read(self._file(self._highest()))) or "another run")
-        except FileNotFoundError:
-            return "another run"
+        holder = None
+        with suppress(FileNotFoundError):
+            holder = Holder.from_json(self._storage.read(self._file(self._highest())))
+        return ResultsBusyError(Fault(where, str(holder or "another run"), "no other run on it", fix))
 
 
 def _now() -> str:

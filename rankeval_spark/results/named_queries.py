@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.results.published_results import Values
-    from rankeval_spark.results.requested_rows import Filters, Order, Requested
+    from rankeval_spark.results.requested_rows import Filters, Requested
 
 
 class Results(PublishedResults[Frame]):
@@ -164,8 +164,9 @@ class Results(PublishedResults[Frame]):
         """
         require_positive(n)
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
+        order = [(C.VALUE, side.worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
         with_value = self._reader.with_value(self._users(side))
-        return self._reader.ordered(with_value, columns=USERS, order=side.worst_first, n=n)
+        return self._reader.ordered(with_value, columns=USERS, order=order, n=n)
 
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
@@ -212,7 +213,7 @@ class Results(PublishedResults[Frame]):
             other = self._side(measure, model_id, earlier)
             require_same_definition(side, other, self._definitions(night.evaluation, side.measure))
         paired = self._reader.paired(self._users(side), self._users(other))
-        return self._reader.ordered(paired, columns=PAIRED, order=side.losses_first)
+        return self._reader.ordered(paired, columns=PAIRED, order=[("delta", side.worst), (C.USER_ID, "asc")])
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Make views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
@@ -355,17 +356,8 @@ class UserSide:
         return {C.MODEL_ID: self.model_id, C.K: self.measure[1]}
 
     @property
-    def worst_first(self) -> Order:
-        """Order of single users: the worst value, then most to find, then the id."""
-        return [(C.VALUE, self._worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
-
-    @property
-    def losses_first(self) -> Order:
-        """Order of differences: the greatest loss, then the id; users of one side alone come last."""
-        return [("delta", self._worst), (C.USER_ID, "asc")]
-
-    @property
-    def _worst(self) -> str:
+    def worst(self) -> str:
+        """Sort order from the worst value."""
         return "desc" if self.is_lower_better else "asc"
 
 

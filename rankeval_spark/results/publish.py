@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rankeval_spark.results.commits import LocalRoot, Root
-    from rankeval_spark.schemas import Schema
 
 
 _LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
@@ -92,7 +91,11 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 
 def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
     # Checked again: the files may have changed since the run announced them.
-    found = [_as_staged(schema, staging) for schema in schemas.PUBLISHED if staging.has(schema.name)]
+    found = []
+    for schema in schemas.PUBLISHED:
+        if staging.has(schema.name):  # with the columns that the version that staged the rows declared
+            names = {field["name"] for field in staging.columns(schema.name)["fields"]}
+            found.append(replace(schema, fields=tuple(field for field in schema.fields if field.name in names)))
     if faults := audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found):
         return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
     try:
@@ -104,38 +107,28 @@ def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging:
     return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
-def _as_staged(schema: Schema, staging: Staging) -> Schema:
-    """Return a declaration without the fields that the version that staged the rows did not declare."""
-    names = {field["name"] for field in staging.columns(schema.name)["fields"]}
-    return replace(schema, fields=tuple(field for field in schema.fields if field.name in names))
-
-
 def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
+        table, is_staged = schema.name, staging.has(schema.name)
         if is_local_root(root):
-            versions[schema.name] = _publish_files(root, schema, night, staging)
+            files = staging.files(table) if is_staged else []
+            if files and schema is schemas.USER_METRICS:
+                tables.add_columns(root, table, tables.measure_columns(staging.columns(table)))
+            versions[table] = _replace_files(root, table, night, files, tag=run_id)
         else:
             from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
 
-            staged = staging.read(schema.name) if staging.has(schema.name) else None
-            versions[schema.name] = spark_writes.replace_night(root, schema, night, run_id, staged)
-        failpoint(f"after_{schema.name}")
+            rows = staging.read(table) if is_staged else None
+            versions[table] = spark_writes.replace_night(root, schema, night, run_id, rows)
+        failpoint(f"after_{table}")
     return versions
-
-
-def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: Staging) -> int:
-    """Replace the night's files in one table by the staged files, without a rewrite; return the new version."""
-    table = schema.name
-    files = staging.files(table) if staging.has(table) else []
-    if files and schema is schemas.USER_METRICS:
-        tables.add_columns(root, table, tables.measure_columns(staging.columns(table)))
-    return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
 def _replace_files(
     root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
 ) -> int:
+    """Replace the night's files in one table, without a rewrite; return the new version."""
     storage = root.storage
 
     def replace_night(seen: int) -> int:
@@ -158,9 +151,12 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
             files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
             versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
-        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.results import spark_tables, spark_writes  # noqa: PLC0415 - imports pyspark
 
-        before = None if version is None else spark_writes.night_rows(root, table, night, version)
+        before = None
+        if version is not None:
+            rows = spark_tables.read_table(root.spark, root.storage, table, version)
+            before = rows.where(spark_tables.rows_of(night))
         versions[table] = spark_writes.replace_night(root, schema, night, run_id, before)
     return versions
 

@@ -60,11 +60,6 @@ def staged(
     return spark.read.schema(stored).parquet(*paths).withColumns(of_night).select(*schema.fieldNames())
 
 
-def night_rows(root: Root, table: str, night: NightKey, version: int) -> DataFrame:
-    """Read the rows of a night at some version of a table."""
-    return spark_tables.read_table(root.spark, root.storage, table, version).where(spark_tables.rows_of(night))
-
-
 def replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows: DataFrame | None) -> int:
     """Overwrite the rows of one night in one table, None by no rows; return the new version."""
     if rows is None and delta_log.latest_version(root.storage, schema.name) == 0:

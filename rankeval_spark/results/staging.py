@@ -101,13 +101,13 @@ class Staging:
 
     def lacking(self, tables: Iterable[str]) -> list[str]:
         """Return the tables that were not staged, are gone, or have files that a power loss took or cut."""
-        return [table for table in tables if not (self.has(table) and self._has_files(table))]
+        is_here = local_tables.are_at(self._storage)
 
-    def _has_files(self, table: str) -> bool:
-        if not local_tables.are_at(self._storage):
-            return True
-        sizes = ((Path(file["location"], file["path"]), file["size"]) for file in self.files(table))
-        return all(path.exists() and path.stat().st_size == size for path, size in sizes)
+        def is_whole(table: str) -> bool:
+            sizes = ((Path(file["location"], file["path"]), file["size"]) for file in self.files(table))
+            return all(path.exists() and path.stat().st_size == size for path, size in sizes)
+
+        return [table for table in tables if not (self.has(table) and (not is_here or is_whole(table)))]
 
     def n_rows(self, table: str) -> int:
         """Count the rows of a staged table, by the statistics of its commit if it has them."""

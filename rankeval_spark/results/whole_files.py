@@ -1,4 +1,4 @@
-"""Data files of tables of this machine: whether they are there and whole, and what to do where they are not."""
+"""Checks that data files of tables on this machine are there and whole."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ import pyarrow as pa
 
 from rankeval_spark.errors import Fault, InputError
 
-MOST_NAMED: Final = 5
-"""Files that an error names."""
-
+MAX_NAMED: Final = 5  # files in an error
 _MAGIC: Final = b"PAR1"
 _LENGTH: Final = 4
 """Bytes of the magic word at both ends of a Parquet file, and of the length of its footer before the last one."""
 
 
 class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
-    """A file of published results is missing or damaged; also the error that Arrow raises for such a file.
+    """A file of published results is missing or damaged; also Arrow's error for such a file.
 
-    ``nights``: Evaluations and dates of its rows; none of ``runs``, whose files have rows of many.
+    ``nights`` are the evaluations and dates of its rows; none for ``runs``, whose files have rows of many.
     """
 
     title = "published results are missing or damaged"
@@ -35,21 +33,19 @@ class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  #
 
 
 def require(location: str, files: Iterable[str]) -> None:
-    """Raise if a file of the table at a location is missing or damaged; files are named by their paths within it.
+    """Raise DamagedResultsError if files, by their paths within the table at a location, are missing or damaged.
 
-    A few bytes of both ends of each file are read, so that it is known before any row is.
-
-    Raises DamagedResultsError: the first few of these files, and their nights.
+    A few bytes of both ends of each file are read, before any row is.
     """
     damaged = {file: reason for file in files if (reason := why_damaged(Path(location, file)))}
     if damaged:
         table, nights = Path(location).name, {file: _night_of(file) for file in damaged}
-        faults = [_fault(table, file, reason, nights[file]) for file, reason in sorted(damaged.items())[:MOST_NAMED]]
+        faults = [_fault(table, file, reason, nights[file]) for file, reason in sorted(damaged.items())[:MAX_NAMED]]
         raise DamagedResultsError(*faults, nights=filter(None, nights.values()))
 
 
 def why_damaged(file: Path) -> str | None:
-    """Return what is wrong with a Parquet file as a whole, in words; None if nothing is."""
+    """Return the damage of a Parquet file as a whole, in words; None if it is whole."""
     try:
         with file.open("rb") as opened:
             head = opened.read(_LENGTH)
@@ -67,7 +63,7 @@ def why_damaged(file: Path) -> str | None:
 
 
 def _night_of(file: str) -> tuple[str, date] | None:
-    """Read the evaluation and the date of a file from the names of its folders; None in a table without partitions."""
+    """Parse evaluation and date of a file from the names of its folders; None in a table without partitions."""
     names = dict(part.split("=", 1) for part in Path(file).parts[-3:-1] if "=" in part)
     try:
         evaluation, day = names["evaluation"], names["evaluation_date"]

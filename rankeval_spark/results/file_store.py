@@ -40,35 +40,27 @@ class Storage(Protocol):
 
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty where there is no such folder."""
-        ...
 
     def read(self, path: str) -> bytes:
         """Content of a file; ``FileNotFoundError`` where there is none."""
-        ...
 
     def create(self, path: str, content: bytes) -> bool:
         """Write a new file and its folders; return False if it exists."""
-        ...
 
     def put(self, path: str, content: bytes) -> None:
         """Write a new file and its folders, visible only when whole; FileExistsError if it exists."""
-        ...
 
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one."""
-        ...
 
     def age(self, path: str) -> float:
         """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
-        ...
 
     def size(self, path: str) -> int:
         """Bytes of a file; ``FileNotFoundError`` where there is none."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds; nothing happens where there is none."""
-        ...
 
 
 class LocalStorage:

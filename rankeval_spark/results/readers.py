@@ -42,23 +42,18 @@ class Reader(Protocol[Scan, Frame]):
         Raises ConfigError for an unknown table, a log that names a file outside the allowed folders, or a condition on
         an unknown column.
         """
-        ...
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table as it is now; :meth:`scan` also has those that it lacks, as NULL."""
-        ...
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
         """Return the evaluations and dates that a table has rows of."""
-        ...
 
     def frame(self, scan: Scan) -> Frame:
         """Return a scan as a user gets it."""
-        ...
 
     def arrow(self, scan: Scan, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a few rows, all columns where none is named; times know their zone."""
-        ...
 
     def user_values(
         self, user_metrics: Scan, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
@@ -68,37 +63,30 @@ class Reader(Protocol[Scan, Frame]):
         ``requested`` maps measures to the runs that computed them. ``names`` are the columns that are kept, the cutoff
         last; the measure comes before it and the value after it.
         """
-        ...
 
     def users(self, user_metrics: Scan, column: str) -> Frame:
         """Return a row per user: ``user_id``, the mean ``value`` of a column over their lists, and the counts.
 
         ``n_relevant`` is the same for all lists of a user; ``n_recommended`` and ``n_hits`` are sums over lists.
         """
-        ...
 
     def paired(self, one: Frame, other: Frame) -> Frame:
         """Join two frames of :meth:`users` by user; columns of the other are named ``other_...``.
 
         A user of one side alone has NULL on the other; ``delta`` is the value less the other value.
         """
-        ...
 
     def with_value(self, frame: Frame) -> Frame:
         """Leave out the rows without a value."""
-        ...
 
     def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
         """Add a column of the text that belongs to each value of the column ``key``; NULL where there is none."""
-        ...
 
     def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
         """Sort rows, keep the first ``n`` where it is given, and take some columns."""
-        ...
 
     def of_arrow(self, rows: pa.Table) -> Frame:
         """Return a few Arrow rows as a user gets them."""
-        ...
 
 
 def is_native(root: str) -> bool:

@@ -12,25 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rankeval_spark import __version__
-from rankeval_spark.cli.shared_options import (
-    MEASURE_OPTION,
-    Config,
-    Cutoffs,
-    EvaluationName,
-    Format,
-    Json,
-    Models,
-    Night,
-    Nights,
-    OneValueCommand,
-    OnlyMeasures,
-    Overrides,
-    Root,
-    Share,
-    Slices,
-    chosen_format,
-    measures_that_begin,
-)
+from rankeval_spark.cli import shared_options as shared
 from rankeval_spark.cli.terminal import console, write_out
 
 app = typer.Typer(
@@ -45,7 +27,7 @@ app = typer.Typer(
 def _command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a command; its help ends with examples, a line each."""
     heading = "Examples:" if len(examples) > 1 else "Example:"
-    return app.command(cls=OneValueCommand, epilog="\n\n".join((heading, *examples)))
+    return app.command(cls=shared.OneValueCommand, epilog="\n\n".join((heading, *examples)))
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -74,10 +56,10 @@ def _options(
     "rankeval run conf/nightly.yaml --date 2026-01-03 --set cutoffs=[5] --dry-run",
 )
 def run(
-    config: Config,
+    config: shared.Config,
     date_: Annotated[str, typer.Option("--date", help="Evaluation date, YYYY-MM-DD")],
-    overrides: Overrides = None,
-    sample_users: Share = 1.0,
+    overrides: shared.Overrides = None,
+    sample_users: shared.Share = 1.0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
     ] = False,
@@ -90,15 +72,15 @@ def run(
 
 @_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
 def backfill(
-    config: Config,
+    config: shared.Config,
     first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
     date_: Annotated[
         list[str] | None, typer.Option("--date", help="This date, before those of the range; may be repeated")
     ] = None,
     missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
-    overrides: Overrides = None,
-    sample_users: Share = 1.0,
+    overrides: shared.Overrides = None,
+    sample_users: shared.Share = 1.0,
 ) -> None:
     """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli.run import backfill_command  # noqa: PLC0415 - pyarrow takes a moment
@@ -140,12 +122,12 @@ def init(
 
 @_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")
 def validate(
-    config: Config,
+    config: shared.Config,
     date_: Annotated[
         str | None, typer.Option("--date", help="Also look what a run of this date reads, and where it runs")
     ] = None,
-    overrides: Overrides = None,
-    json_: Json = False,
+    overrides: shared.Overrides = None,
+    json_: shared.Json = False,
 ) -> None:
     """Report all faults of the config, and what a night costs; nothing is run."""
     from rankeval_spark.cli.configs import validate_command  # noqa: PLC0415 - pydantic takes a moment
@@ -155,15 +137,15 @@ def validate(
 
 @_command("rankeval show /data/results", "rankeval show /data/results --slice country --measure nDCG --k 10 --json")
 def show(  # noqa: PLR0913, PLR0917 - a filter each
-    results: Root,
-    date_: Night = None,
-    evaluation: EvaluationName = None,
-    model: Models = None,
-    measures: OnlyMeasures = None,
-    slice_: Slices = None,
-    k: Cutoffs = None,
-    format_: Format = "table",
-    json_: Json = False,
+    results: shared.Root,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    model: shared.Models = None,
+    measures: shared.OnlyMeasures = None,
+    slice_: shared.Slices = None,
+    k: shared.Cutoffs = None,
+    format_: shared.Format = "table",
+    json_: shared.Json = False,
     gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
@@ -173,42 +155,42 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
     wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
     view = shown.view_of(gaps=gaps, comparisons=comparisons)
-    shown.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
+    shown.show_command(results, wanted, shared.chosen_format(format_, is_json=json_), view)
 
 
 @_command(
     "rankeval compare /data/results --against previous", "rankeval compare /data/results --against popular --slice any"
 )
 def compare(  # noqa: PLR0913, PLR0917 - a filter each
-    results: Root,
+    results: shared.Root,
     against: Annotated[
         str, typer.Option("--against", help="previous: the night published before; a date; or a model of the night")
     ],
-    date_: Night = None,
-    evaluation: EvaluationName = None,
-    model: Models = None,
-    measures: OnlyMeasures = None,
-    slice_: Slices = None,
-    k: Cutoffs = None,
-    format_: Format = "table",
-    json_: Json = False,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    model: shared.Models = None,
+    measures: shared.OnlyMeasures = None,
+    slice_: shared.Slices = None,
+    k: shared.Cutoffs = None,
+    format_: shared.Format = "table",
+    json_: shared.Json = False,
 ) -> None:
     """Compare a published night with an earlier one, or its models with one of them; no input is read."""
     from rankeval_spark.cli.compare import compare_command  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.cli.show import RowSelection  # noqa: PLC0415 - as above
 
     wanted = RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
-    compare_command(results, against, wanted, chosen_format(format_, is_json=json_))
+    compare_command(results, against, wanted, shared.chosen_format(format_, is_json=json_))
 
 
 @_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
 def user(
-    results: Root,
+    results: shared.Root,
     user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
-    date_: Night = None,
-    evaluation: EvaluationName = None,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
     k: Annotated[int, typer.Option("--k", help="Items of each list, and cutoff of the measures", min=1)] = 10,
-    json_: Json = False,
+    json_: shared.Json = False,
 ) -> None:
     """Show the lists of one user next to each other: the inputs of the night are read again."""
     from rankeval_spark.cli.show import RowSelection, user_command  # noqa: PLC0415 - pyarrow takes a moment
@@ -218,13 +200,13 @@ def user(
 
 @_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
 def gate(
-    results: Root,
-    date_: Night = None,
-    evaluation: EvaluationName = None,
+    results: shared.Root,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
     ] = None,
-    json_: Json = False,
+    json_: shared.Json = False,
 ) -> None:
     """Hold published results against rules again; exit code 6 where one is not met."""
     from rankeval_spark.cli.published import gate_command  # noqa: PLC0415 - pyarrow takes a moment
@@ -234,10 +216,10 @@ def gate(
 
 @_command("rankeval report /data/results --out report.html --date 2026-01-03")
 def report(
-    results: Root,
+    results: shared.Root,
     out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
-    date_: Night = None,
-    evaluation: EvaluationName = None,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
     baseline: Annotated[
         str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
     ] = None,
@@ -250,10 +232,10 @@ def report(
 
 @_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
 def runs(
-    results: Root,
-    date_: Nights = None,
-    evaluation: EvaluationName = None,
-    json_: Json = False,
+    results: shared.Root,
+    date_: shared.Nights = None,
+    evaluation: shared.EvaluationName = None,
+    json_: shared.Json = False,
 ) -> None:
     """List the runs of a results root: their ids, what became of them, and why."""
     from rankeval_spark.cli.published import runs_command  # noqa: PLC0415 - pyarrow takes a moment
@@ -263,7 +245,7 @@ def runs(
 
 @_command("rankeval register /data/results --for duckdb")
 def register(
-    results: Root,
+    results: shared.Root,
     dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
     schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
 ) -> None:
@@ -280,13 +262,15 @@ def register(
 
 @_command("rankeval score /data/results --measure RR@20 --date 2026-01-03")
 def score(
-    results: Root,
+    results: shared.Root,
     measures: Annotated[
         list[str],
-        typer.Option(*MEASURE_OPTION, help="Measure to add; may be repeated", autocompletion=measures_that_begin),
+        typer.Option(
+            *shared.MEASURE_OPTION, help="Measure to add; may be repeated", autocompletion=shared.measures_that_begin
+        ),
     ],
-    date_: Nights = None,
-    evaluation: EvaluationName = None,
+    date_: shared.Nights = None,
+    evaluation: shared.EvaluationName = None,
 ) -> None:
     """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
     from rankeval_spark.cli.published import score_command  # noqa: PLC0415 - pyarrow takes a moment
@@ -296,7 +280,7 @@ def score(
 
 @_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")
 def reproduce(
-    results: Root,
+    results: shared.Root,
     run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
     config: Annotated[
         Path | None, typer.Option("--config", help="Take the section spark of this config: secrets are not recorded")
@@ -313,7 +297,7 @@ def reproduce(
 
 @_command("rankeval maintain /data/results --keep-days 90 --vacuum")
 def maintain(
-    results: Root,
+    results: shared.Root,
     keep_days: Annotated[
         int | None,
         typer.Option(
@@ -353,7 +337,7 @@ def maintain(
 def measures(
     name: Annotated[
         str | None,
-        typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=measures_that_begin),
+        typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=shared.measures_that_begin),
     ] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
 ) -> None:
@@ -369,7 +353,9 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
     measures: Annotated[
         list[str] | None,
-        typer.Option(*MEASURE_OPTION, help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
+        typer.Option(
+            *shared.MEASURE_OPTION, help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"
+        ),
     ] = None,
     per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
     is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,

@@ -38,29 +38,29 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
 _AS_IT_IS: Final = "/!$&'()+,:;=@~"
-"""What the log does not write as %XX in the path of a file, besides letters, digits, ``-``, ``.`` and ``_``."""
+"""Characters that the log does not write as %XX in a path, besides letters, digits, ``-``, ``.`` and ``_``."""
 
 NO_OTHER_WRITER: Final = (
     "another writer without the lock, or a store that loses writes: let nothing else write to the root"
 )
-"""What to do where a commit has no effect."""
+"""Advice if a commit has no effect."""
 
 FENCE: Final = "rankeval"
 """Application whose number of a transaction is the version that the transaction is to make."""
 
 
 class OvertakenError(ResultsError):
-    """Somebody else made the version of a table that a writer was about to make."""
+    """Raised if another writer made the version of a table that a writer was about to make."""
 
 
 class LostCommitsError(ConfigError):
-    """Commits of a table are gone or empty, as after a power loss; without them, rows would be missing silently."""
+    """Raised if commits of a table are gone or empty, as after a power loss: rows would be missing silently."""
 
     title = "the results are damaged"
 
 
 def exists(storage: Storage, table: str) -> bool:
-    """Whether the folder ``table`` of the root is a Delta table."""
+    """Return whether the folder ``table`` of the root is a Delta table."""
     try:
         names = storage.names(f"{table}/{LOG_FOLDER}")
     except NotADirectoryError:  # a file in place of the root
@@ -69,9 +69,9 @@ def exists(storage: Storage, table: str) -> bool:
 
 
 def is_unborn(storage: Storage, table: str) -> bool:
-    """Whether whoever was about to create a table died before its first commit: a log of temporary files, and no data.
+    """Return whether the creator of a table died before its first commit: a log of temporary files, and no data.
 
-    Delta takes such a folder for a table that it then cannot find.
+    Delta mistakes such a folder for a table.
     """
     if storage.names(table) != [LOG_FOLDER]:
         return False
@@ -79,33 +79,21 @@ def is_unborn(storage: Storage, table: str) -> bool:
 
 
 def remove_drafts(storage: Storage, table: str) -> None:
-    """Remove what the writer of a first commit left; not the folder, in which another one may just make it."""
+    """Remove temporary files of a first commit; not the folder, in which another writer may just make one."""
     for name in storage.names(f"{table}/{LOG_FOLDER}"):
         if name.startswith(".") or name == _STAGED_COMMITS:
             storage.remove(f"{table}/{LOG_FOLDER}/{name}")
 
 
 def versions(storage: Storage, table: str) -> list[int]:
-    """Versions whose commit is still in the log, ascending."""
+    """Return the versions whose commit is still in the log, ascending."""
     return [*_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
 
 
 def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
-    """Refuse a table that cannot be read as it was at a version, for its commits are gone or empty.
+    """Raise LostCommitsError if commits of a version, by default the newest, are gone or empty.
 
-    Only those after the last checkpoint are looked at.
-
-    Parameters
-    ----------
-    version : int, optional
-        The newest one by default.
-    published : int
-        The version that readers are to see, which the table must have.
-
-    Raises
-    ------
-    LostCommitsError
-        The first commit that is lost.
+    Only those after the last checkpoint are read. The table must have the version ``published``, which readers see.
     """
     names = storage.names(f"{table}/{LOG_FOLDER}")
     newest = next(_newest_first(names, _COMMIT), -1)
@@ -114,14 +102,9 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
 
 
 def readable(storage: Storage, table: str, version: int | None = None) -> tuple[int, list[str]] | None:
-    """Return the version of a table that is read, and the files of its log that say what it holds.
+    """Return a version of a table, by default the newest, and the log files that define it; None without it.
 
-    The newest version by default; None where the table has no such version.
-
-    Raises
-    ------
-    LostCommitsError
-        As :func:`require_whole`.
+    Raises LostCommitsError as :func:`require_whole`.
     """
     try:
         names = storage.names(f"{table}/{LOG_FOLDER}")
@@ -136,12 +119,12 @@ def readable(storage: Storage, table: str, version: int | None = None) -> tuple[
 
 
 def _last_checkpoint(names: Sequence[str], version: int) -> int:
-    """Return the version of the newest checkpoint up to a version; -1 where there is none."""
+    """Return the version of the newest checkpoint up to a version; -1 if there is none."""
     return next((number for number in _newest_first(names, _CHECKPOINT) if number <= version), -1)
 
 
 def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
-    """Refuse a table if a commit up to the version ``last`` is gone or empty."""
+    """Raise LostCommitsError if a commit up to the version ``last`` is gone or empty."""
     newest, first = next(_newest_first(names, _COMMIT), -1), _last_checkpoint(names, last) + 1
     found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
     for lost in range(first, last + 1):
@@ -155,17 +138,17 @@ def _require_commits(storage: Storage, table: str, names: Sequence[str], last: i
 
 
 def _newest_first(names: Sequence[str], kind: re.Pattern[str]) -> Iterator[int]:
-    """Read the versions from sorted names of files; who wants the newest reads no more of thousands."""
+    """Yield the versions in sorted file names, newest first, so that the newest of thousands is read at once."""
     return (int(match.group(1)) for match in map(kind.fullmatch, reversed(names)) if match)
 
 
 def latest_version(storage: Storage, table: str) -> int:
-    """Newest version of a table, which exists."""
+    """Return the newest version of an existing table."""
     return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
 
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
-    """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
+    """Return the newest version after ``after`` whose commit has ``tag`` as user metadata; None if there is none."""
     found = None
     for version in count(after + 1):  # few: a log may have thousands of files to list
         try:
@@ -178,7 +161,7 @@ def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | 
 
 
 def reader_version(storage: Storage, table: str, *, after: int) -> int:
-    """Highest reader protocol that a commit after ``after`` asks for; 0 where none changed the protocol."""
+    """Return the highest reader protocol of the commits after ``after``; 0 if none changed it."""
     protocols = [
         protocol
         for version in takewhile(
@@ -190,7 +173,7 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
 
 
 def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
-    """Rows that a commit wrote; None where the writer kept no statistics."""
+    """Return the rows that a commit wrote; None without statistics."""
     counts = [
         json.loads(action.get("stats") or "{}").get("numRecords") for action in _actions(storage, table, version, "add")
     ]
@@ -198,7 +181,7 @@ def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
 
 
 def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
-    """Return what a commit says of each file that it added: ``path`` within the table, ``size``, ``stats``, ..."""
+    """Return the add action of each file of a commit: ``path`` within the table, ``size``, ``stats``, ..."""
     return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
 
 
@@ -206,23 +189,13 @@ def commit(
     storage: Storage,
     table: str,
     version: int,
-    actions: Iterable[Mapping[str, Any]],
+    actions: Iterable[Mapping[str, Any]],  # as Delta's log has them
     *,
-    tag: str | None = None,
+    tag: str | None = None,  # user metadata of the commit
 ) -> None:
-    """Write a version of a table, whole or not at all; on a disk of this machine it is there after a power loss.
+    """Write a version of a table, whole or not at all; OvertakenError if it exists.
 
-    Parameters
-    ----------
-    actions : iterable of mappings
-        As Delta's log has them.
-    tag : str, optional
-        User metadata of the commit.
-
-    Raises
-    ------
-    OvertakenError
-        The version exists.
+    On a disk of this machine it survives a power loss.
     """
     operation = "WRITE" if version else "CREATE TABLE"
     info: dict[str, Any] = {"timestamp": now_ms(), "operation": operation, "operationParameters": {}}
@@ -236,12 +209,12 @@ def commit(
 
 
 def path_text(path: str) -> str:
-    """Write the path of a file within its table as the log does."""
+    """Return the path of a file within its table as in the log."""
     return quote(path, safe=_AS_IT_IS)
 
 
 def fence(storage: Storage, table: str) -> None:
-    """Make a version without rows, so that no writer who looked at the table before can make its next one.
+    """Commit a version without rows, so that no writer who read the table before can make its next one.
 
     The number of a transaction in it is for writers that would try again by themselves, see ``spark_tables``.
     """
@@ -259,22 +232,12 @@ def create_log(
     storage: Storage,
     table: str,
     *,
-    columns: str,
+    columns: str,  # as `StructType.json()` writes them
     partitions: Sequence[str],
-    adds: Iterable[Mapping[str, Any]] = (),
+    adds: Iterable[Mapping[str, Any]] = (),  # actions that add its files
     **metadata: Any,  # noqa: ANN401 - values of JSON
 ) -> None:
-    """Write the first commit of a table; see :func:`commit`.
-
-    Parameters
-    ----------
-    columns : str
-        As ``StructType.json()`` writes them.
-    adds : iterable of mappings
-        Actions that add its files.
-    metadata
-        ``configuration``, ``description`` and what else Delta keeps of a table.
-    """
+    """Write the first commit of a table; ``metadata`` are ``configuration``, ``description`` and others of Delta."""
     described = {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
@@ -289,7 +252,7 @@ def create_log(
 
 
 def is_hint_valid(storage: Storage, table: str) -> bool:
-    """Whether the checkpoint that a table's log names as its newest is there and whole, if it names one.
+    """Return whether the checkpoint that a log names as its newest, if any, is there and whole.
 
     Readers of Delta trust that name, although they need no more than the files of the log.
     """
@@ -307,7 +270,7 @@ def is_hint_valid(storage: Storage, table: str) -> bool:
 
 
 def repair(storage: Storage, table: str) -> bool:
-    """Remove a checkpoint that is damaged, and the name of one that is gone; return True if there was one.
+    """Remove a damaged checkpoint, and the name of a missing one; return whether there was one.
 
     Only where the commits before it are all there, so that nothing is lost by it.
     """
@@ -325,7 +288,7 @@ def repair(storage: Storage, table: str) -> bool:
 
 
 def columns(storage: Storage, table: str) -> dict[str, Any]:
-    """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
+    """Return the columns of a table as JSON, the form of ``StructType.fromJson``."""
     for version in reversed(versions(storage, table)):
         for metadata in _actions(storage, table, version, "metaData"):
             found: dict[str, Any] = json.loads(metadata["schemaString"])
@@ -334,7 +297,7 @@ def columns(storage: Storage, table: str) -> dict[str, Any]:
 
 
 def now_ms() -> int:
-    """Time as the log has it."""
+    """Return the time as in the log."""
     return time.time_ns() // 1_000_000
 
 

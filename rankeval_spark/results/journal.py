@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import data_files, delta_log, local_tables
+from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.commits import lost, retried, turn_for_runs
 from rankeval_spark.results.readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.commits import Root
     from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.readers import Reader
-    from rankeval_spark.results.requested_rows import Filters
     from rankeval_spark.results.run_record import InputRecord, RunRecord
 
 RUNNING: Final = "RUNNING"
@@ -41,7 +41,7 @@ COMMITS: Final = (PUBLISHED, MAINTAINED)
 INTENTS: Final = (PUBLISHING, MAINTAINING)
 
 MAINTENANCE: Final = "rankeval.maintain"
-"""``evaluation`` of the events of maintenance that are about no night; also the beginning of its run ids."""
+"""``evaluation`` of the events of maintenance that are about no night; also the start of its run ids."""
 
 MERGED_EVERY: Final = 100
 """Commits to ``runs`` after which its small files are merged: each adds one, and readers open all of them."""
@@ -57,7 +57,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EventDetails(TypedDict, total=False):
-    """What the last event of a run says of its course."""
+    """Details in the last event of a run."""
 
     inputs: Sequence[InputRecord]
     timings: Mapping[str, float]
@@ -78,7 +78,7 @@ class RunEvent:
     failed_checks: Sequence[str] = ()
 
     def values(self, recorded_at: datetime) -> dict[str, Any]:
-        """Values of the row by column."""
+        """Return the values of the row by column."""
         facts = self.facts
         return {
             C.EVALUATION: facts.evaluation,
@@ -115,7 +115,7 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class JournalState:
-    """Where the journal stands: the newest commit, and the runs that announced a change and did not finish it."""
+    """State of the journal: the newest commit, and the runs that announced a change and did not finish it."""
 
     last_recorded: datetime
     versions: dict[str, int]
@@ -146,7 +146,7 @@ def record(
 
 @dataclass(frozen=True)
 class PublishOutcome:
-    """How the publish of a run that did not complete it ended."""
+    """Outcome of a publish that its run did not complete."""
 
     status: str
     reason: str
@@ -154,7 +154,7 @@ class PublishOutcome:
 
 
 def record_outcome(root: Root, intent: Event, outcome: PublishOutcome, *, after: datetime) -> datetime:
-    """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
+    """Append the outcome of a recovered run to the row of its intent; return the time."""
     values = {
         **intent,
         "status": outcome.status,
@@ -165,16 +165,9 @@ def record_outcome(root: Root, intent: Event, outcome: PublishOutcome, *, after:
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
-    """Record FAILED for a run that ended silently; not where it had more to say than that it is RUNNING.
+    """Record FAILED for a run that ended silently, unless it has more events than RUNNING.
 
-    Parameters
-    ----------
-    run_id : str
-        Whose lock was taken over: it is not at work any more.
-    found_by : str
-        Who took it over.
-    holder : str
-        What the lock said of its process.
+    ``found_by`` took over the lock of the run, which named its process as ``holder``.
     """
     events = event_frame(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
@@ -199,8 +192,8 @@ def record_all(
 ) -> datetime:
     """Append events to ``runs`` in one commit, find that commit in the log, and return the time of the events.
 
-    It is later than ``after``, even if the clock of this machine is behind. Whoever was suspended while it waited for
-    its turn may have lost the locks ``held`` meanwhile; then it appends nothing.
+    The time is later than ``after``, even if the clock of this machine is behind. A writer that lost the locks ``held``
+    while it waited for its turn appends nothing.
     """
     recorded_at = max(datetime.now(UTC), after + timedelta(microseconds=1))
     rows = [{**values, "recorded_at": recorded_at} for values in events]
@@ -208,7 +201,7 @@ def record_all(
 
     def append(seen: int) -> int:
         if local_tables.are_at(storage):
-            local_tables.append_rows(storage, table, rows, tag=run_id, after=seen)
+            local_writes.append_rows(storage, table, rows, tag=run_id, after=seen)
         else:
             from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
@@ -230,7 +223,7 @@ def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
     """Merge small files of ``runs``; the events are there without it, and ``rankeval maintain`` says what is wrong."""
     with suppress(Exception):
         if local_tables.are_at(storage):
-            data_files.merge_events(storage, schemas.RUNS.name, after=version)
+            local_writes.merge_events(storage, schemas.RUNS.name, after=version)
         else:
             from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
@@ -240,13 +233,7 @@ def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
 def event_frame(
     spark: SparkSession | None, root: str, *, columns: Sequence[str] | None = None, where: Filters = ()
 ) -> list[Event]:
-    """Read events of a root, see :func:`events_of`.
-
-    Raises
-    ------
-    ConfigError
-        There are no results at the root.
-    """
+    """Read events of a root, see :func:`events_of`; ConfigError if there are no results."""
     return events_of(reader_of(spark, root), columns=columns, where=where)
 
 
@@ -260,12 +247,7 @@ def event_table(reader: Reader[Any, Any], *, columns: Sequence[str] | None = Non
 
     Dictionaries of ten thousand nights take a second: those who need a few events choose them first.
 
-    Parameters
-    ----------
-    columns : sequence of str, optional
-        Columns to read in addition to ``recorded_at``; all where left out.
-    where : sequence of (str, {"=", "in"}, value)
-        Conditions that the events meet.
+    ``columns`` are read in addition to ``recorded_at``; by default all. ``where`` are conditions on the events.
     """
     wanted = None if columns is None else [*columns, "recorded_at"]
     return reader.arrow(reader.scan(schemas.RUNS.name, where=where), wanted).sort_by("recorded_at")
@@ -288,13 +270,13 @@ def state(spark: SparkSession, storage: Storage) -> JournalState:
 
 
 def last_versions(commits: pa.Table) -> dict[str, int]:
-    """Return the versions of the tables that the last of some events names; none without an event."""
+    """Return the table versions of the last event; none without an event."""
     last = local_tables.to_rows(commits.slice(max(commits.num_rows - 1, 0)))
     return dict(last[0]["table_versions"]) if last else {}
 
 
 def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
-    """List the runs of which nothing is known but that they began, by the slug of their night."""
+    """Return the runs whose only event is RUNNING, by the slug of their night."""
     events = event_frame(spark, storage.root, columns=(*C.RUN_KEY, "status"))
     ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}
     found: dict[str, list[str]] = {}
@@ -305,7 +287,7 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
 
 
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
-    """Newest published evaluation date, of one evaluation or of all; None where none was published."""
+    """Return the newest published date, of one evaluation or all; None if nothing was published."""
     where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
     events = event_frame(spark, storage.root, columns=C.RUN_KEY, where=where)
     return max((event[C.EVALUATION_DATE] for event in events), default=None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
-from rankeval_spark.results import data_files, delta_log, journal, local_tables, staging
+from rankeval_spark.results import delta_log, journal, local_tables, local_writes, staging
 from rankeval_spark.results.commits import Root, retried, turn_for_runs
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.publish import changes_of, finish_deletions, recover
@@ -103,7 +103,7 @@ class Maintenance:
         with self._publish_lock(self._id) as lock, turn_for_runs(storage, self._id) as turn:
             held = [lock, turn]
             return retried(
-                storage, table, lambda seen: data_files.give_up_damaged(storage, table, after=seen), held=held
+                storage, table, lambda seen: local_writes.give_up_damaged(storage, table, after=seen), held=held
             )
 
     def remove_staging(self) -> Staged:

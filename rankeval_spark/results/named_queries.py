@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.recorded_definitions import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
+    from rankeval_spark.results.local_tables import Filters, Requested
     from rankeval_spark.results.published_results import Values
-    from rankeval_spark.results.requested_rows import Filters, Requested
 
 
 class Results(PublishedResults[Frame]):

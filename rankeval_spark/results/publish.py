@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
-from rankeval_spark.results import audit, delta_log, journal, local_tables, tables
+from rankeval_spark.results import audit, delta_log, journal, local_tables, local_writes, tables
 from rankeval_spark.results.commits import Root, is_local_root, lost, retried
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.published_results import OF_USERS
@@ -134,7 +134,7 @@ def _replace_files(
     def replace_night(seen: int) -> int:
         if not files and not local_tables.has_rows(storage, table, night, seen):
             return seen
-        local_tables.replace_night(storage, table, night, files=files, tag=tag, after=seen)
+        local_writes.replace_night(storage, table, night, files=files, tag=tag, after=seen)
         own = delta_log.find_commit(storage, table, tag=tag, after=seen)
         if own is None:
             raise lost(table, tag, seen)
@@ -148,7 +148,7 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
     for schema in schemas.PUBLISHED:
         table, version = schema.name, published.get(schema.name)
         if is_local_root(root):
-            files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
+            files = [] if version is None else local_writes.night_files(root.storage, table, night, version)
             versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
         from rankeval_spark.results import spark_tables, spark_writes  # noqa: PLC0415 - imports pyspark

@@ -15,24 +15,23 @@ from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.file_store import normalise
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.local_tables import to_rows
+from rankeval_spark.results.local_tables import Requested, to_rows
 from rankeval_spark.results.readers import reader_of, require_whole, spark_reader
-from rankeval_spark.results.requested_rows import Requested
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.journal import Event
+    from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.readers import Reader
-    from rankeval_spark.results.requested_rows import Filters
 
 Frame = TypeVar("Frame", default=Any)
 """``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""
 
 Value: TypeAlias = str | int | float | date | None
 Values: TypeAlias = Value | Sequence[Value]
-"""What a column must be equal to: a value, or one of several; None: anything."""
+"""Allowed values of a column: one, or several; None for any."""
 
 Day: TypeAlias = date | str
 Days: TypeAlias = Day | Sequence[Day] | None
@@ -161,7 +160,7 @@ class PublishedResults(Generic[Frame]):
         return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
 
     def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
-        """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""
+        """Return the evaluations and dates that a table has rows of, oldest first, without reading a row."""
         found = self._small.nights(table, version=self._version_of(table))
         return sorted(found, key=lambda night: (night[1], night[0]))
 
@@ -194,7 +193,7 @@ class PublishedResults(Generic[Frame]):
         return _deleted(event for event in events if all(_meets(event, *condition) for condition in where))
 
     def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
-        """Find the measures with values of users: the runs of each measure, cutoff and column."""
+        """Return the measures with values of users, and the runs of each."""
         return {
             one: runs
             for one, runs in self._computed(where).items()
@@ -202,7 +201,7 @@ class PublishedResults(Generic[Frame]):
         }
 
     def _computed(self, where: Filters) -> dict[Requested, set[str]]:
-        """Find what the published runs computed, in the order of their requests."""
+        """Return the measures of the published runs, in the order of their requests, and the runs of each."""
         published = [*where, ("status", "=", PUBLISHED)]
         found: dict[Requested, set[str]] = {}
         for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):
@@ -232,7 +231,7 @@ class PublishedResults(Generic[Frame]):
         return versions[table]
 
     def _require_kept(self, table: str, date: Day | Sequence[Day], evaluation: Names) -> None:
-        """Refuse a night whose rows were deleted: none of them is not the same as none at all."""
+        """Raise InputError for a night whose rows were deleted, which is not the same as a night without rows."""
         gone = [night for night, names in self.deleted(date=date, evaluation=evaluation).items() if table in names]
         if gone:
             raise InputError(
@@ -248,7 +247,7 @@ def _night(date: Days, evaluation: Names) -> Filters:
 
 
 def _conditions(equal: Mapping[str, Values]) -> Filters:
-    """Write what columns must be equal to as conditions; dates may be texts."""
+    """Return conditions on columns that must be equal to values; dates may be texts."""
     return [_condition(name, value) for name, value in equal.items() if value is not None]
 
 
@@ -266,12 +265,12 @@ def _are_several(value: Values) -> TypeGuard[Sequence[Value]]:
 
 
 def as_list(values: Values) -> list[Any]:
-    """List several values; one value is a list of its own."""
+    """Return several values, or one, as a list."""
     return list(values) if _are_several(values) else [values]
 
 
 def _deleted(events: Iterable[Event]) -> Deleted:
-    """Follow events in the order of time: a deletion takes tables of a night away, a publish brings all of them."""
+    """Return the deleted tables by night, from events in the order of time: a publish brings all tables back."""
     found: Deleted = {}
     announced: set[str] = set()
     for event in events:
@@ -286,7 +285,7 @@ def _deleted(events: Iterable[Event]) -> Deleted:
 
 
 def as_day(given: object) -> date:
-    """Read an evaluation date, which may be a text or a time."""
+    """Parse an evaluation date, which may be a text or a time."""
     if isinstance(given, date):
         return given.date() if isinstance(given, datetime) else given
     try:

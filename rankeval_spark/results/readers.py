@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.file_store import LocalStorage, normalise, scheme_of
-from rankeval_spark.results.requested_rows import Requested
+from rankeval_spark.results.local_tables import Requested
 
 if TYPE_CHECKING:
     from datetime import date
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.requested_rows import Filters, Order
+    from rankeval_spark.results.local_tables import Filters, Order
 
 
 Scan = TypeVar("Scan")

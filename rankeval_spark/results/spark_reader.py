@@ -13,14 +13,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import spark_tables
 from rankeval_spark.results.file_store import inside
-from rankeval_spark.results.requested_rows import require_columns
+from rankeval_spark.results.local_tables import require_columns
 
 if TYPE_CHECKING:
     from datetime import date
 
     import pyarrow as pa
 
-    from rankeval_spark.results.requested_rows import Filters, Order, Requested
+    from rankeval_spark.results.local_tables import Filters, Order, Requested
 
 
 class SparkReader:

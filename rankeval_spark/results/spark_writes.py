@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import delta_log, local_tables, spark_tables, tables
+from rankeval_spark.results import delta_log, local_tables, local_writes, spark_tables, tables
 from rankeval_spark.results.commits import Root, lost, retried
 from rankeval_spark.results.file_store import inside
 from rankeval_spark.results.tables import require_types
@@ -35,9 +35,9 @@ def stage(spark: SparkSession, storage: Storage, path: str, night: NightKey, row
     """Stage the rows of a table at a path of the root, in one commit."""
     frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows)
     if local_tables.are_at(storage):  # our commit of plain files: Spark's own takes longer than few rows
-        folder = inside(storage.root, f"{path}/{local_tables.folder_of(night)}")
+        folder = inside(storage.root, f"{path}/{local_writes.folder_of(night)}")
         frame.drop(*local_tables.PARTITIONS).write.mode("error").parquet(folder)
-        local_tables.commit_new(storage, path, frame.schema.json(), night)
+        local_writes.commit_new(storage, path, frame.schema.json(), night)
         return
     writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
     writer.partitionBy(*local_tables.PARTITIONS).save(inside(storage.root, path))

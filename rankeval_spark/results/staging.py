@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.file_store import inside
-from rankeval_spark.results.local_tables import NewTable
+from rankeval_spark.results.local_writes import NewTable
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.staged_rows import RowsInProcess
 
@@ -49,7 +49,7 @@ class Staging:
         """Stage the rows of a table in one commit; AnalysisException or FileExistsError if it was staged before."""
         path = self._table(table)
         if isinstance(rows, pa.Table) and local_tables.are_at(self._storage):
-            local_tables.write_new(self._storage, path, rows)
+            local_writes.write_new(self._storage, path, rows)
             return
         from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
 

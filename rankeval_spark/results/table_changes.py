@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import data_files, delta_log, local_tables
+from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.commits import Made, Root, retried
 from rankeval_spark.results.delta_log import NO_OTHER_WRITER
 from rankeval_spark.results.row_changes import RowChange, without_name, without_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rankeval_spark.results.commits import LocalRoot
-    from rankeval_spark.results.data_files import DataFile
+    from rankeval_spark.results.local_writes import DataFile
     from rankeval_spark.results.run_record import NightKey
 
 Part = TypeVar("Part")
@@ -117,7 +117,7 @@ class ChangesOnDisk(TableChanges["DataFile"]):
         def delete(seen: int) -> None:
             files = [file for file in self._files(table, None, seen) if file.night in wanted]
             if files:
-                data_files.replace_files(self.root.storage, table, dict.fromkeys(files), after=seen)
+                local_writes.replace_files(self.root.storage, table, dict.fromkeys(files), after=seen)
 
         self._commit(table, delete)
         self._require_none(table, sum(file.night in wanted for file in self._files(table, None)))
@@ -130,23 +130,23 @@ class ChangesOnDisk(TableChanges["DataFile"]):
 
     @override
     def merge_files(self, table: str) -> tuple[int, int]:
-        merge = data_files.merge_events if table == schemas.RUNS.name else data_files.merge_small_files
+        merge = local_writes.merge_events if table == schemas.RUNS.name else local_writes.merge_small_files
         return self._commit(table, lambda seen: merge(self.root.storage, table, after=seen))
 
     @override
     def unneeded_files(self, table: str) -> int:
-        return len(data_files.unneeded_files(self.root.storage, table))
+        return len(local_writes.unneeded_files(self.root.storage, table))
 
     @override
     def delete_unneeded(self, table: str) -> None:
-        data_files.delete_unneeded(self.root.storage, table)
+        local_writes.delete_unneeded(self.root.storage, table)
 
     @override
     def properties(self, table: str) -> dict[str, str]:
-        return data_files.properties_of(self.root.storage, table)
+        return local_writes.properties_of(self.root.storage, table)
 
     def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
-        found = data_files.data_files(self.root.storage, table, version)
+        found = local_writes.data_files(self.root.storage, table, version)
         return [file for file in found if file.night is None or evaluation in (None, file.night.evaluation)]
 
     @override
@@ -155,11 +155,11 @@ class ChangesOnDisk(TableChanges["DataFile"]):
     ) -> dict[DataFile, int]:
         counts = {}
         for file in self._files(table, evaluation, version):
-            batches = data_files.read_batches(self.root.storage, table, file, columns=change.columns)
+            batches = local_writes.read_batches(self.root.storage, table, file, columns=change.columns)
             if n_rows := sum(int(change.affects(batch).sum()) for batch in batches):
                 counts[file] = n_rows
         return counts
 
     @override
     def _rewrite(self, table: str, parts: Collection[DataFile], change: RowChange, *, after: int) -> None:
-        data_files.replace_files(self.root.storage, table, dict.fromkeys(parts, change.changed), after=after)
+        local_writes.replace_files(self.root.storage, table, dict.fromkeys(parts, change.changed), after=after)

@@ -22,7 +22,7 @@ from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
 from rankeval_spark.result_rows.column_json import columns_json, type_name
-from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.commits import retried
 from rankeval_spark.results.file_store import LocalStorage, sync
 
@@ -119,7 +119,7 @@ def add_columns(root: Root, table: str, wanted: Iterable[Json]) -> None:
         names = {field["name"] for field in present}
         lacking = [field for field in columns if field["name"] not in names]
         if lacking and local_tables.are_at(storage):
-            local_tables.add_columns(storage, table, map(json.dumps, lacking), after=seen)
+            local_writes.add_columns(storage, table, map(json.dumps, lacking), after=seen)
         elif lacking:
             from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 

@@ -16,7 +16,7 @@ from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.result_rows.column_json import columns_json
-from rankeval_spark.results import commits, delta_log, journal, local_tables, tables
+from rankeval_spark.results import commits, delta_log, journal, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
@@ -96,7 +96,7 @@ class Root:
         """Append an event, a second later than the one before."""
         seconds = delta_log.latest_version(self._storage, schemas.RUNS.name)
         at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-        local_tables.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
+        local_writes.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
 
     def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:
@@ -107,12 +107,12 @@ class Root:
                 tables.add_columns(root, table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
-        local_tables.write_new(self._storage, staged, _conformed(rows, declared, facts))
+        local_writes.write_new(self._storage, staged, _conformed(rows, declared, facts))
         files = [
             {**file, "location": f"{self.root}/{staged}"} for file in delta_log.files_written(self._storage, staged, 0)
         ]
         night = NightKey(facts.evaluation, facts.evaluation_date)
-        local_tables.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
+        local_writes.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
 
 
 def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float = 1.0) -> RunRecord:

@@ -12,8 +12,7 @@ from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
-from rankeval_spark.results.local_tables import to_rows
-from rankeval_spark.results.whole_files import DamagedResultsError
+from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import Definitions, PastNight

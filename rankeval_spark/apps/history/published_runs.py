@@ -29,9 +29,8 @@ from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.delta_log import LostCommitsError
 from rankeval_spark.results.journal import event_table
-from rankeval_spark.results.local_tables import to_rows
+from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
 from rankeval_spark.results.readers import reader_of, require_whole
-from rankeval_spark.results.whole_files import DamagedResultsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

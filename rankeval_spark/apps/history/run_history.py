@@ -15,7 +15,7 @@ from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import Results
-from rankeval_spark.results.whole_files import DamagedResultsError
+from rankeval_spark.results.local_tables import DamagedResultsError
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
-from rankeval_spark.results.whole_files import DamagedResultsError
+from rankeval_spark.results.local_tables import DamagedResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results, failpoints, local_tables, tables
+from rankeval_spark.results import Results, failpoints, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
@@ -103,7 +103,7 @@ def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: Spar
     event = {"evaluation": "a", "evaluation_date": nights.FIRST, "status": "RUNNING", "recorded_at": 0}
     runs = [f"r{number}" for number in range(102)]
     for run in runs:
-        local_tables.append_rows(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
+        local_writes.append_rows(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
     assert list(tmp_path.rglob("*.checkpoint.parquet"))
     found = spark.read.format("delta").load(f"{tmp_path}/runs").select("run_id", "n_rows").collect()
     assert {row["run_id"]: row["n_rows"] for row in found} == {key: {"lists": 1} for key in runs}

@@ -12,7 +12,7 @@ import deltalake
 import pytest
 
 from rankeval_spark import Results, schemas
-from rankeval_spark.results.whole_files import DamagedResultsError
+from rankeval_spark.results.local_tables import DamagedResultsError
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 

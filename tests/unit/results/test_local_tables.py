@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.results import delta_log, local_tables, tables
+from rankeval_spark.results import delta_log, local_tables, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.run_record import NightKey
 
@@ -38,11 +38,11 @@ def publish(storage: LocalStorage, night: NightKey, run_id: str, *checks: str) -
     counted = {"severity": "warn", "count": 1, "verdict": "ok", "sample_keys": ["a"]}
     columns = pa.schema(deltalake.DeltaTable(f"{storage.root}/{TABLE}").schema().to_arrow())
     rows = pa.Table.from_pylist([{**row, **counted, "check": check} for check in checks], schema=columns)
-    local_tables.write_new(storage, staged, rows)
+    local_writes.write_new(storage, staged, rows)
     files = [
         {**file, "location": f"{storage.root}/{staged}"} for file in delta_log.files_written(storage, staged, version=0)
     ]
-    local_tables.replace_night(storage, TABLE, night, files=files, tag=run_id)
+    local_writes.replace_night(storage, TABLE, night, files=files, tag=run_id)
 
 
 def rows_of(table: ds.Dataset) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def test_rows_of_a_night_are_replaced_and_others_stay(storage: LocalStorage) -> 
 def test_night_without_files_has_no_rows(storage: LocalStorage) -> None:
     publish(storage, NIGHT, "first", "rows")
     assert local_tables.has_rows(storage, TABLE, NIGHT)
-    local_tables.replace_night(storage, TABLE, NIGHT, files=[], tag="second")
+    local_writes.replace_night(storage, TABLE, NIGHT, files=[], tag="second")
     assert not local_tables.has_rows(storage, TABLE, NIGHT)
     assert found(storage) == []
 
@@ -106,8 +106,8 @@ def test_row_without_a_value_that_its_table_demands_is_not_appended(storage: Loc
     tables.create_table(storage, schemas.RUNS)
     event = {"evaluation": "a", "evaluation_date": date(2026, 1, 1), "run_id": "r", "recorded_at": 0}
     with pytest.raises(ValueError, match="table runs: no value for status"):
-        local_tables.append_rows(storage, "runs", [event], tag="r")
-    local_tables.append_rows(storage, "runs", [{**event, "status": "RUNNING"}], tag="r")
+        local_writes.append_rows(storage, "runs", [event], tag="r")
+    local_writes.append_rows(storage, "runs", [{**event, "status": "RUNNING"}], tag="r")
     assert [row["status"] for row in rows_of(local_tables.scan(storage, "runs"))] == ["RUNNING"]
 
 
@@ -116,7 +116,7 @@ def test_rows_of_several_nights_are_one_commit(storage: LocalStorage) -> None:
     event = {"run_id": "r", "recorded_at": 0, "status": "MAINTAINED"}
     nights = [(name, date(2026, 1, day)) for name in ("a", "é %/") for day in (1, 2)]
     rows = [{**event, "evaluation": name, "evaluation_date": day} for name, day in nights]
-    local_tables.append_rows(storage, "runs", rows, tag="r")
+    local_writes.append_rows(storage, "runs", rows, tag="r")
     found = rows_of(local_tables.scan(storage, "runs", where=[("evaluation", "=", "é %/")]))
     assert {row["evaluation_date"] for row in found} == {date(2026, 1, 1), date(2026, 1, 2)}
     assert delta_log.latest_version(storage, "runs") == 1

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.report.night import MAX_NIGHTS
-from rankeval_spark.results import data_files, journal, local_tables, tables
+from rankeval_spark.results import journal, local_tables, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.results_store import claim_root
 from rankeval_spark.results.run_record import NightKey, RunRecord
@@ -65,14 +65,14 @@ def test_events_of_many_nights_are_merged_while_they_are_recorded(
 
 
 def test_full_files_of_events_are_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "FEW_EVENTS", 5)
+    monkeypatch.setattr(local_writes, "FEW_EVENTS", 5)
     storage = storage_at(tmp_path)
     for number in range(7):
         record(storage, number)
-    assert data_files.merge_events(storage, "runs") == (7, 2)
+    assert local_writes.merge_events(storage, "runs") == (7, 2)
     (full,) = (file for file in opened(storage).file_uris() if pq.read_metadata(file).num_rows == 5)
     record(storage, 7)
-    assert data_files.merge_events(storage, "runs") == (2, 1)
+    assert local_writes.merge_events(storage, "runs") == (2, 1)
     assert full in opened(storage).file_uris()
     assert opened(storage).to_pyarrow_table().num_rows == 8
 
@@ -114,9 +114,9 @@ def with_history(workspace: Workspace) -> None:
     days = [FIRST - timedelta(days=number) for number in range(N_NIGHTS, 0, -1)]
     for schema in tables.TABLES[1:]:
         opened_table = opened(storage, schema.name)
-        files = local_tables.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
+        files = local_writes.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
         adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
-        local_tables.commit(storage, schema.name, opened_table.version(), adds)
+        local_writes.commit(storage, schema.name, opened_table.version(), adds)
     events = journal.event_frame(None, storage.root)
     start = datetime(2000, 1, 1, tzinfo=UTC)
     rows = [
@@ -129,19 +129,19 @@ def with_history(workspace: Workspace) -> None:
         for n, day in enumerate(days)
         for step, event in enumerate(events)
     ]
-    local_tables.append_rows(storage, "runs", rows, tag="history")
+    local_writes.append_rows(storage, "runs", rows, tag="history")
     versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
     newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(UTC)}
-    local_tables.append_rows(storage, "runs", [newest], tag="newest")
+    local_writes.append_rows(storage, "runs", [newest], tag="newest")
 
 
 def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:
     night = NightKey("nightly", day)
-    path = f"{local_tables.folder_of(night)}/{Path(file['path']).name}"
+    path = f"{local_writes.folder_of(night)}/{Path(file['path']).name}"
     target = Path(storage.root, table, path)
     target.parent.mkdir(parents=True)
     target.hardlink_to(Path(storage.root, table, file["path"]))
-    return local_tables.added(f"{storage.root}/{table}", path, night, stats=file["stats"])
+    return local_writes.added(f"{storage.root}/{table}", path, night, stats=file["stats"])
 
 
 @pytest.fixture(scope="module")

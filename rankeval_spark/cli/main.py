@@ -44,7 +44,7 @@ class Ending:
 
 @contextmanager
 def stoppable() -> Iterator[Ending]:
-    """Turn signals to end into :class:`Stopped` within the block; the handlers there were come back after it.
+    """Convert signals to end into :class:`Stopped` within the block; the handlers before it come back after it.
 
     A signal that is ignored, as Ctrl-C is by a command in the background, stays ignored. Only the main thread of a
     process can handle signals; elsewhere nothing changes.

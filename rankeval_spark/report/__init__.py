@@ -1,1 +1,1 @@
-"""What people look at: figures of result frames, and the report of a night as one page."""
+"""Figures of result frames, and the report of a night as one page."""

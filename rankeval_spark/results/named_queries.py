@@ -171,7 +171,7 @@ class Results(PublishedResults[Frame]):
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
     ) -> Frame:
-        """How a model serves each user on one night, against another night or another model; greatest loss first.
+        """Differences of a model for each user on one night from another night or model, the greatest loss first.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class Results(PublishedResults[Frame]):
         return self._reader.ordered(paired, columns=PAIRED, order=[("delta", side.worst), (C.USER_ID, "asc")])
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
-        """Make views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
+        """Create views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
 
         They hold numbers, texts and dates only, and show the tables as they are when they are read: they are not
         pinned. Register again after a run with a measure that is new, and after an upgrade of rankeval-spark.

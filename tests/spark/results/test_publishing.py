@@ -175,6 +175,13 @@ class ForgetfulStorage(LocalStorage):
         table, _, folder = path.partition("/")
         return self._known[table] if folder == "_delta_log" and table in self._known else super().names(path)
 
+    def read(self, path: str) -> bytes:
+        """Read a file that was there."""
+        folder, _, name = path.rpartition("/")
+        if name not in self.names(folder):
+            raise FileNotFoundError(path)
+        return super().read(path)
+
 
 def test_a_writer_that_cannot_find_its_commit_fails(root: str) -> None:
     store = ResultsStore(nights.HERE, ForgetfulStorage(root))

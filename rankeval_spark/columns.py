@@ -79,9 +79,6 @@ counts. Not published."""
 FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING)
 """Columns of lists that only the checks read."""
 
-PARTIALS: Final = "_partials"
-"""Moments of a batch of lists, in the row of its first list at its first cutoff; else empty. Not published."""
-
 HIT_GROUPS: Final = "_hit_groups"
 """Item groups of the hits of a list as bits, by rank, where a measure is restricted to a group; not published."""
 JUDGED_GROUPS: Final = "_judged_groups"

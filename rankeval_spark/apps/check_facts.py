@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
-from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_checks, row_kinds
-from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.checks.partition_tallies import Tally
-from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
@@ -19,10 +14,13 @@ from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks, row_flags
 from rankeval_spark.spark.rows import usable_rows
+from rankeval_spark.sums import sums
+from rankeval_spark.sums.input_counts import to_row_counts, to_tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.request import Request
@@ -32,43 +30,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TalliedInputs:
-    """What the workers saw of the log and the judgements while they evaluated them.
+    """What the workers saw of the log and the judgements while they evaluated them."""
 
-    Attributes
-    ----------
-    counts : RowCounts
-        Rows by kind.
-    tallies : mapping of str to Tally
-        What they counted of the judgements, by check.
-    items : DataFrame, optional
-        Items of both, some of them several times: the fields of :data:`partition_tallies.ITEM_FIELDS`.
-    unmatched : Tally, optional
-        What they counted of judgements whose item is in no list; where it is left out, ``items`` are counted.
-    """
-
-    counts: RowCounts
-    tallies: Mapping[str, Tally]
-    items: DataFrame | None = None
-    unmatched: Tally | None = None
+    counts: RowCounts  # rows by kind
+    tallies: Mapping[str, Tally]  # what they counted of the judgements, by check
+    unmatched: Tally  # judgements whose item is in no list
+    items: DataFrame | None = None  # items of the log, some of them several times, where they are kept
 
 
-def tallied_inputs(computed: DataFrame) -> TalliedInputs:
-    """Take what workers tallied out of computed rows, those without a model: :mod:`engine.checks.partition_tallies`."""
-    facts = computed.where(F.col(C.MODEL_ID).isNull())
-    cells = facts.select(partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES).collect()  # one a partition
-    counts, tallies = (
-        partition_tallies.counts_of(row[0] for row in cells),
-        partition_tallies.tallies_of(row[1] for row in cells),
-    )
-    return TalliedInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
-
-
-def without_tallies(computed: DataFrame) -> DataFrame:
-    """Leave the rows and columns of :func:`tallied_inputs` out."""
-    names = (partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES, partition_tallies.USED_ITEMS)
-    if partition_tallies.TALLIES not in computed.columns:
-        return computed
-    return computed.where(F.col(C.MODEL_ID).isNotNull()).drop(*names)
+def tallied_inputs(totals: Mapping[str, pa.Table], items: DataFrame | None = None) -> TalliedInputs:
+    """Read what workers tallied out of the sums."""
+    unmatched = to_tallies(totals[sums.ITEMS]).get(check_rows.UNMATCHED_ITEMS, Tally(check_rows.UNMATCHED_ITEMS, 0, 0))
+    return TalliedInputs(to_row_counts(totals[sums.ROWS]), to_tallies(totals[sums.JUDGEMENTS]), unmatched, items)
 
 
 def can_be_tallied(request: Request) -> bool:
@@ -93,7 +66,7 @@ def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | No
     """
     listed = usable_rows.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
     of_both = _read_facts(inputs, request, listed) if tallied is None else _reread_facts(inputs, tallied)
-    items = listed if tallied is None or tallied.items is None else tallied.items.where(F.col("is_listed"))
+    items = listed if tallied is None or tallied.items is None else tallied.items
     return [
         *of_both,
         *(
@@ -126,12 +99,11 @@ def _read_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> lis
 
 
 def _reread_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[DataFrame]:
-    """Read the inputs that have unusable rows, to name some of them, and look for items that no list has."""
+    """Read the inputs that have unusable rows, to name some of them."""
     log, held_out, counts = inputs.recommendations, inputs.held_out, tallied.counts
     return [
         *([input_checks.to_recommendation_facts(log)] if counts.has_unusable(row_kinds.LOG) else []),
         *([input_checks.to_held_out_facts(held_out)] if counts.has_unusable(row_kinds.HELD_OUT) else []),
-        *([] if tallied.items is None else [input_checks.to_unmatched_facts(tallied.items)]),
     ]
 
 
@@ -147,7 +119,7 @@ def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCoun
     of_users = (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
     of_lists = [row_checks.UNMATCHED_LISTS] if inputs.has_judged_lists else []
     found += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))
-    return [*found, *_counted([tallied.unmatched] if tallied.unmatched else [])]
+    return [*found, *_counted([tallied.unmatched])]
 
 
 def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:
@@ -211,17 +183,3 @@ def _dropped_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> 
     if request.policies.seen_in_train == "keep" or inputs.train is None:
         return []
     return [input_checks.to_seen_facts(listed, train=inputs.train)]
-
-
-def list_facts(scored: DataFrame, request: Request) -> DataFrame:
-    """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
-    baseline = request.comparisons.baseline if request.comparisons else None
-    if request.policies.seen_in_train == "drop":  # what was in the log is counted there; of the lists they are gone
-        scored = scored.drop(C.SEEN)
-    return input_checks.to_list_facts(
-        scored,
-        k=request.measures.last_cutoff,
-        baseline=baseline,
-        window=request.policies.window,
-        events_until=None if request.events_until is None else micros_of(request.events_until),
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,47 +83,14 @@ class Job:
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
     refuses_invalid_scores: bool = False
 
-    def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_tallies: bool = False) -> Iterator[pa.RecordBatch]:
-        """Make the compact row of each list: its key, the columns of :mod:`compact_lists` and its segments.
-
-        Parameters
-        ----------
-        has_tallies : bool
-            Whether a last batch has the row of :meth:`PartitionTallies.to_row`.
-        """
-        tallies = PartitionTallies(is_enabled=has_tallies)
-        for lists in chain.from_iterable(self._lists(batches, tallies)):
-            lists.pop(PACKED, None)
-            yield pa.RecordBatch.from_pydict(lists)
-        if has_tallies:
-            yield tallies.to_row()
-
-    def scored_rows(
-        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool, has_tallies: bool = False
-    ) -> Iterator[pa.RecordBatch]:
-        """Make a row per list and cutoff with every measure, see :meth:`ListOutputs.to_scored_rows`.
-
-        Parameters
-        ----------
-        has_tallies : bool
-            As for :meth:`list_rows`.
-        """
-        tallies = PartitionTallies(is_enabled=has_tallies)
-        for lists in chain.from_iterable(self._lists(batches, tallies)):
-            yield self.outputs.to_scored_rows(self.outputs.part(lists), has_partials=has_partials)
-        if has_tallies:
-            yield tallies.to_row()
-
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
-        """Rank, match and score the lists of whole users, some at a time.
-
-        Parameters
-        ----------
-        tallies : PartitionTallies
-            Gets what is seen of the log and the judgements.
-        """
+        """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
         for cuts in self._lists(batches, tallies):
             yield joined([self.outputs.part(lists) for lists in cuts])
+
+    def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        return (part.user_rows for part in self.parts(batches, PartitionTallies()))
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""

@@ -1,9 +1,10 @@
-"""What the engine makes of lists: scored rows, partial moments, aggregates of comparisons."""
+"""Scored lists, rows of users, partial moments and aggregates of comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import COUNTED_VALUES, KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator, Rows
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
@@ -19,7 +19,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
-from rankeval_spark.engine.scoring.scorer import COUNTS, Scored, Scorer, n_empty
+from rankeval_spark.engine.scoring.scorer import COUNTED, Scored, Scorer, n_empty
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
@@ -35,19 +35,51 @@ JUDGED_AT_ONCE: Final = 1 << 22
 """Judgements that they are compared with: those of a user are repeated for each of their lists."""
 
 
-N_LISTED: Final = "_n_listed"
-"""Usable rows of the list in the log, copies of items included."""
-
-_PARTIALS_TYPE: Final = pa.list_(pa.struct([*KEY_FIELDS, (STATE, pa.binary()), (COUNTED_VALUES, pa.binary())]))
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """Some lists with their values; all lists of each of their users are among them."""
 
-    lists: Mapping[str, pa.Array]  # columns of compact lists, with their key, segments and a hash of the user
+    outputs: ListOutputs
+    lists: Mapping[str, pa.Array]  # columns of compact lists, with their key and segments
     scored: Scored
     members: Members
+
+    @cached_property
+    def rows(self) -> pa.RecordBatch:
+        """A row per list and cutoff; of lists outside of the population every value is NULL."""
+        lists, scored, measures = self.lists, self.scored, self.outputs.measures
+        n_lists, ks = len(self.members.is_evaluated), measures.ks
+        repeated = to_arrow(np.repeat(np.arange(n_lists), len(ks)))
+        columns = {name: pc.take(lists[name], repeated) for name in C.LIST_KEY}
+        columns[C.K] = to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists))
+        columns[C.SEGMENTS] = pc.take(lists[C.SEGMENTS], repeated)
+        counts = {name: scored.counts[name].ravel() for name in COUNTED}
+        columns |= {name: to_arrow(counts[name].astype(np.int32)) for name in COUNTED[:-1]}
+        columns[C.HAS_TIES] = to_arrow(counts[C.HAS_TIES], is_null=counts[C.N_RECOMMENDED] == 0)
+        is_evaluated = np.repeat(self.members.is_evaluated, len(ks))
+        for name in measures.stored:
+            value = scored.values[name].ravel()
+            columns[name] = to_arrow(value, is_null=np.isnan(value) | ~is_evaluated)
+        columns[IS_EVALUATED] = to_arrow(is_evaluated)
+        return pa.RecordBatch.from_pydict(columns)
+
+    @property
+    def user_rows(self) -> pa.RecordBatch:
+        """A row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        names = [name for name in self.rows.schema.names if name != IS_EVALUATED]
+        return self.rows.filter(self.rows[IS_EVALUATED]).select(names)
+
+    @cached_property
+    def users(self) -> pa.Table:
+        """A row per (model, user, k) with the means over the lists of the user, packed segments and a hash."""
+        users, outputs = pa.Table.from_batches([self.rows]), self.outputs
+        if outputs.averages_lists:
+            measures, unit = outputs.measures, outputs.policies.unit
+            users = to_user_means(users, measures=measures.columns, weights=measures.weights, unit=unit)
+        if PACKED in self.lists:
+            segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
+            users = users.append_column(PACKED, pa.ListArray.from_arrays(segments.offsets, segments.items))
+        return users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
 
 
 @dataclass(frozen=True)
@@ -101,7 +133,7 @@ class ListOutputs:
         scored = self._scorer.score(lists)
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
         n_recommended = to_numpy(lists[C.N_RECOMMENDED])
-        return Part(lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies))
+        return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``.
@@ -109,7 +141,7 @@ class ListOutputs:
         Those of a bootstrap have states too, see :data:`bootstrap_sums.WITH_STATES`.
         """
         if self.averages_lists:
-            yield from self._summariser.summarise(iter(self._users(part).to_batches()))
+            yield from self._summariser.summarise(iter(part.users.to_batches()))
         else:
             yield from self._summariser.summarise_rows([self._rows_of_users(part)])
 
@@ -122,8 +154,8 @@ class ListOutputs:
         has_items = to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)
         yield from aggregator.count_lists(evaluated.filter(has_items))
         if self.averages_lists:
-            users = self._users(part)
-            evaluated = users.filter(users[IS_EVALUATED]).sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
+            evaluated = part.users.filter(part.users[IS_EVALUATED])
+            evaluated = evaluated.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
             yield from aggregator.aggregate_rows(iter(evaluated.to_batches()))
             return
         table = lists.filter(to_arrow(is_member))
@@ -131,26 +163,6 @@ class ListOutputs:
         yield from aggregator.aggregate_lists(
             [ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)]
         )
-
-    def _users(self, part: Part) -> pa.Table:
-        """Average the lists of each user: one row per (model, user, k), with the columns that sums are made of."""
-        scored = pa.Table.from_batches([self.to_scored_rows(part, has_partials=False)])
-        unit = self.policies.unit
-        users = to_user_means(scored, measures=self.measures.columns, weights=self.measures.weights, unit=unit)
-        if PACKED in part.lists:
-            segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
-            users = users.append_column(PACKED, pa.ListArray.from_arrays(segments.offsets, segments.items))
-        return users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
-
-    def to_scored_rows(self, part: Part, *, has_partials: bool) -> pa.RecordBatch:
-        """Return a row per list and cutoff.
-
-        Parameters
-        ----------
-        has_partials : bool
-            Whether the first row has the partial moments of the lists; not of a bootstrap.
-        """
-        return self._to_batch(part, list(self.moments(part)) if has_partials else None)
 
     @property
     def _summariser(self) -> PartialAggregator:
@@ -193,24 +205,6 @@ class ListOutputs:
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
         return Rows(table, flat(self.measures.columns), flat(tuple(self.measures.weights.values())), by_row)
 
-    def _to_batch(self, part: Part, partials: list[pa.RecordBatch] | None) -> pa.RecordBatch:
-        lists, scored, members = part.lists, part.scored, part.members
-        n_lists, ks = len(members.is_evaluated), self.measures.ks
-        repeated = to_arrow(np.repeat(np.arange(n_lists), len(ks)))
-        by_list = {name: lists[name] for name in (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES)}
-        by_list |= {N_LISTED: n_listed(lists), **{name: lists[name] for name in C.FOR_CHECKS if name in lists}}
-        columns = {name: pc.take(column, repeated) for name, column in by_list.items()}
-        counts = {name: scored.counts[name].ravel() for name in COUNTS}
-        is_evaluated = np.repeat(members.is_evaluated, len(ks))
-        values = {name: scored.values[name].ravel() for name in self.measures.stored}
-        columns |= {name: to_arrow(count.astype(COUNTS[name].to_pandas_dtype())) for name, count in counts.items()}
-        columns[C.HAS_TIES] = to_arrow(counts[C.HAS_TIES], is_null=counts[C.N_RECOMMENDED] == 0)
-        columns |= {name: to_arrow(value, is_null=np.isnan(value) | ~is_evaluated) for name, value in values.items()}
-        columns[IS_EVALUATED] = to_arrow(is_evaluated)
-        if partials is not None:
-            columns[C.PARTIALS] = _in_first_row(partials, len(is_evaluated))
-        return pa.RecordBatch.from_pydict(columns)
-
 
 def parts_of_users(
     n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
@@ -248,19 +242,10 @@ def joined(parts: Sequence[Part]) -> Part:
         for cells in ([one.scored.values for one in parts], [one.scored.counts for one in parts])
     )
     members = Members(*map(np.concatenate, zip(*(one.members for one in parts), strict=True)))
-    return Part(lists, Scored(values, counts), members)
+    return Part(parts[0].outputs, lists, Scored(values, counts), members)
 
 
 def n_listed(lists: Mapping[str, pa.Array]) -> pa.Array:
     """Count the usable rows of each list in the log, copies of items included."""
     n_items = to_numpy(lists[C.N_RECOMMENDED]) - n_empty(lists)
     return to_arrow((n_items + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))
-
-
-def _in_first_row(partials: list[pa.RecordBatch], n_rows: int) -> pa.ListArray:
-    """Put partial moments into the first of some rows."""
-    cells = [pa.StructArray.from_arrays(one.columns, fields=list(_PARTIALS_TYPE.value_type)) for one in partials]
-    flat = pa.concat_arrays(cells) if cells else pa.nulls(0, _PARTIALS_TYPE.value_type)
-    ends = np.full(n_rows + 1, len(flat), dtype=np.int32)
-    ends[0] = 0
-    return pa.ListArray.from_arrays(to_arrow(ends), flat)

@@ -113,11 +113,6 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-def denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
-    """Column of the denominators of each measure that is a ratio of sums, see :attr:`ListOutputs.denominators`."""
-    return outputs_of(request, averages_lists=not has_one_list).denominators
-
-
 def parity_of(request: Request) -> Parity:
     """Assemble what the workers count for measures of parity; without measures where none is requested."""
     measures = (one for one in request.measures.exposures if one.entry.kind == "parity")
@@ -156,14 +151,6 @@ def exposure_parts(request: Request) -> ExposureParts:
     cutoffs = [one.k for one in shown]
     depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs, default=0)
     return ExposureParts(parity, others, of_train, any(one.needs_catalogue for one in shown), depth)
-
-
-def carries_partials(request: Request, *, has_one_list: bool) -> bool:
-    """Return True if scored rows carry their moments: not where lists of a user are averaged.
-
-    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
-    """
-    return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
 def depth_of(measures: MeasureSet) -> int:

@@ -24,7 +24,7 @@ from rankeval_spark.in_process.checks.input_warnings import (
     warn_of_withheld,
 )
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
-from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
+from rankeval_spark.in_process.result_tables import model_agreement, scored_rows
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
@@ -32,7 +32,9 @@ from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows.check_rows import to_check_rows
+from rankeval_spark.result_rows.groups import gap_test_rows
 from rankeval_spark.result_rows.groups.gap_rows import to_gaps
+from rankeval_spark.result_rows.groups.gap_test_rows import GapBootstrap
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
 from rankeval_spark.result_rows.leaderboard import to_leaderboard
 from rankeval_spark.sums import list_counts, sums
@@ -93,7 +95,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def user_metrics(self) -> pa.Table:
-        return in_order_of(scored_rows.keep_population(self._scored, self.request), (*C.LIST_KEY, C.K))
+        return in_order_of(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
 
     @cached_property
     @override
@@ -161,8 +163,11 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     @refusals_of_call()
     def _gap_tests(self, gap_request: GapTestRequest) -> pa.Table:
-        users = scored_rows.to_users(self._scored, self.request, has_one_list=self._has_one_list)
-        return gap_tests.to_gap_tests(users, self.metrics, self.request, gap_request)
+        gaps = gap_test_rows.gaps_of(self.metrics, gap_request)
+        rows, resampling = self.usable.user_rows, GapBootstrap.of(gaps, self.request, gap_request.draws)
+        tests = sums.ListTotals(rows.job, {sums.GAP_TESTS: sums.GapTests(resampling)})
+        found = sums.finished(tests.sums, rows.run(lambda _: tests.add))
+        return gap_test_rows.to_rows(gaps, found[sums.GAP_TESTS], gap_request, alpha=1 - self.request.confidence)
 
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
@@ -184,13 +189,9 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         return scored_rows.to_hit_ranks(self.ranked_items, model, baseline)
 
     @cached_property
-    def _scored(self) -> pa.Table:
-        """Every list at every cutoff."""
-        return scored_rows.to_scored(self.usable.user_rows)
-
-    @cached_property
     def _totals(self) -> dict[str, pa.Table]:
         """The small tables, made in one pass."""
         rows = self.usable.user_rows
-        totals = sums.Totals(self.request, rows.job.outputs)
-        return totals.finished(rows.run(lambda job: lambda batches: totals.add(job, batches)))
+        own = {**sums.result_sums(self.request, rows.job.outputs), **sums.check_sums(self.request)}
+        totals = sums.ListTotals(rows.job, own)
+        return sums.finished(totals.sums, rows.run(lambda _: totals.add))

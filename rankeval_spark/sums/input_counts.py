@@ -59,7 +59,7 @@ def to_tallies(rows: pa.Table) -> dict[str, Tally]:
 def used_items(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
     """Yield the items of the log and the judgements of a partition, with the judgements of each."""
     for columns in tallies.items:
-        yield pa.RecordBatch.from_arrays(list(columns), names=list(ITEM_FIELDS))
+        yield pa.RecordBatch.from_arrays(list(columns), names=ITEM_FIELDS)
 
 
 def unmatched(rows: pa.Table) -> pa.Table:

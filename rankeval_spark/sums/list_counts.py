@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.outputs import N_LISTED, n_listed
+from rankeval_spark.engine.outputs import n_listed
 from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
@@ -37,14 +37,17 @@ COUNTS: Final = pa.schema(
 )
 """A count of a check in some lists; counts of two parts add up, see :func:`united`."""
 
+N_LISTED: Final = "_n_listed"
+"""Usable rows of the list in the log, copies of items included."""
+
 _LISTS: Final = "lists"
 """Row of each model: its lists, of all lists and empty rows of judged users."""
 
 
-def counted_lists(part: Part, request: Request) -> pa.Table:
+def counted_lists(part: Part) -> pa.Table:
     """Return a row per list with what is counted of it, at the largest cutoff or of the whole list."""
-    lists, k = part.lists, request.measures.last_cutoff
-    place = request.measures.ks.index(k)
+    lists, measures = part.lists, part.outputs.measures
+    place = measures.ks.index(measures.last_cutoff)
     n_recommended = to_numpy(lists[C.N_RECOMMENDED])
     has_ties = to_arrow(part.scored.counts[C.HAS_TIES][:, place], is_null=n_recommended == 0)
     n_judged = to_arrow(part.scored.counts[C.N_JUDGED][:, place])

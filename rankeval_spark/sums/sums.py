@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation import aggregate_state
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
+from rankeval_spark.engine.aggregation.slices import USER_HASH
+from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
-from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.bootstrap_intervals import WITH_SPREAD, BootstrapIntervals
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
+from rankeval_spark.result_rows.groups.gap_test_rows import P_SCHEMA
 from rankeval_spark.result_rows.metric_rows import metric_finisher
 from rankeval_spark.sums import input_counts, list_counts
-from rankeval_spark.sums.grouping import applied
+from rankeval_spark.sums.grouping import applied, in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.engine.job import Job
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
+    from rankeval_spark.result_rows.groups.gap_test_rows import GapBootstrap
 
 METRICS: Final = "metrics"
 COMPARISONS: Final = "comparisons"
-LISTS: Final = "lists"
+LISTS: Final = "list_counts"
 ROWS: Final = "rows"
 JUDGEMENTS: Final = "judgements"
 ITEMS: Final = "items"
+GAP_TESTS: Final = "gap_tests"
+
+USER_ROWS: Final = schemas.USER_METRICS.name
+LIST_ROWS: Final = schemas.LISTS.name
+"""Rows of users and of lists, which one pass can make too."""
 
 
-@dataclass(frozen=True)
 class Sum:
     """A small table that is added up over all lists."""
 
-    request: Request
-    outputs: ListOutputs
+    schema: pa.Schema  # of the rows that come of it
     key: ClassVar[tuple[str, ...]] = ()  # columns of the partial rows that must meet; empty: all rows must
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - a sum that is made of the inputs reads none
         """Return the partial rows of some lists, in a worker."""
+        return ()
+
+    def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - one of lists reads none
+        """Return the partial rows of some users of one night or several, in a worker; see :mod:`published_users`."""
         return ()
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - of the inputs alone
@@ -61,9 +72,13 @@ class Sum:
         return rows
 
 
+@dataclass(frozen=True)
 class Means(Sum):
     """The means of ``metrics``, in the columns of ``schemas.METRICS`` from the model on."""
 
+    request: Request
+    outputs: ListOutputs
+    schema = arrow_schema(schemas.METRICS)
     key = aggregate_state.GROUP
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
@@ -78,12 +93,16 @@ class Means(Sum):
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.confidence)
             rows = applied(rows.to_batches(), aggregate_state.GROUP, intervals.merge, WITH_SPREAD)
         found = metric_finisher(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
-        return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
+        return pa.Table.from_batches(found, self.schema)
 
 
+@dataclass(frozen=True)
 class Differences(Sum):
     """The rows of ``comparisons``, in the columns of ``schemas.COMPARISONS`` from the baseline on."""
 
+    request: Request
+    outputs: ListOutputs
+    schema = arrow_schema(schemas.COMPARISONS)
     key = comparison_state.GROUP
 
     @cached_property
@@ -97,21 +116,54 @@ class Differences(Sum):
         """Return differences of the models of every slice."""
         return self.outputs.differences(part, self._rows.aggregator)
 
+    def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:
+        """Return the same of users of one night."""
+        (users,), (lists,), aggregator = nights, rows, self._rows.aggregator
+        has_items = (pc.field(C.K) == aggregator.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
+        yield from aggregator.count_lists(lists.filter(has_items))
+        hashed = users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
+        yield from aggregator.aggregate_rows(iter(in_order_of(hashed, (USER_HASH, C.USER_ID)).to_batches()))
+
+    def unjudged(self, metrics: pa.Table) -> Iterable[pa.RecordBatch]:
+        """Return partial rows for users whom published rows of users leave out, as ``metrics`` counts them."""
+        return self._rows.unjudged(metrics)
+
     def finish(self, rows: pa.Table) -> pa.Table:
         """Merge differences, and test them."""
-        return applied(rows.to_batches(), comparison_state.GROUP, self._rows.finish, arrow_schema(schemas.COMPARISONS))
+        return applied(rows.to_batches(), comparison_state.GROUP, self._rows.finish, self.schema)
 
     def adjust(self, rows: pa.Table) -> pa.Table:
         """Adjust the p-values: a family has all rows of a test."""
-        return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches())), arrow_schema(schemas.COMPARISONS))
+        return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches())), self.schema)
 
 
+@dataclass(frozen=True)
+class GapTests(Sum):
+    """A p of each gap between groups of users, which are known from ``metrics``."""
+
+    resampling: GapBootstrap
+    schema = P_SCHEMA
+    key = ("test",)
+
+    def add(self, part: Part) -> Iterable[pa.RecordBatch]:
+        """Return the sums of the groups in every replicate."""
+        return self.resampling.draw(iter(part.users.to_batches()))
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Compare the gap with those of the replicates."""
+        return applied(rows.to_batches(), self.key, self.resampling.merge, self.schema)
+
+
+@dataclass(frozen=True)
 class ListCounts(Sum):
     """Counts of the checks of lists: rows of :data:`list_counts.COUNTS`."""
 
+    request: Request
+    schema = list_counts.COUNTS
+
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         """Return the counts of some lists."""
-        lists = list_counts.counted_lists(part, self.request)
+        lists = list_counts.counted_lists(part)
         yield from list_counts.list_counts(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
@@ -122,18 +174,17 @@ class ListCounts(Sum):
 class RowCounts(Sum):
     """Rows of the inputs by kind: rows of :data:`input_counts.ROWS`."""
 
+    schema = input_counts.ROWS
+
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the rows of a partition by kind."""
         return input_counts.row_counts(tallies)
 
-    def finish(self, rows: pa.Table) -> pa.Table:
-        """Refuse an input that has rows and none that can be used; here all counts meet."""
-        refuse_without_usable(input_counts.to_row_counts(rows))
-        return rows
-
 
 class JudgementTallies(Sum):
     """Counts of the checks of judgements: rows of :data:`input_counts.TALLIES`."""
+
+    schema = input_counts.TALLIES
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the tallies of a partition."""
@@ -143,6 +194,7 @@ class JudgementTallies(Sum):
 class UnmatchedItems(Sum):
     """Judgements whose item is in no list: rows of :data:`input_counts.TALLIES` that add up."""
 
+    schema = input_counts.TALLIES
     key = (C.ITEM_ID,)
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
@@ -154,52 +206,92 @@ class UnmatchedItems(Sum):
         return input_counts.unmatched(rows)
 
 
-@dataclass(frozen=True)
-class Totals:
-    """All sums of a request: what workers add up, and what becomes of it."""
+class Addition(Protocol):
+    """What a worker does: rows of whole users in, partial rows of sums out."""
 
-    request: Request
-    outputs: ListOutputs
-    tallies_inputs: bool = False  # whether workers count what the checks ask of the log and the judgements
-
-    @cached_property
+    @property
     def sums(self) -> Mapping[str, Sum]:
         """The sums by name."""
-        found: dict[str, type[Sum]] = {LISTS: ListCounts}
-        if self.request.measures.columns:
-            found[METRICS] = Means
-            if self.request.comparisons is not None:
-                found[COMPARISONS] = Differences
-        if self.tallies_inputs:
-            found |= {ROWS: RowCounts, JUDGEMENTS: JudgementTallies, ITEMS: UnmatchedItems}
-        return {name: kind(self.request, self.outputs) for name, kind in found.items()}
 
-    def add(self, job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the partial rows of each sum, of the users of a partition."""
-        tallies = PartitionTallies(is_enabled=self.tallies_inputs)
-        for part in job.parts(batches, tallies):
-            yield from self.of_part(part)
+
+
+class ListSource(Protocol):
+    """What makes scored lists of rows: a :class:`Job`, or lists that are published."""
+
+    @property
+    def outputs(self) -> ListOutputs:
+        """How lists become values and moments."""
+
+    def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
+        """Score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
+
+
+def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
+    """Return the sums that result tables are made of."""
+    if not request.measures.columns:
+        return {}
+    compared = {} if request.comparisons is None else {COMPARISONS: Differences(request, outputs)}
+    return {METRICS: Means(request, outputs), **compared}
+
+
+def check_sums(request: Request, *, tallies_inputs: bool = False) -> dict[str, Sum]:
+    """Return the sums that checks of lists ask for and, if the workers see all rows, checks of the inputs."""
+    of_inputs = {ROWS: RowCounts(), JUDGEMENTS: JudgementTallies(), ITEMS: UnmatchedItems()} if tallies_inputs else {}
+    return {LISTS: ListCounts(request), **of_inputs}
+
+
+@dataclass(frozen=True)
+class ListTotals:
+    """Sums of lists, and the rows of users and lists that are wanted of the same pass."""
+
+    lists: ListSource
+    sums: Mapping[str, Sum]
+    tables: tuple[str, ...] = ()  # USER_ROWS, LIST_ROWS
+    has_text_ids: bool = False  # whether ids in them become texts, as all published tables have them
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the partial rows of each sum and the rows of each table, of the users of a partition."""
+        tallies = PartitionTallies(is_enabled=JUDGEMENTS in self.sums)
+        for part in self.lists.parts(batches, tallies):
+            for table in self.tables:
+                rows = part.user_rows if table == USER_ROWS else _list_rows(part)
+                yield table, with_text_ids(rows) if self.has_text_ids else rows
+            for name, one in self.sums.items():
+                yield from ((name, rows) for rows in one.add(part))
         for name, one in self.sums.items():
             yield from ((name, rows) for rows in one.rest(tallies))
 
-    def of_part(self, part: Part) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the partial rows of each sum, of some lists."""
-        for name, one in self.sums.items():
-            yield from ((name, rows) for rows in one.add(part))
 
-    def finished(self, partials: Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, pa.Table]:
-        """Merge the partial rows of all lists in one place."""
-        by_sum: dict[str, list[pa.RecordBatch]] = {}
-        for name, rows in partials:
-            by_sum.setdefault(name, []).append(rows)
-        return self.adjusted({name: self.sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
+def _list_rows(part: Part) -> pa.RecordBatch:
+    """Return lists in the columns of ``schemas.LISTS`` from the model on; NULL where no measure needs one."""
+    outputs, lists, schema = part.outputs, part.lists, arrow_schema(schemas.LISTS)
+    unread = {C.HIT_SCORES} - outputs.measures.needs
+    unread |= set() if outputs.policies.rank_gaps == "keep" else {C.EMPTY_RANKS}
+    none = pa.nulls(len(lists[C.USER_ID]))
+    columns = [lists[name] if name in lists and name not in unread else none for name in schema.names]
+    cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(cast, schema=schema)
 
-    def adjusted(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """Complete finished rows; a table of the results without a row is there too."""
-        none = {
-            **{METRICS: arrow_schema(schemas.METRICS), COMPARISONS: arrow_schema(schemas.COMPARISONS)},
-            **{LISTS: list_counts.COUNTS, ROWS: input_counts.ROWS},
-            **dict.fromkeys((JUDGEMENTS, ITEMS), input_counts.TALLIES),
-        }
-        empty = {name: none[name].empty_table() for name in self.sums}
-        return {**empty, **{name: self.sums[name].adjust(rows) for name, rows in tables.items()}}
+
+def with_text_ids(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Turn ids into text, as all published tables hold them."""
+    for place, name in enumerate(rows.schema.names):
+        if name in C.LIST_KEY and rows[name].type != pa.string():
+            rows = rows.set_column(place, name, rows[name].cast(pa.string()))
+    return rows
+
+
+def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, pa.Table]:
+    """Merge the partial rows of all users in one place."""
+    by_sum: dict[str, list[pa.RecordBatch]] = {}
+    for name, rows in partials:
+        by_sum.setdefault(name, []).append(rows)
+    return adjusted(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
+
+
+def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Complete finished rows; a sum without a row is there too."""
+    empty = {name: one.schema.empty_table() for name, one in sums.items()}
+    return {**empty, **{name: sums[name].adjust(rows) for name, rows in tables.items()}}

@@ -39,10 +39,8 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
-    "rankeval_spark/spark/rows/moved_rows.py": "asks Spark how it writes a frame without rows as Arrow",
-    "rankeval_spark/spark/plans/one_job.py": "the job that makes the small tables of an evaluation",
+    "rankeval_spark/spark/plans/packed_rows.py": "the job that makes the small tables of an evaluation",
     "rankeval_spark/spark/exposure/": "hands a row for each model without a list to a plan",
-    "rankeval_spark/spark/result_tables/paired_comparisons.py": "hands counts of a night's unjudged users to a plan",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
@@ -54,15 +52,10 @@ IO_ALLOWED: Final = {
 PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/rows/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/spark/facts/shared_facts.py": "counts and the catalogue in, facts of items and totals out",
-    "rankeval_spark/spark/result_tables/partial_aggregates.py": "values of users in, moments out",
     "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",
-    "rankeval_spark/spark/result_tables/mean_metrics.py": "merged moments in, rows of metrics out",
-    "rankeval_spark/spark/result_tables/paired_comparisons.py": "values of two models in, rows of comparisons out",
-    "rankeval_spark/spark/result_tables/night_changes.py": "values of two nights in, rows of changes out",
     "rankeval_spark/spark/exposure/item_exposure.py": "histograms of exposure in, rows of metrics out",
     "rankeval_spark/spark/exposure/group_parity.py": "sums of groups of popularity in, rows of metrics out",
-    "rankeval_spark/spark/result_tables/gap_tests.py": "values of users in, a p for each gap out",
-    "rankeval_spark/spark/plans/one_job.py": "the engine: all rows of a user in, partial rows of the small tables out",
+    "rankeval_spark/spark/plans/packed_rows.py": "all rows of a user in, partial rows of the sums out",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/results/table_changes_spark.py": "rows that name a user in, these rows without the name out",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,12 +16,13 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.outputs import ListOutputs
+from rankeval_spark.engine.outputs import ListOutputs, Part
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.engine.ranking.matching import match_log
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.sums.list_counts import counted_lists
 
 Row = dict[str, Any]
 """A row of an input, or of a result, by column."""
@@ -219,14 +220,35 @@ def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list
     return found
 
 
+def compact_lists_of(work: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield compact lists."""
+    for part in work.parts(batches, PartitionTallies()):
+        yield pa.RecordBatch.from_pydict({name: column for name, column in part.lists.items() if name != PACKED})
+
+
+def scores_of(work: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield a row per list and cutoff, with what the checks look at."""
+    return (rows_of(part) for part in work.parts(batches, PartitionTallies()))
+
+
+def rows_of(part: Part) -> pa.RecordBatch:
+    """Return scored rows with what the checks look at in their lists."""
+    found, lists = part.rows, counted_lists(part)
+    repeated = pa.array(np.repeat(np.arange(lists.num_rows), len(part.outputs.measures.ks)))
+    for name in lists.column_names:
+        if name not in found.schema.names:
+            found = found.append_column(name, lists[name].combine_chunks().take(repeated))
+    return found
+
+
 def list_rows(work: Job, table: pa.Table) -> list[Row]:
     """Make the compact rows of a table, in the order of the engine."""
-    return read(work.list_rows(table.to_batches()))
+    return read(compact_lists_of(work, table.to_batches()))
 
 
 def scored_rows(work: Job, table: pa.Table) -> list[Row]:
     """Make the scored rows of a table, in the order of the engine."""
-    return read(work.scored_rows(table.to_batches(), has_partials=False))
+    return read(scores_of(work, table.to_batches()))
 
 
 def moment_rows(work: Job, batches: Iterable[pa.RecordBatch]) -> list[Row]:
@@ -236,7 +258,7 @@ def moment_rows(work: Job, batches: Iterable[pa.RecordBatch]) -> list[Row]:
 
 def score(scoring: ListOutputs, lists: Mapping[str, pa.Array]) -> list[Row]:
     """Score compact lists."""
-    return read([scoring.to_scored_rows(scoring.part(lists), has_partials=False)])
+    return read([rows_of(scoring.part(lists))])
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> list[Row]:

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F, types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.spark.rows.judgements import N_COPIES
+from rankeval_spark.sums.list_counts import N_LISTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

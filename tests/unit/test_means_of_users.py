@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
-from rankeval_spark.engine.aggregation.slices import segment_columns
+from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
+from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
 from rankeval_spark.engine.planning import outputs_of
-from rankeval_spark.in_process.result_tables.scored_rows import to_users
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
+from rankeval_spark.sums.published_users import packed_segments
 from rankeval_spark.sums.sums import Means
 from tests.support.arrow_frames import scored_rows, tuples
 from tests.support.skewed import hall
@@ -33,13 +35,17 @@ def metrics(
     measures: MeasureSet = ASKED,
     n_partitions: int = 1,
 ) -> pa.Table:
-    """Summarise users with one list each, with a smallest slice of 2 users."""
+    """Summarise users, with a smallest slice of 2 users."""
     request = Request(measures, Policies(), slices=slices, min_slice_size=2, confidence=0.95)
-    users = to_users(scored, request, has_one_list=True)
-    summariser = PartialAggregator(measures.columns, {}, tuple(segment_columns(request.every_slice)), measures.ks, None)
+    users = scored
+    if request.segments:
+        users = users.append_column(PACKED, packed_segments(scored[C.SEGMENTS].combine_chunks(), request.segments))
+    by, lists = tuple(segment_columns(request.every_slice)), tuple(map(lists_column, measures.columns))
+    has_lists = lists[0] in scored.column_names
+    summariser = PartialAggregator(measures.columns, {}, by, measures.ks, None, lists if has_lists else ())
     parts = (users.take(list(range(place, users.num_rows, n_partitions))) for place in range(n_partitions))
     partials = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
-    return Means(request, outputs_of(request)).finish(pa.Table.from_batches(partials))
+    return Means(request, outputs_of(request, averages_lists=has_lists)).finish(pa.Table.from_batches(partials))
 
 
 def both(*rows: dict[str, Any]) -> pa.Table:
@@ -126,3 +132,45 @@ def test_a_constant_has_no_spread_however_it_is_partitioned() -> None:
     ((value, deviation),) = tuples(found, "value", "std_dev")
     assert value == pytest.approx(0.1, abs=1e-15)
     assert 0 <= deviation < 1e-15
+
+
+def over_lists(*rows: dict[str, Any]) -> pa.Table:
+    """Average the lists of each user."""
+    return to_user_means(both(*rows), measures=ASKED.columns, weights={}, unit="user")
+
+
+def test_a_value_is_the_mean_over_users_of_the_mean_over_their_lists() -> None:
+    """One list of 1; lists 1, 0, 0, 0: the mean is 5 / 8 over users, and would be 2 / 5 over lists."""
+    lists = [("ann", "1", 1.0), *(("bob", f"{n}", float(n == 0)) for n in range(4))]
+    users = over_lists(
+        *({"user_id": user, "list_id": name, "p": p, "success": p, "has_ties": p == 1.0} for user, name, p in lists)
+    )
+    assert tuples(users, "user_id", "p", "has_ties", "_is_evaluated") == [
+        ("ann", 1.0, 1.0, True),
+        ("bob", 1 / 4, 1 / 4, True),
+    ]
+    assert tuples(metrics(users), "measure", "value", "n_users", "n_lists", "tie_share") == [
+        ("P", (1 + 1 / 4) / 2, 2, 5, (1 + 1 / 4) / 2),
+        ("Success", (1 + 1 / 4) / 2, 2, 5, (1 + 1 / 4) / 2),
+    ]
+
+
+def test_lists_are_counted_where_the_measure_is_defined_and_the_user_belongs_to_the_mean() -> None:
+    """Ann has a list of two undefined; Bob none, which counts 0; Cat has no value; Dan is outside the population."""
+    users = over_lists(
+        {"user_id": "ann", "list_id": "1", "p": 1.0, "success": 1.0, "segments": {"country": "FR"}},
+        {"user_id": "ann", "list_id": "2", "p": None, "success": 0.0, "segments": {"country": "FR"}},
+        {"user_id": "bob", "p": 0.0, "success": 0.0, "n_recommended": 0, "has_ties": None},
+        {"user_id": "cat", "list_id": "1", "p": None, "success": 1.0},
+        {"user_id": "cat", "list_id": "2", "p": None, "success": 1.0},
+        {"user_id": "dan", "list_id": "1", "n_judged": 0, "n_relevant": 0, "_is_evaluated": False},
+    )
+    found = tuples(metrics(users, slices=[("country",)]), "slice_value", "measure", "n_users", "n_lists")
+    assert found == [
+        ("", "P", 2, 2),
+        ("", "Success", 3, 5),
+        ("(unknown)", "P", 1, 1),
+        ("(unknown)", "Success", 2, 3),
+        ("FR", "P", 1, 1),
+        ("FR", "Success", 1, 2),
+    ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
-from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
@@ -87,14 +86,12 @@ def changes_between(
         return []
     reported = ReportedSlices(made, config.min_slice_size, config.confidence)
     changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
-    both = now.user_metrics, before.user_metrics
-    if is_of_spark(now.user_metrics):
-        from rankeval_spark.spark.result_tables import night_changes as on_spark  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.user_totals import totals_of_users  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.sums.published_users import NIGHT_CHANGES, NightDifferences, UserTotals  # noqa: PLC0415 - as above
 
-        return [row.asDict() for row in on_spark.to_changes(*both, changes).collect()]
-    from rankeval_spark.in_process.result_tables import night_changes  # noqa: PLC0415 - imports the engine
-
-    return to_rows(night_changes.to_changes(*both, changes))
+    differences = NightDifferences(changes)
+    totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
+    return to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[NIGHT_CHANGES])
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:

@@ -24,6 +24,7 @@ from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.spark.version import require_spark
+from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:
     from datetime import date
@@ -118,7 +119,8 @@ class ProcessHost(NightHost):
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
             add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
             add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
-            self._night.compute(add_users, add_lists, steps.listener.advance)
+            tables = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
+            self._night.compute(tables, steps.listener.advance)
             staging.close()
             step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
         if has_lists:  # of one pass: this only says how many rows there are

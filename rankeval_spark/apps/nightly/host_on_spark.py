@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
@@ -16,31 +17,32 @@ from rankeval_spark.apps.check_facts import (
     can_be_tallied,
     computed_facts,
     counted_facts,
-    list_facts,
     row_facts,
     tallied_inputs,
-    without_tallies,
 )
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, with_model_names
 from rankeval_spark.apps.nightly import quarantine
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.apps.nightly.night_size import cost_of
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
-from rankeval_spark.spark.rows import population
-from rankeval_spark.spark.spark_types import with_columns
+from rankeval_spark.spark.rows.moved_rows import user_types
+from rankeval_spark.sums import list_counts, sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.apps.check_facts import TalliedInputs
+    from pyspark.sql import DataFrame, SparkSession
+
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
+    from rankeval_spark.spark.rows.moved_rows import MovedRows
 
 
 class SparkHost(NightHost):
@@ -50,8 +52,7 @@ class SparkHost(NightHost):
         self._spark = spark
         self._plan = plan
         self._kept = ExitStack()
-        self._tallied: TalliedInputs | None = None
-        self._scored: DataFrame | None = None
+        self._packed: DataFrame | None = None
 
     def __exit__(self, *_: object) -> None:
         """Let go of what was kept."""
@@ -69,48 +70,66 @@ class SparkHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        request, inputs, has_tallies = self._plan.request, self._usable, can_be_tallied(self._plan.request)
-        if self._plan.config.results.lists:
+        rows, has_lists = self._rows, self._plan.config.results.lists
+        tables = (sums.USER_ROWS, *([sums.LIST_ROWS] if has_lists else []))
+        totals = sums.ListTotals(rows.job, self._sums, tables=tables, has_text_ids=True)
+        packed = self._kept.enter_context(cached(plans.to_packed(rows.frame, totals)))
+        if has_lists:
             with steps.step("match") as step:
-                lists = with_text_ids(plans.to_lists(inputs, request=request, has_tallies=has_tallies))
-                lists = self._keep(lists) if has_tallies else lists
-                run.stage(schemas.LISTS.name, with_all_columns(without_tallies(lists)))
+                types = {field.name: field.type for field in schemas.LISTS.fields if field.name not in C.RUN_KEY}
+                run.stage(schemas.LISTS.name, plans.to_rows(packed, sums.LIST_ROWS, types))
                 step.n_rows = run.n_rows[schemas.LISTS.name]
-            self._tallied = tallied_inputs(lists) if has_tallies else None
-            if plans.are_lists_enough(inputs, request):
-                staged = run.frame(schemas.LISTS.name)
-                scored = plans.to_scored_lists(staged, request=request, has_one_list=inputs.has_one_list)
-                self._scored = self._keep(scored)
-                stage_users(run, self._scored, steps=steps)
-                return
-        # Facts of items are not published: where a measure reads them, the log is ranked once more.
-        counts_rows = has_tallies and self._tallied is None
-        planned = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=counts_rows)
-        computed = self._keep(with_text_ids(planned))
-        self._scored = without_tallies(computed)
-        stage_users(run, self._scored, steps=steps)
-        self._tallied = tallied_inputs(computed) if counts_rows else self._tallied
+        with steps.step("score") as step:
+            types = user_types(self._plan.request.measures.stored)
+            run.stage(schemas.USER_METRICS.name, plans.to_rows(packed, sums.USER_ROWS, types))
+            step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+        self._packed = packed
 
     @override
     def input_facts(self) -> list[CheckCount]:
-        segments = self._sources.segments
+        segments, tallied = self._sources.segments, None
+        if self._packed is not None and sums.ITEMS in self._sums:
+            types = {C.ITEM_ID: self._rows.id_types[C.ITEM_ID], "n_judged": "bigint", "is_listed": "boolean"}
+            items = plans.to_rows(self._packed, sums.ITEMS, types).where(F.col("is_listed"))
+            tallied = tallied_inputs(self._totals, items)
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        counted = [] if self._tallied is None else counted_facts(self._usable, self._tallied)
-        return [*counted, *computed_facts(*row_facts(self._usable, self._plan.request, self._tallied), *of_segments)]
+        counted = [] if tallied is None else counted_facts(self._usable, tallied)
+        return [*counted, *computed_facts(*row_facts(self._usable, self._plan.request, tallied), *of_segments)]
 
     @override
     def list_facts(self) -> list[CheckCount]:
-        return computed_facts(list_facts(self._frames.scored, self._plan.request))
+        return list_counts.list_facts(self._totals[sums.LISTS], self._plan.request)
+
+    @cached_property
+    @override
+    def metrics(self) -> pa.Table:
+        exposures = exposures_of(self._usable, self._plan.request)
+        found = [self._totals.get(sums.METRICS), None if exposures is None else exposures.toArrow()]
+        schema = arrow_schema(schemas.METRICS)
+        return pa.concat_tables([schema.empty_table(), *(one.cast(schema) for one in found if one is not None)])
 
     @property
     @override
-    def metrics(self) -> DataFrame:
-        return self._frames.metrics
+    def comparisons(self) -> pa.Table | None:
+        return self._totals.get(sums.COMPARISONS)
 
-    @property
-    @override
-    def comparisons(self) -> DataFrame | None:
-        return self._frames.comparisons
+    @cached_property
+    def _rows(self) -> MovedRows:
+        can_be_counted = can_be_tallied(self._plan.request)
+        return plans.to_user_rows(self._usable, self._plan.request, is_cached=True, counts_rows=can_be_counted)
+
+    @cached_property
+    def _sums(self) -> dict[str, sums.Sum]:
+        request = self._plan.request
+        of_checks = sums.check_sums(request, tallies_inputs=can_be_tallied(request))
+        return {**sums.result_sums(request, self._rows.job.outputs), **of_checks}
+
+    @cached_property
+    def _totals(self) -> dict[str, pa.Table]:
+        if self._packed is None:
+            message = "the rows of users are staged first"
+            raise RuntimeError(message)
+        return plans.to_totals(self._packed, self._sums)
 
     @override
     def refused_rows(self) -> DataFrame:
@@ -140,28 +159,8 @@ class SparkHost(NightHost):
         inputs = inputs_of(self._sources, self._plan.request, sample_share=self._plan.sample_share)
         return with_model_names(inputs, self._plan.request)
 
-    @cached_property
-    def _frames(self) -> plans.Frames:
-        if self._scored is None:
-            message = "the rows of users are staged first"
-            raise RuntimeError(message)
-        exposures = exposures_of(self._usable, self._plan.request)
-        usable = self._usable
-        has_judged_lists = usable.has_judged_lists
-        return plans.Frames(self._scored, self._plan.request, usable.has_one_list, exposures, has_judged_lists)
-
     def _source(self, name: str) -> Source:
         return next(source for source in self._sources.all() if source.name == name)
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        return self._kept.enter_context(cached(frame))
-
-
-def stage_users(run: StagedRun, scored: DataFrame, *, steps: Steps) -> None:
-    """Stage the rows of users; where they are kept, this computes them for all results."""
-    with steps.step("score") as step:
-        run.stage(schemas.USER_METRICS.name, population.keep_population(scored))
-        step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
 
 @contextmanager
@@ -172,14 +171,3 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
-
-
-def with_text_ids(frame: DataFrame) -> DataFrame:
-    """Turn ids into text, as all published tables hold them."""
-    return frame.withColumns({name: F.col(name).cast("string") for name in C.LIST_KEY if name in frame.columns})
-
-
-def with_all_columns(lists: DataFrame) -> DataFrame:
-    """Add the columns of ``schemas.LISTS`` that no measure of the run needs, as NULL."""
-    absent = [field for field in schemas.LISTS.fields if field.name not in (*lists.columns, *C.RUN_KEY)]
-    return with_columns(lists, {field.name: F.lit(None).cast(field.type) for field in absent})

@@ -332,8 +332,9 @@ class _Night(RunLife):
 
     def _measure(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
-        self.facts += self.host.list_facts()
-        stage_results(self.recorded, self.host, self.plan.request, steps=self.steps)
+        host = self.host
+        self.facts += host.list_facts()
+        stage_results(self.recorded, host.metrics, host.comparisons, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.of_means(metrics)

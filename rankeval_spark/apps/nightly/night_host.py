@@ -82,12 +82,12 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @property
     @abstractmethod
-    def metrics(self) -> DataFrame | pa.Table:
+    def metrics(self) -> pa.Table:
         """As ``schemas.METRICS`` from the first column after the run's on."""
 
     @property
     @abstractmethod
-    def comparisons(self) -> DataFrame | pa.Table | None:
+    def comparisons(self) -> pa.Table | None:
         """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
 
     @abstractmethod

@@ -8,24 +8,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.check_facts import (
-    TalliedInputs,
     can_be_tallied,
     computed_facts,
     counted_facts,
-    list_facts,
     row_facts,
+    tallied_inputs,
 )
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.config import Checks
-from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_warnings import warn_of_withheld
@@ -33,7 +30,7 @@ from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.check_rows import UNMATCHED_ITEMS, CheckCount, to_check_rows
+from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
 from rankeval_spark.result_rows.groups import gap_rows, gap_test_rows
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
 from rankeval_spark.result_rows.leaderboard import to_leaderboard
@@ -42,7 +39,7 @@ from rankeval_spark.spark.result_tables import long_view
 from rankeval_spark.spark.session.worker_packages import require_packages
 from rankeval_spark.sums import list_counts, sums
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.input_counts import to_row_counts, to_tallies
+from rankeval_spark.sums.input_counts import to_row_counts
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -50,7 +47,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
     from rankeval_spark.schemas import Schema
-    from rankeval_spark.spark.plans import Frames, InputFrames
+    from rankeval_spark.spark.plans import InputFrames
+    from rankeval_spark.spark.rows.moved_rows import MovedRows
 
 
 def evaluate_on_spark(
@@ -84,8 +82,8 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     given: InputFrames
     request: Request
-    _kept: list[Frames] = field(default_factory=list, compare=False)
-    """Frames of scored rows that are kept, once for :meth:`cached` and once for each open block."""
+    _kept: list[DataFrame] = field(default_factory=list, compare=False)
+    """Packed rows of users and sums that are kept, once for :meth:`cached` and once for each open block."""
 
     @cached_property
     def inputs(self) -> InputFrames:
@@ -99,7 +97,9 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     @override
     def user_metrics(self) -> DataFrame:
-        return self._frames.user_metrics
+        if self._kept:
+            return plans.to_rows(self._kept[0], sums.USER_ROWS, self._rows.user_types)
+        return plans.to_user_metrics(self.inputs, request=self.request)
 
     @property
     @override
@@ -128,8 +128,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
         refuse_unknown_baseline(self.request, self._model_names())
-        kept = self._frames.comparisons if self._reads_kept_rows else None
-        rows = self._totals[sums.COMPARISONS] if kept is None else kept.toArrow()
+        rows = self._totals[sums.COMPARISONS]
         warn_of_withheld(rows)
         return self._frame(rows)
 
@@ -142,16 +141,9 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @override
     def checks(self) -> DataFrame:
         inputs, request = self.inputs, self.request
-        if self._reads_kept_rows:
-            facts = computed_facts(*row_facts(inputs, request), list_facts(self._frames.scored, request))
-            return self._frame(to_check_rows(facts, Checks()))
         tallied, counted = None, list[CheckCount]()
         if can_be_tallied(request):
-            tallied = TalliedInputs(
-                to_row_counts(self._totals[sums.ROWS]),
-                to_tallies(self._totals[sums.JUDGEMENTS]),
-                unmatched=to_tallies(self._totals[sums.ITEMS]).get(UNMATCHED_ITEMS, Tally(UNMATCHED_ITEMS, 0, 0)),
-            )
+            tallied = tallied_inputs(self._totals)
             counted = counted_facts(inputs, tallied)
         counted += computed_facts(*row_facts(inputs, request, tallied))
         of_lists = list_counts.list_facts(self._totals[sums.LISTS], request)
@@ -159,18 +151,19 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @override
     def cached(self) -> SparkEvaluation:
-        """Compute the scored rows once for all results that are used from now on."""
+        """Compute the rows of users once for all results that are used from now on."""
         if not self._kept:
-            scored = plans.to_scored(self.inputs, request=self.request, is_cached=True)
-            scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result until release
-            self._kept.append(self._frames_of(scored))
+            rows = plans.to_user_rows(self.inputs, self.request, is_cached=True)
+            packed = plans.to_packed(rows.frame, sums.ListTotals(rows.job, self._sums, tables=(sums.USER_ROWS,)))
+            packed.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result until release
+            self._kept.append(packed)
         return self
 
     @override
     def release(self) -> None:
-        """Release the scored rows that :meth:`cached` keeps, if any."""
-        for frames in self._kept[:1]:
-            frames.scored.unpersist()
+        """Release the rows that :meth:`cached` keeps, if any."""
+        for packed in self._kept[:1]:
+            packed.unpersist()
         self._kept.clear()
 
     @override
@@ -191,14 +184,12 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @override
     def _gap_tests(self, gap_request: GapTestRequest) -> DataFrame:
-        """Look up which groups there are, and plan a test of each gap between them."""
-        labels = {one.label for one in gap_request.measures}
-        groups = self._metrics.filter((pc.field(C.SLICE) != C.ALL_USERS) & pc.field(C.MEASURE).isin([*labels]))
-        rows = groups.append_column("is_compared", to_arrow(gap_rows.is_compared(groups))).to_pylist()
-        gaps = gap_test_rows.gaps_of([row for row in rows if gap_request.has(row)])
-        frames = self._frames
-        tested = frames.scored.sparkSession.createDataFrame(gap_test_rows.gap_test_rows(gaps), gap_test_rows.TESTED)
-        return frames.gap_tests(tested, gaps, gap_request)
+        """Look up which groups there are, and run a job that tests each gap between them."""
+        gaps = gap_test_rows.gaps_of(self._metrics, gap_request)
+        resampling = gap_test_rows.GapBootstrap.of(gaps, self.request, gap_request.draws)
+        tests = sums.ListTotals(self._rows.job, {sums.GAP_TESTS: sums.GapTests(resampling)})
+        found = plans.to_totals(plans.to_packed(self._rows.frame, tests), tests.sums)[sums.GAP_TESTS]
+        return self._frame(gap_test_rows.to_rows(gaps, found, gap_request, alpha=1 - self.request.confidence))
 
     @override
     def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
@@ -220,42 +211,34 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @cached_property
     def _totals(self) -> dict[str, pa.Table]:
         """The small tables, made by one job at the first use of one of them."""
-        rows = plans.to_user_rows(self.inputs, self.request, is_aggregated=True)
-        return plans.to_totals(rows, sums.Totals(self.request, rows.job.outputs, tallies_inputs=True))
+        totals = sums.ListTotals(self._rows.job, self._sums)
+        packed = self._kept[0] if self._kept else plans.to_packed(self._rows.frame, totals)
+        found = plans.to_totals(packed, self._sums)
+        refuse_without_usable(to_row_counts(found[sums.ROWS]))
+        return found
 
-    @property
-    def _reads_kept_rows(self) -> bool:
-        """Whether small tables are made of rows that are kept; those that the one job made are there already."""
-        return bool(self._kept) and "_totals" not in vars(self)
+    @cached_property
+    def _rows(self) -> MovedRows:
+        """The rows of all users on their way to the sums."""
+        return plans.to_user_rows(self.inputs, self.request, is_aggregated=True)
+
+    @cached_property
+    def _sums(self) -> dict[str, sums.Sum]:
+        of_results = sums.result_sums(self.request, self._rows.job.outputs)
+        return {**of_results, **sums.check_sums(self.request, tallies_inputs=True)}
 
     @cached_property
     def _metrics(self) -> pa.Table:
         """All rows of ``metrics``, in the order of their keys."""
-        if self._reads_kept_rows:
-            found = [self._frames.metrics.toArrow()]
-        else:
-            means = [self._totals[sums.METRICS]] if self.request.measures.columns else []
-            exposures = exposures_of(self.inputs, self.request)
-            found = [*means, *([] if exposures is None else [exposures.toArrow()])]
+        means = [self._totals[sums.METRICS]] if self.request.measures.columns else []
+        exposures = exposures_of(self.inputs, self.request)
+        found = [*means, *([] if exposures is None else [exposures.toArrow()])]
         whole = pa.concat_tables([one.cast(arrow_schema(schemas.METRICS)) for one in found])
         return in_order_of(whole, (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K))
 
     def _frame(self, table: pa.Table) -> DataFrame:
         """Hand a small table out as a frame."""
         return self.given.recommendations.sparkSession.createDataFrame(table)
-
-    @property
-    def _frames(self) -> Frames:
-        return self._kept[0] if self._kept else self._planned
-
-    @cached_property
-    def _planned(self) -> Frames:
-        return self._frames_of(plans.to_scored(self.inputs, request=self.request))
-
-    def _frames_of(self, scored: DataFrame) -> Frames:
-        exposures = exposures_of(self.inputs, self.request)
-        inputs = self.inputs
-        return plans.Frames(scored, self.request, inputs.has_one_list, exposures, inputs.has_judged_lists)
 
 
 def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None) -> Sources:

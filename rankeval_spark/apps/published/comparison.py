@@ -11,7 +11,6 @@ import numpy as np
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import T_TESTS
 from rankeval_spark.apps.history.night_changes import NightSide, changes_between, segments_by_slice
-from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.apps.published.recorded_plan import has_judged_lists
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import request_of
@@ -241,13 +240,17 @@ def _computed(
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
     )
-    if is_of_spark(user_metrics):
-        from rankeval_spark.apps.published import nights_on_spark  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.user_totals import totals_of_users  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.engine.planning import outputs_of  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.published_users import UserTotals  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
-        return nights_on_spark.paired_comparisons(user_metrics, request, **others)
-    from rankeval_spark.in_process.result_tables import paired_comparisons  # noqa: PLC0415 - imports the engine
-
-    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request, **others))
+    are_judged = others["has_judged_lists"]
+    differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged))
+    segments, unit = tuple(request.segments), request.policies.unit
+    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(others["unjudged"]))
+    totals = UserTotals(request.measures, {COMPARISONS: differences}, segments, unit, known=unjudged)
+    return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
 
 
 def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.inputs import inputs_of
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.inputs.spark import read_all
-from rankeval_spark.spark import plans
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
-    from rankeval_spark.config.request import Request
 
 
 def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tuple[pa.Table, pa.Table, pa.Table]:
@@ -39,13 +36,3 @@ def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tu
     judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
     ranked, values = evaluation.ranked_items, evaluation.user_values
     return ranked.toArrow(), judged.toArrow(), values.toArrow()
-
-
-def paired_comparisons(
-    user_metrics: DataFrame, request: Request, *, unjudged: pa.Table, has_judged_lists: bool
-) -> list[dict[str, Any]]:
-    """Make the rows of ``schemas.COMPARISONS`` of published rows of users, as the night itself would have."""
-    scored = user_metrics.where(F.col(C.K).isin(*request.measures.ks)).withColumn(IS_EVALUATED, F.lit(True))
-    frames = plans.Frames(scored, request, has_one_list=False, has_judged_lists=has_judged_lists)
-    found = frames.compared(unjudged)
-    return [] if found is None else [row.asDict() for row in found.collect()]

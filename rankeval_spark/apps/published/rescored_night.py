@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.published.recorded_plan import has_judged_lists
-from rankeval_spark.in_process.published_lists import PublishedLists
+from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.results import InputRecord
+from rankeval_spark.sums import sums
+from rankeval_spark.sums.published_lists import PublishedLists
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -61,10 +63,20 @@ class RescoredNight(RunLife):
         """The night, as readers of results take it."""
         return {"date": self.night.evaluation_date, "evaluation": self.night.evaluation}
 
-    @property
-    def exposures(self) -> list[str]:
-        """Labels of the measures of all lists together, whose values stay."""
-        return [one.label for one in self.request.measures.exposures]
+    def totals(self, has_one_list: bool) -> tuple[PublishedLists, sums.ListTotals]:
+        """Plan what is made of the lists: rows of users, means and comparisons."""
+        are_judged = has_judged_lists(self.results, self.night)
+        outputs = outputs_of(self.request, averages_lists=not has_one_list, has_judged_lists=are_judged)
+        lists = PublishedLists(outputs, tuple(self.request.segments))
+        return lists, sums.ListTotals(lists, sums.result_sums(self.request, outputs), tables=(sums.USER_ROWS,))
+
+    def stage_totals(self, found: Mapping[str, pa.Table], published: pa.Table) -> None:
+        """Stage what follows from the rows of users; measures of all lists together stay as they were published."""
+        schema, labels = arrow_schema(schemas.METRICS), [one.label for one in self.request.measures.exposures]
+        stay = published.filter(pc.is_in(published[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
+        means = [found[sums.METRICS]] if sums.METRICS in found else []
+        metrics = pa.concat_tables([stay.cast(schema), *means])
+        stage_results(self.recorded, metrics, found.get(sums.COMPARISONS), self.request, steps=self.steps)
 
 
 class RescoredHere(RescoredNight):
@@ -78,18 +90,18 @@ class RescoredHere(RescoredNight):
                 for batch in lists.to_batches():
                     add(pa.Table.from_batches([batch]).drop_columns(list(C.RUN_KEY)))
             step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
-        metrics, schema = self.published(schemas.METRICS.name), arrow_schema(schemas.METRICS)
-        of_all_lists = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(self.exposures, pa.string())))
-        exposures = of_all_lists.select(schema.names).cast(schema)
         has_one_list = lists.filter(pc.field(C.LIST_ID) != C.ONE_LIST).count_rows() == 0
-        are_judged = has_judged_lists(self.results, self.night)
-        tables = PublishedLists(lists, self.request, has_one_list, exposures, has_judged_lists=are_judged)
+        source, totals = self.totals(has_one_list)
+        partials = []
         with self.steps.step("score") as step:
             with self.recorded.staged_in_parts(schemas.USER_METRICS.name) as add:
-                for rows in tables.user_rows():
-                    add(rows)
+                for name, rows in totals.add(lists.to_batches(columns=source.columns)):
+                    if name == sums.USER_ROWS:
+                        add(pa.Table.from_batches([rows]))
+                    else:
+                        partials.append((name, rows))
             step.n_rows = self.recorded.n_rows[schemas.USER_METRICS.name]
-        stage_results(self.recorded, tables, self.request, steps=self.steps)
+        self.stage_totals(sums.finished(totals.sums, partials), self.published(schemas.METRICS.name))
 
     @override
     def published(self, table: str) -> pa.Table:

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.nightly.host_on_spark import cached, stage_users
-from rankeval_spark.apps.nightly.staging import stage_results
-from rankeval_spark.apps.published.recorded_plan import has_judged_lists
+from rankeval_spark.apps.nightly.host_on_spark import cached
 from rankeval_spark.apps.published.rescored_night import RescoredNight
 from rankeval_spark.spark import plans
+from rankeval_spark.spark.rows.moved_rows import user_types
+from rankeval_spark.sums import sums
 
 
 class RescoredOnSpark(RescoredNight):
@@ -23,14 +23,14 @@ class RescoredOnSpark(RescoredNight):
             step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
             lists = self.recorded.frame(schemas.LISTS.name)
             has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-        metrics = self.published(schemas.METRICS.name)
-        exposures = metrics.where(F.col(C.MEASURE).isin(*self.exposures)) if self.exposures else None
-        scored = plans.to_scored_lists(lists, request=self.request, has_one_list=has_one_list)
-        with cached(scored) as kept:
-            stage_users(self.recorded, kept, steps=self.steps)
-            are_judged = has_judged_lists(self.results, self.night)
-            frames = plans.Frames(kept, self.request, has_one_list, exposures, are_judged)
-            stage_results(self.recorded, frames, self.request, steps=self.steps)
+        source, totals = self.totals(has_one_list)
+        packed = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
+        with cached(packed) as kept:
+            with self.steps.step("score") as step:
+                types = user_types(self.request.measures.stored)
+                self.recorded.stage(schemas.USER_METRICS.name, plans.to_rows(kept, sums.USER_ROWS, types))
+                step.n_rows = self.recorded.n_rows[schemas.USER_METRICS.name]
+            self.stage_totals(plans.to_totals(kept, totals.sums), self.published(schemas.METRICS.name).toArrow())
 
     @override
     def published(self, table: str) -> DataFrame:

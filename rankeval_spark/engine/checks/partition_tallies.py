@@ -1,13 +1,13 @@
 """What a worker sees of the log and the judgements while it evaluates them: what the checks ask about them.
 
-It leaves the worker in one more row, the last of the partition, so that the checks need not read these inputs again.
+It is added up with the other sums, so that the checks need not read these inputs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, SupportsInt
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, SupportsInt
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,8 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.judgements import Judgements
     from rankeval_spark.measures.arrays import BoolVector
 
-ROWS_BY_KIND: Final = "_rows_by_kind"
-"""Column of :attr:`RowCounts.by_kind` as bytes; NULL in all rows but the last."""
-
-USED_ITEMS: Final = "_used_items"
-"""Column of the items of the log and the judgements, likewise: structs of the fields of :data:`ITEM_FIELDS`."""
-
-ITEM_FIELDS: Final = {C.ITEM_ID: "", "n_judged": "bigint", "is_listed": "boolean"}
-"""Fields of an item with their types in Spark: its id, of the type of the inputs, and how it is used."""
-
-TALLIES: Final = "_tallies"
-"""Column of what was counted of the judgements, likewise: structs of the fields of :class:`Tally`."""
+ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "is_listed")
+"""Columns of the items of the log and the judgements, and how each is used."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +50,6 @@ class Tally:
     def sample_keys(self) -> list[str]:
         """The keys, each once."""
         return list(dict.fromkeys(key for key in (self.first, self.last) if key is not None))
-
-
-TALLY_TYPES: Final = dict(
-    zip((one.name for one in fields(Tally)), ("string", "bigint", "bigint", "string", "string"), strict=True)
-)
-"""Fields of a tally with their types in Spark."""
 
 
 @dataclass
@@ -98,17 +83,6 @@ class PartitionTallies:
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(is_listed).filter(used)))
         for tally in (*_of_users(batch, judgements), *_of_rows(batch), *_of_lists(batch)):
             self.tallies[tally.check] = self.tallies.get(tally.check, Tally(tally.check, 0, 0)).plus(tally)
-
-    def to_row(self) -> pa.RecordBatch:
-        """Make a row of the three columns."""
-        cell = self.counts.by_kind.astype(np.int64).tobytes()
-        ends = pa.py_buffer(np.array([0, len(cell)], dtype=np.int32))
-        counts = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(cell)])
-        parts = zip(*self.items, strict=True) if self.items else ([pa.nulls(0)] for _ in ITEM_FIELDS)
-        items = [pa.concat_arrays(part) for part in parts]
-        columns = {ROWS_BY_KIND: counts, USED_ITEMS: _in_one_cell(dict(zip(ITEM_FIELDS, items, strict=True)))}
-        columns[TALLIES] = _in_one_cell(_tally_columns(list(self.tallies.values())))
-        return pa.RecordBatch.from_pydict(columns)
 
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
@@ -162,55 +136,3 @@ def _tally(check: str, count: SupportsInt, total: SupportsInt, keys: pa.Array, i
         return Tally(check, int(count), int(total))
     ends = pc.min_max(keys.filter(to_arrow(is_concerned)).cast(pa.string())).as_py()
     return Tally(check, int(count), int(total), ends["min"], ends["max"])
-
-
-def _tally_columns(tallies: list[Tally]) -> dict[str, pa.Array]:
-    numbers = np.array([[one.count, one.total] for one in tallies], dtype=np.int64).reshape(-1, 2)
-    return {
-        "check": to_texts(one.check for one in tallies),
-        "count": to_arrow(numbers[:, 0]),
-        "total": to_arrow(numbers[:, 1]),
-        "first": to_texts(one.first for one in tallies),
-        "last": to_texts(one.last for one in tallies),
-    }
-
-
-def _in_one_cell(columns: Mapping[str, pa.Array]) -> pa.ListArray:
-    structs = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-    return pa.ListArray.from_arrays(to_arrow(np.array([0, len(structs)], dtype=np.int32)), structs)
-
-
-def counts_of(cells: Iterable[bytes]) -> RowCounts:
-    """Add up the cells of :data:`ROWS_BY_KIND` of all partitions."""
-    counts = RowCounts()
-    for cell in cells:
-        counts.by_kind += np.frombuffer(cell, dtype=np.int64)
-    return counts
-
-
-def tallies_of(cells: Iterable[Iterable[Any]]) -> dict[str, Tally]:
-    """Add up the cells of :data:`TALLIES` of all partitions, by check."""
-    found: dict[str, Tally] = {}
-    for one in (Tally(*each) for cell in cells for each in cell):
-        found[one.check] = found.get(one.check, Tally(one.check, 0, 0)).plus(one)
-    return found
-
-
-def completed(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Give batches all columns of a schema, NULL where they have none, so that one kind of rows can follow another.
-
-    Parameters
-    ----------
-    schema : pa.Schema
-        All columns, in their order. A column of the first batch keeps its own type: that of parts of lists and maps
-        may be named otherwise.
-    """
-    types: list[pa.DataType] = []
-    for batch in batches:
-        own = set(batch.schema.names)
-        types = types or [(batch.schema if one.name in own else schema).field(one.name).type for one in schema]
-        columns = [
-            batch[name].cast(type_) if name in own else pa.nulls(batch.num_rows, type_)
-            for name, type_ in zip(schema.names, types, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema.names)

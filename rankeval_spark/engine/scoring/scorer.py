@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
@@ -22,17 +21,12 @@ from rankeval_spark.measures.required_facts import LIST_NAMES, Groups
 from rankeval_spark.measures.ties import has_mixed_ties, over_all_orders
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.measures import MeasureSet
 
-COUNTS: Final[Mapping[str, pa.DataType]] = {
-    C.K: pa.int32(),
-    C.N_JUDGED: pa.int32(),
-    C.N_RELEVANT: pa.int32(),
-    C.N_RECOMMENDED: pa.int32(),
-    C.N_HITS: pa.int32(),
-    C.HAS_TIES: pa.bool_(),
-}
-"""Counts of each list at each cutoff, and their types."""
+COUNTED: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS, C.HAS_TIES)
+"""Counts of each list at each cutoff, the last one true or false."""
 
 RELEVANT: Final = 1.0
 """Gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of the measures."""
@@ -171,7 +165,6 @@ def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tupl
     """Count, list by list and cutoff by cutoff, judgements, items and hits."""
     cut = lists.cut(ks)
     counts = {
-        C.K: np.asarray(ks)[None, :],
         C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
         C.N_RELEVANT: cut.n_relevant(RELEVANT),
         C.N_RECOMMENDED: cut.depth,

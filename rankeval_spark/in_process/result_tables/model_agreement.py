@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.in_process.result_tables.scored_rows import to_scored
+from rankeval_spark.in_process.result_tables.scored_rows import user_rows
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.sums.grouping import in_order_of
 
@@ -23,8 +22,8 @@ def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table
     One row per list of another model whose user got one of the baseline too, in the population or not.
     """
     request, measures = agreement_request(usable.request, baseline=baseline, k=k, p=p)
-    scored = to_scored(Usable(usable.tables, request, usable.n_threads).user_rows)
-    has_both = pc.and_(scored[IS_EVALUATED], pc.is_valid(scored[measures["overlap"].column]))
+    scored = user_rows(Usable(usable.tables, request, usable.n_threads).user_rows)
     key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.has_one_list]
+    has_both = pc.is_valid(scored[measures["overlap"].column])
     rows = scored.filter(has_both).select([*key, *(one.column for one in measures.values())])
     return in_order_of(rows.rename_columns([*key, *measures]), key)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import slice_names
 from rankeval_spark.engine.aggregation.bootstrap_sums import Users
 from rankeval_spark.engine.aggregation.slices import (
     Key,
-    doubles,
     encoded,
     groups_of,
     in_chunks,
@@ -28,8 +28,9 @@ from rankeval_spark.engine.aggregation.slices import (
     segment_columns,
     unpacked,
 )
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
-from rankeval_spark.result_rows.arrow_schema import spark_columns
+from rankeval_spark.result_rows.groups.gap_rows import is_compared
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE
 from rankeval_spark.statistics.groups.gap_bootstrap import MIN_HITS, TIE, gap_p
@@ -38,8 +39,8 @@ from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums, weight
 from rankeval_spark.statistics.resampling.replicate_sums import SliceGroups
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
-    from rankeval_spark.statistics.multiple_testing import Correction
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 Values: TypeAlias = tuple[str, ...]
@@ -50,25 +51,21 @@ _GAP: Final = (
     *map(pa.field, (C.K, "n_groups", "gap"), (pa.int32(), pa.int32(), pa.float64())),
 )
 
-TESTED: Final = f"test int, {spark_columns(pa.schema(_GAP))}"
-"""Rows of :func:`gap_test_rows`, the position of the gap first, as Spark reads them."""
-
-TESTED_SCHEMA: Final = pa.schema([*_GAP, ("p_value", pa.float64())])
-"""Gaps with their p, before it is adjusted."""
-
 ROW_SCHEMA: Final = pa.schema(
     [
-        *TESTED_SCHEMA,
-        *(("p_adjusted", pa.float64()), ("correction", pa.string()), ("family_size", pa.int64())),
+        *_GAP,
+        *(
+            ("p_value", pa.float64()),
+            ("p_adjusted", pa.float64()),
+            ("correction", pa.string()),
+            ("family_size", pa.int64()),
+        ),
         *(("replicates", pa.int32()), ("reason", pa.string())),
     ]
 )
-"""Rows of :func:`adjusted`."""
-
-SCHEMA: Final = spark_columns(ROW_SCHEMA)
+"""Rows of :func:`to_rows`."""
 
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())])
-PARTIAL: Final = spark_columns(_PARTIAL_FIELDS)
 P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
 
 
@@ -113,10 +110,12 @@ class ComparedGroups:
         return not np.isnan(self.gap) and has_enough
 
 
-def gaps_of(rows: Sequence[Mapping[str, Any]]) -> list[ComparedGroups]:
-    """Put the rows of ``metrics`` that are about groups of users together; ``is_compared`` says which of them count."""
+def gaps_of(metrics: pa.Table, gap_request: GapTestRequest) -> list[ComparedGroups]:
+    """Return the gaps between groups that are tested, of all rows of ``metrics``."""
+    of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
+    of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
     found: dict[tuple[str, str, str, int], dict[Values, GroupMean]] = {}
-    for row in rows:
+    for row in filter(gap_request.has, of_groups.to_pylist()):
         groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
         if row["is_compared"]:
             std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
@@ -129,14 +128,6 @@ def gaps_of(rows: Sequence[Mapping[str, Any]]) -> list[ComparedGroups]:
 
 def _range(means: Sequence[float]) -> float:
     return max(means) - min(means) if len(means) > 1 else np.nan
-
-
-def gap_test_rows(gaps: Sequence[ComparedGroups]) -> list[tuple[int | str | float | None, ...]]:
-    """Lay gaps out as rows of ``TESTED``."""
-    return [
-        (test, one.model, one.slice, one.measure, one.k, len(one.groups), None if np.isnan(one.gap) else one.gap)
-        for test, one in enumerate(gaps)
-    ]
 
 
 @dataclass(frozen=True)
@@ -241,30 +232,32 @@ def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.Re
             yield pa.RecordBatch.from_pylist([{"test": test, "sums": sums.tobytes()}], schema=_PARTIAL_FIELDS)
 
 
-def adjusted(
-    batches: Iterator[pa.RecordBatch], *, replicates: int, correction: Correction, alpha: float
-) -> Iterator[pa.RecordBatch]:
-    """Adjust the p of all gaps for their number, and say where there is none."""
-    held = list(batches)
-    if not held:
-        return
-    rows = pa.Table.from_batches(held)
-    p = doubles(rows, "p_value")
-    n = np.full(rows.num_rows, float(replicates))
-    found = multiple_testing.adjust(
-        p, np.zeros(rows.num_rows, dtype=np.int64), correction=correction, alpha=alpha, replicates=n
-    )
-    gap, (least, most) = doubles(rows, "gap"), np.sqrt(SQUARES)
+def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, gap_request: GapTestRequest, *, alpha: float) -> pa.Table:
+    """Return a row of each gap: its p adjusted for the number of gaps, or why there is none.
+
+    Parameters
+    ----------
+    found : pa.Table
+        Rows of :data:`P_SCHEMA`; of gaps that cannot be tested there is none.
+    """
+    n_gaps, correction, replicates = len(gaps), gap_request.correction, gap_request.draws.replicates
+    gap, p = np.array([one.gap for one in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
+    p[to_numpy(found["test"])] = to_numpy(found["p_value"])
+    n = np.full(n_gaps, float(replicates))
+    family = np.zeros(n_gaps, dtype=np.int64)
+    adjusted = multiple_testing.adjust(p, family, correction=correction, alpha=alpha, replicates=n)
+    least, most = np.sqrt(SQUARES)
     is_beyond = (gap != 0) & ((gap < least) | (gap > most))
     without = np.select([np.isnan(gap), is_beyond], ["few_groups", OUT_OF_RANGE], "few_values")
-    reason = np.where(np.isnan(p), without, found.reason)
+    reason = np.where(np.isnan(p), without, adjusted.reason)
     columns = [
-        *(rows[field.name] for field in _GAP),
-        nullable(p),
-        nullable(found.p),
-        pa.array([correction] * rows.num_rows),
-        pa.array(found.family_size),
-        pa.array(n.astype(np.int32)),
-        pa.array(reason.tolist(), pa.string()),
+        *([getattr(one, name) for one in gaps] for name in ("model", "slice", "measure", "k")),
+        [len(one.groups) for one in gaps],
+        *map(nullable, (gap, p, adjusted.p)),
+        [correction] * n_gaps,
+        adjusted.family_size,
+        [replicates] * n_gaps,
+        reason.tolist(),
     ]
-    yield from pa.Table.from_arrays(columns, ROW_SCHEMA.names).to_batches()
+    typed = [pa.array(column, type_) for column, type_ in zip(columns, ROW_SCHEMA.types, strict=True)]
+    return pa.Table.from_arrays(typed, schema=ROW_SCHEMA)

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
-from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.check_rows import (
-    ABSENT_BASELINE,
     ALIKE_VALUES,
     DUPLICATES,
-    EVENTS_END,
     HELD_OUT,
     ITEMS,
-    MISSING_USERS,
-    OF_RANKS,
-    OF_TIMING,
-    OPEN_WINDOWS,
     RECOMMENDATIONS,
     ROWS,
     SEEN_IN_TRAIN,
@@ -38,7 +30,6 @@ from rankeval_spark.result_rows.check_rows import (
 from rankeval_spark.spark.checks import row_flags
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
-from rankeval_spark.spark.rows.population import has_judgements, has_list
 from rankeval_spark.spark.rows.usable_rows import has_keys, is_finite_vector
 
 if TYPE_CHECKING:
@@ -150,21 +141,6 @@ def to_unmatched_list_facts(usable_held_out: DataFrame, *, usable_recommendation
     return _stacked(joined.agg(_flagged(HELD_OUT, UNMATCHED_LISTS, F.col("_is_listed").isNull(), _key_text(key))))
 
 
-def to_unmatched_facts(used: DataFrame) -> DataFrame:
-    """Make the fact of :func:`to_join_facts` of items and how they are used, as the engine counts it.
-
-    Parameters
-    ----------
-    used : DataFrame
-        ``item_id``, ``n_judged`` (judgements of it) and ``is_listed``; an item may have several rows.
-    """
-    items = used.groupBy(C.ITEM_ID).agg(F.sum("n_judged").alias("_n"), F.bool_or("is_listed").alias("_is_listed"))
-    is_unmatched = ~F.col("_is_listed")
-    n_unmatched = F.sum(F.when(is_unmatched, F.col("_n")))
-    item = F.col(C.ITEM_ID).cast("string")
-    return _stacked(items.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, n_unmatched, F.sum("_n"), F.when(is_unmatched, item))))
-
-
 def to_unknown_item_facts(items: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
     """Count the different items that are recommended and that the catalogue does not have.
 
@@ -201,121 +177,6 @@ def to_unknown_row_facts(catalogue: DataFrame, *, usable_recommendations: DataFr
 
 def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
     return usable_recommendations.select(C.ITEM_ID).distinct()
-
-
-def to_list_facts(
-    scored: DataFrame, *, k: int, baseline: str | None = None, window: int = 0, events_until: int | None = None
-) -> DataFrame:
-    """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
-
-    With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
-    that their users have in the training data.
-
-    Parameters
-    ----------
-    scored : DataFrame
-        Every scored row, outside the population too.
-    k : int
-        The largest cutoff; 0 where there is none, and then no list is short.
-    baseline : str, optional
-        Model that others are compared with.
-    window : int
-        Length of an attribution window in microseconds; read where the rows have the column :data:`columns.TIMING`.
-    events_until : int, optional
-        Moment up to which all events are there, in microseconds; without it no window is looked at.
-    """
-    lists = scored.where(F.col(C.K) == k)
-    is_short = has_list() & (F.col(N_LISTED) - F.col(C.N_DUPLICATES) < k)  # items, where a list keeps empty ranks
-    has_ties = has_judgements() & F.col(C.HAS_TIES)
-    is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
-    n_lists, has_timing = F.count_if(has_list()), C.TIMING in lists.columns
-    checks = {
-        DUPLICATES: _CheckColumns(F.sum(C.N_DUPLICATES), F.sum(N_LISTED), F.col(C.N_DUPLICATES) > 0),
-        "short_lists": _CheckColumns(F.count_if(is_short), n_lists, is_short),
-        "ties": _CheckColumns(F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
-        "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
-        **{check: _rank_check(lists, name) for check, name in OF_RANKS.items()},
-        **({SEEN_IN_TRAIN: _field_check(C.SEEN, "n_seen", "n_items")} if C.SEEN in lists.columns else {}),
-        **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if has_timing},
-        **({OPEN_WINDOWS: _open_windows(events_until)} if has_timing and events_until is not None else {}),
-    }
-    user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
-    # All of it of each model first: of two aggregates of the lists, each would have them computed.
-    per_model = lists.groupBy(C.MODEL_ID).agg(
-        n_lists.alias(C.N_LISTS),
-        F.count_if(is_missing).alias("n_missing"),
-        F.count_if(has_judgements()).alias("n_judged"),
-        *(_count_per_model(check, columns, user) for check, columns in checks.items()),
-        *(_ends_per_model(window) if has_timing else []),
-    )
-    facts = per_model.agg(
-        *map(_sum_over_models, checks),
-        *([_parts(_ENDS, RECOMMENDATIONS, EVENTS_END)] if has_timing else []),
-        *([] if baseline is None else [_baseline_fact(baseline)]),
-        _missing_users(),
-    )
-    return _stacked(facts)
-
-
-_ENDS: Final = ("last_until", "newest_event", "window")
-
-
-def _ends_per_model(window: int) -> list[Column]:
-    """Find the end of the last window and the newest interaction, as parts of a fact; the window may be unknown."""
-    last, newest = (F.max(f"{C.TIMING}.{name}") for name in ("until", "newest"))
-    return [each.alias(name) for name, each in zip(_ENDS, (last, newest, F.lit(window)), strict=True)]
-
-
-@dataclass(frozen=True)
-class _CheckColumns:
-    """A check of lists: how many it found, of how many it looked at, and its condition on one of them."""
-
-    count: Column
-    total: Column
-    flag: Column
-
-
-def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:
-    """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
-    flag = F.col(name) if name in lists.columns else F.lit(None).cast("boolean")
-    return _CheckColumns(F.count_if(flag), F.count(flag), flag)
-
-
-def _field_check(column: str, count: str, total: str) -> _CheckColumns:
-    n_found, n_of = F.col(f"{column}.{count}"), F.col(f"{column}.{total}")
-    return _CheckColumns(F.sum(n_found), F.sum(n_of), n_found > 0)
-
-
-def _open_windows(events_until: int) -> _CheckColumns:
-    """Count the lists whose window ends after a moment, of those with a time."""
-    end = F.col(f"{C.TIMING}.until")
-    return _CheckColumns(F.count_if(end > events_until), F.count(end), end > events_until)
-
-
-def _count_per_model(check: str, columns: _CheckColumns, key: Column) -> Column:
-    """Count a check in the lists of a model, with the first and the last key concerned."""
-    concerned = F.when(columns.flag, key)
-    ends = (F.min(concerned).alias("first"), F.max(concerned).alias("last"))
-    return F.struct(columns.count.alias("n"), columns.total.alias("total"), *ends).alias(check)
-
-
-def _sum_over_models(check: str) -> Column:
-    """Add up what :func:`_count_per_model` counted, over all models."""
-    n, total, first, last = (F.col(f"{check}.{name}") for name in ("n", "total", "first", "last"))
-    return _struct(RECOMMENDATIONS, check, F.sum(n), F.sum(total), _samples(F.min(first), F.max(last)))
-
-
-def _missing_users() -> Column:
-    """Take the judged users of each model, and those of them without a list, as parts of a fact."""
-    return _parts((C.MODEL_ID, "n_missing", "n_judged"), RECOMMENDATIONS, MISSING_USERS)
-
-
-def _baseline_fact(baseline: str) -> Column:
-    """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
-    n_lists = F.sum(F.when(F.col(C.MODEL_ID) == baseline, F.col(C.N_LISTS)))
-    is_absent = F.coalesce(n_lists, F.lit(0)) == 0
-    key = F.when(is_absent, F.array(F.lit(baseline)))
-    return _struct(RECOMMENDATIONS, ABSENT_BASELINE, is_absent.cast("int"), F.lit(1), key)
 
 
 def union(*facts: DataFrame) -> DataFrame:

@@ -1,140 +1,30 @@
-"""Frames of results: from usable inputs to scored rows, and from scored rows to the result tables; plans only."""
+"""Frames of results, from usable inputs; plans only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import carries_partials, denominators, exposure_parts, outputs_of
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
 from rankeval_spark.spark.exposure import group_parity, item_exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
-from rankeval_spark.spark.result_tables import gap_tests, mean_metrics, paired_comparisons, scored_lists
-from rankeval_spark.spark.rows import population
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
-    from rankeval_spark.result_rows.groups.gap_test_rows import ComparedGroups
     from rankeval_spark.spark.plans.input_frames import InputFrames
 
 
-@dataclass(frozen=True)
-class Frames:
-    """The results as plans, each made when it is used.
-
-    Attributes
-    ----------
-    scored : DataFrame
-        Every list at every cutoff, with the rows outside the population that are only counted: a plan, or staging read
-        back.
-    request : Request
-        The request.
-    has_one_list : bool
-        Whether it is known that no user has several lists of a model; saves a grouping.
-    exposures : DataFrame or None
-        The rows of :func:`to_exposures`, which become rows of ``metrics``.
-    has_judged_lists : bool
-        Whether judgements name the list that they belong to.
-    """
-
-    scored: DataFrame
-    request: Request
-    has_one_list: bool
-    exposures: DataFrame | None = None
-    has_judged_lists: bool = False
-
-    @cached_property
-    def user_metrics(self) -> DataFrame:
-        """As ``schemas.USER_METRICS`` from the first column after the run's on."""
-        return population.keep_population(self.scored)
-
-    @cached_property
-    def metrics(self) -> DataFrame:
-        """As ``schemas.METRICS``, likewise."""
-        if self.exposures is not None and not self._has_values:
-            return self.exposures
-        means = _means(self._users, self.request, has_one_list=self.has_one_list)
-        return means if self.exposures is None else means.unionByName(self.exposures)
-
-    @cached_property
-    def comparisons(self) -> DataFrame | None:
-        """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
-        return self.compared()
-
-    def compared(self, unjudged: pa.Table | None = None) -> DataFrame | None:
-        """Compare models; ``unjudged`` are rows of ``metrics`` where users without a judgement have no scored rows."""
-        if not self._has_values or self.request.comparisons is None:
-            return None
-        finisher = comparison_finisher(
-            self.request,
-            weights=denominators(self.request, has_one_list=self.has_one_list),
-            has_judged_lists=self.has_judged_lists,
-        )
-        return paired_comparisons.to_comparisons(self._users, self.scored, finisher, unjudged=unjudged)
-
-    def gap_tests(self, tested: DataFrame, gaps: Sequence[ComparedGroups], gap_request: GapTestRequest) -> DataFrame:
-        """Test gaps between groups of users, all of slices of the request; ``tested`` has their rows."""
-        return gap_tests.to_gap_tests(self._users, tested, gaps, self.request, gap_request)
-
-    @property
-    def _has_values(self) -> bool:
-        """Whether users have values: not of measures of all lists together."""
-        return bool(self.request.measures.columns)
-
-    @cached_property
-    def _users(self) -> DataFrame:
-        return _users(self.scored, self.request, has_one_list=self.has_one_list)
-
-
-def to_lists(inputs: InputFrames, *, request: Request, has_tallies: bool = False) -> DataFrame:
-    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
-
-    Parameters
-    ----------
-    has_tallies : bool
-        As for :func:`to_scored`.
-    """
-    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_tallies, counts_rows=has_tallies)
-    return rows.to_lists(has_tallies=has_tallies)
-
-
-def to_scored(
-    inputs: InputFrames, *, request: Request, is_cached: bool = False, has_tallies: bool = False
-) -> DataFrame:
-    """Score every list at every cutoff and mark who belongs to the population.
-
-    Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
-    of.
-
-    Parameters
-    ----------
-    is_cached : bool
-        Whether the rows are kept, for several results.
-    has_tallies : bool
-        Whether rows without a model say what the inputs have, see :mod:`engine.checks.partition_tallies`.
-    """
-    has_partials = carries_partials(request, has_one_list=inputs.has_one_list)
-    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_tallies)
-    return rows.to_scored(has_partials=has_partials, has_tallies=has_tallies)
-
-
-def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
-    """Score compact lists that are a table already; measures then read no facts of items."""
-    has_partials = carries_partials(request, has_one_list=has_one_list)
-    return scored_lists.to_scored(lists, outputs=outputs_of(request), has_partials=has_partials)
+def to_user_metrics(inputs: InputFrames, *, request: Request) -> DataFrame:
+    """Score every list of the population at every cutoff: ``schemas.USER_METRICS`` from the model on."""
+    return to_user_rows(inputs, request).to_user_rows()
 
 
 def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
@@ -198,27 +88,9 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
     One row per list of another model whose user got one of the baseline too, in the population or not.
     """
     asked, measures = agreement_request(request, baseline=baseline, k=k, p=p)
-    scored = to_user_rows(inputs, asked).to_scored(has_partials=False)
+    scored = to_user_rows(inputs, asked).to_user_rows()
     has_lists = not inputs.has_one_list
-    return scored.where(F.col(IS_EVALUATED) & F.col(measures["overlap"].column).isNotNull()).select(
+    return scored.where(F.col(measures["overlap"].column).isNotNull()).select(
         *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
         *(F.col(measure.column).alias(name) for name, measure in measures.items()),
     )
-
-
-def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
-    """Make the rows of ``metrics`` that are means over users; of the moments that came with them, if there are any."""
-    measures, reported = request.measures, request.reported
-    if C.PARTIALS in users.columns:
-        partials = users.select(F.inline(C.PARTIALS))
-        return mean_metrics.to_metrics_of_partials(partials, measures=measures, reported=reported)
-    weights = denominators(request, has_one_list=has_one_list)
-    return mean_metrics.to_metrics(users, measures=measures, reported=reported, weights=weights, draws=request.draws)
-
-
-def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
-    """One row per (model, user, k)."""
-    if has_one_list:
-        return scored
-    asked = request.measures
-    return mean_metrics.to_user_means(scored, measures=asked.columns, weights=asked.weights, unit=request.policies.unit)

@@ -14,7 +14,6 @@ from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
     described_inputs,
-    is_described,
     item_needs,
     job_of,
     judgement_facts,
@@ -102,13 +101,6 @@ def to_user_rows(
         job,
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
-
-
-def are_lists_enough(inputs: InputFrames, request: Request) -> bool:
-    """Return True if the published columns of compact lists hold all that the measures and checks read."""
-    needs = needs_of(request, has_train=inputs.train is not None)
-    is_more_read = judgement_facts(request) or request.measures.groups or request.policies.is_attributed
-    return not is_described(needs) and not is_more_read
 
 
 def _sources(inputs: InputFrames, request: Request) -> FactFrames:

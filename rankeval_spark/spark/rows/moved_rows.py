@@ -6,45 +6,28 @@ totals) are a frame of one row: a scalar subquery, whose value is in the first r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation import parity_sums
-from rankeval_spark.engine.aggregation.aggregate_state import PARTIAL
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.user_hashes import GROUP
-from rankeval_spark.engine.checks import partition_tallies
-from rankeval_spark.engine.outputs import N_LISTED
-from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS
 from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.measures.required_facts import ITEM_SEEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.job import Job
 
 _ROW_NUMBER_BITS: Final = 33
 """Lower bits of ``monotonically_increasing_id``, which count the rows of a partition from 0."""
-
-_LIST_COLUMNS: Final = {
-    C.N_RECOMMENDED: "int",
-    C.N_DUPLICATES: "int",
-    C.HIT_RANKS: "array<int>",
-    C.HIT_GAINS: "array<double>",
-    C.JUDGED_GAINS: "array<double>",
-    C.TIED_RANKS: "array<int>",
-}
-_SEGMENTS_TYPE: Final = "map<string,string>"
 
 
 @dataclass(frozen=True)
@@ -65,43 +48,14 @@ class MovedRows:
     job: Job
     id_types: Mapping[str, str]
 
-    def to_lists(self, *, has_tallies: bool = False) -> DataFrame:
-        """Make one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
+    def to_user_rows(self) -> DataFrame:
+        """Make one row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        return map_in_arrow(self.frame, self.job.user_rows, self.user_types)
 
-        ``hit_scores`` is there only where a measure reads it, the columns :data:`columns.OF_RANKS` where the log has
-        ranks that are given again.
-
-        Parameters
-        ----------
-        has_tallies : bool
-            Whether a last row of each partition, without a model, has the columns of
-            :mod:`engine.checks.partition_tallies`.
-        """
-        job = replace(self.job, needs=frozenset())
-        if has_tallies:
-            return self._with_tallies(partial(job.list_rows, has_tallies=True), self._list_types())
-        return map_in_arrow(self.frame, job.list_rows, self._list_types())
-
-    def to_scored(self, *, has_partials: bool, has_tallies: bool = False) -> DataFrame:
-        """Make one row per list and cutoff, with counts and a column a measure.
-
-        Parameters
-        ----------
-        has_partials : bool
-            Whether the first row of each partition has its partial moments, in :data:`columns.PARTIALS`.
-        has_tallies : bool
-            As for :meth:`to_lists`.
-        """
-        job = self.job
-        for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
-        for_checks += [C.TIMING] if job.rules.attribution else []
-        types = scored_types(job.outputs.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
-        if not has_partials:
-            del types[C.PARTIALS]
-        work = partial(job.scored_rows, has_partials=has_partials)
-        if has_tallies:
-            return self._with_tallies(partial(work, has_tallies=True), types)
-        return map_in_arrow(self.frame, work, types)
+    @property
+    def user_types(self) -> dict[str, str]:
+        """Types of the columns of these rows."""
+        return user_types(self.job.outputs.measures.stored, user=self.id_types[C.USER_ID])
 
     def to_parity(self, counter: Parity) -> DataFrame:
         """Count what measures of parity read of each partition: rows of ``parity_sums.PARTIAL``."""
@@ -128,27 +82,6 @@ class MovedRows:
     def _list_key(self) -> dict[str, str]:
         of_list = {C.LIST_ID: "string"} if self.job.has_lists else {}
         return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
-
-    def _with_tallies(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
-        items = {**partition_tallies.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
-        types = {**types, partition_tallies.ROWS_BY_KIND: "binary"}
-        types |= {
-            partition_tallies.USED_ITEMS: _structs(items),
-            partition_tallies.TALLIES: _structs(partition_tallies.TALLY_TYPES),
-        }
-        schema = _arrow_schema(self.frame.sparkSession, types)
-
-        def complete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return partition_tallies.completed(work(batches), schema=schema)
-
-        return map_in_arrow(self.frame, complete, types)
-
-    def _list_types(self) -> dict[str, str]:
-        key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], C.LIST_ID: "string"}
-        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.outputs.measures.needs else {}
-        flags = dict.fromkeys(_rank_columns(self.job), "boolean")
-        empty = {C.EMPTY_RANKS: "array<struct<first:int,last:int>>"} if self.job.rules.keeps_gaps else {}
-        return {**key, **_LIST_COLUMNS, **scores, **empty, **flags, C.SEGMENTS: _SEGMENTS_TYPE}
 
 
 def unite(
@@ -228,12 +161,6 @@ def map_in_arrow(
     return frame.mapInArrow(in_order, _ddl(types))
 
 
-def _arrow_schema(session: SparkSession, types: Mapping[str, str]) -> pa.Schema:
-    """Let Spark say how it writes columns as Arrow; it needs no job, because it knows that there is no row."""
-    columns = (F.lit(None).cast(type_).alias(name) for name, type_ in types.items())
-    return session.range(1).where(F.lit(False)).select(*columns).toArrow().schema
-
-
 def _structs(fields: Mapping[str, str]) -> str:
     return f"array<struct<{', '.join(f'`{name}`: {type_}' for name, type_ in fields.items())}>>"
 
@@ -242,20 +169,10 @@ def _ddl(types: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
 
 
-def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str) -> dict[str, str]:
-    """Type of each column of scored rows."""
-    counts = {C.SEEN: "struct<n_seen:int,n_items:int>"}
-    counts[C.TIMING] = f"struct<{','.join(f'{name}:bigint' for name in TIMING_FIELDS)}>"
-    return {
-        **{C.MODEL_ID: "string", C.USER_ID: user, C.LIST_ID: "string", C.K: "int", C.SEGMENTS: _SEGMENTS_TYPE},
-        **dict.fromkeys((C.N_DUPLICATES, N_LISTED), "int"),
-        **{name: counts.get(name, "boolean") for name in for_checks},
-        **dict.fromkeys((C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS), "int"),
-        C.HAS_TIES: "boolean",
-        **dict.fromkeys(measures, "double"),
-        IS_EVALUATED: "boolean",
-        C.PARTIALS: f"array<struct<{','.join(field.replace(' ', ':', 1) for field in PARTIAL.split(', '))}>>",
-    }
+def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, str]:
+    """Type of each column of rows of users; ``user`` is that of their ids."""
+    types = {field.name: field.type for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY}
+    return {**types, C.USER_ID: user, **dict.fromkeys(measures, "double")}
 
 
 def _types_in(columns: str) -> dict[str, str]:
@@ -266,10 +183,3 @@ def _types_in(columns: str) -> dict[str, str]:
 def type_of(frame: DataFrame, name: str) -> str:
     """Name the type of a column as DDL does."""
     return frame.schema[name].dataType.simpleString()
-
-
-def _rank_columns(job: Job) -> list[str]:
-    rules = job.rules
-    if not rules.checks_ranks:
-        return []
-    return [C.HAS_RANK_GAPS, *([C.IS_OUT_OF_ORDER] if rules.order == C.SCORE else [])]

@@ -17,13 +17,14 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
+from rankeval_spark.sums import list_counts
+from rankeval_spark.sums.sums import LISTS, ListTotals, check_sums
 from tests.support import arrow_frames
 from tests.support.frames import (
     after_run,
     frame_of,
     held_out,
     recommendations,
-    scored_rows,
     table,
 )
 from tests.support.plans import no_spark_jobs, python_nodes
@@ -206,8 +207,10 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
     judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
     inputs = InputFrames(log, judged, has_one_list=True, train=train, model_names=("m",))
-    facts = input_checks.to_list_facts(evaluation_plans.to_scored(inputs, request=request), k=3)
-    return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
+    rows, sums = evaluation_plans.to_user_rows(inputs, request), check_sums(request)
+    packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums))
+    facts = list_counts.list_facts(evaluation_plans.to_totals(packed, sums)[LISTS], request)
+    return {one.check: (one.count, one.total, [*one.sample_keys]) for one in facts}
 
 
 def test_recommended_items_that_the_user_has_in_the_training_data_are_counted_on_demand(spark: SparkSession) -> None:
@@ -231,7 +234,6 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_judgement_facts(judged, duplicates="max"),
         input_checks.to_join_facts(judged, usable_recommendations=log),
         input_checks.to_unmatched_list_facts(held_out(spark, "user_id list_id item_id"), usable_recommendations=log),
-        input_checks.to_list_facts(scored_rows(spark), k=10),
         input_checks.to_train_facts(table(spark, "user_id item_id interacted_at"), evaluation_date=date(2026, 1, 1)),
         input_checks.to_item_row_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_unknown_item_facts(table(spark, "item_id"), usable_recommendations=log),
@@ -240,7 +242,8 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_vector_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_alike_facts(table(spark, "user_id country"), names=["country"]),
     )
-    verdicts = verdicts_of(facts, Checks())
+    of_lists = list_counts.list_facts(list_counts.COUNTS.empty_table(), Request(MeasureSet.parse(["P@1"]), Policies()))
+    verdicts = check_rows.to_check_rows([*computed_facts(facts), *of_lists], Checks())
     found = arrow_frames.tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4 + [check_rows.VECTOR_LENGTHS]
     asked_for = {check_rows.EXTRA_COLUMNS, check_rows.SAMPLED_CANDIDATES, check_rows.ABSENT_BASELINE}

@@ -14,17 +14,20 @@ from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
+from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.result_rows.comparison_rows import comparison_finisher
-from rankeval_spark.spark.result_tables import paired_comparisons
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.spark import plans
 from rankeval_spark.statistics.comparisons import sign_randomization
 from rankeval_spark.statistics.resampling import hashed_random
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
-from tests.support.frames import after_run, assert_columns, scored_rows
-from tests.support.plans import final_exchanges, no_spark_jobs, python_nodes
+from rankeval_spark.sums.published_users import UserTotals
+from rankeval_spark.sums.sums import COMPARISONS, Differences
+from tests.support.frames import scored_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 ASKED = MeasureSet.parse(["P@1", "RMSE", "R(agg='micro')@1"])
 SLICES = [("country",)]
@@ -60,26 +63,25 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
     return frame.withColumns({name: F.col(name).cast("double") for name in measured}).repartition(partitions)
 
 
-def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
+def comparisons(frame: DataFrame, **options: Any) -> pa.Table:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
     request = Request(ASKED, Policies(), slices=SLICES, min_slice_size=5, comparisons=asked)
-    return paired_comparisons.to_comparisons(frame, frame, comparison_finisher(request))
+    differences = Differences(request, outputs_of(request))
+    totals = UserTotals(ASKED, {COMPARISONS: differences}, ("country",))
+    return plans.to_published_users([frame], totals)[COMPARISONS]
 
 
-def rows_of(frame: DataFrame) -> dict[tuple[str, ...], Row]:
+def rows_of(table: pa.Table) -> dict[tuple[str, ...], dict[str, Any]]:
     keys = ("baseline_model_id", "model_id", "slice_value", "measure", "test")
-    rows = frame.collect()
+    rows = table.to_pylist()
     found = {tuple(row[name] for name in keys): row for row in rows}
     assert len(found) == len(rows)
     return found
 
 
 def test_differences_are_those_of_the_users_that_both_models_have(spark: SparkSession) -> None:
-    with no_spark_jobs(spark):
-        frame = comparisons(users(spark))
-    assert_columns(frame, after_run(schemas.COMPARISONS))
-    assert final_exchanges(frame) == 2  # of the users' rows, and of the aggregates
-    assert python_nodes(frame) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
+    frame = comparisons(users(spark))
+    assert frame.schema == arrow_schema(schemas.COMPARISONS)
     found = rows_of(frame)
     assert {key[:2] for key in found} == {("base", "new"), ("base", "other")}
     assert {key[2] for key in found} == {"", "FR", "DE", "(unknown)"}
@@ -136,7 +138,7 @@ def test_every_two_models_are_compared_once_by_every_test_whatever_the_partition
     for key, row in one.items():
         if row["method"] == "monte_carlo":
             assert (other[key]["p_value"], other[key]["replicates"]) == (row["p_value"], 200)
-        for name, value in row.asDict().items():
+        for name, value in row.items():
             same = pytest.approx(value, rel=1e-9, abs=1e-15) if isinstance(value, float) else value
             assert other[key][name] == same, (key, name)
 

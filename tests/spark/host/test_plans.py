@@ -15,11 +15,10 @@ from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
 from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
-from rankeval_spark.sums.sums import Totals
+from rankeval_spark.sums.sums import LIST_ROWS, USER_ROWS, ListTotals, check_sums, result_sums
 from tests.support.plans import (
     exchange_keys,
     exchanges_of,
@@ -99,19 +98,17 @@ def inputs_of(tables: dict[str, DataFrame], request: Request, *, has_small_catal
 
 def lists_of(tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False) -> DataFrame:
     """Plan the compact rows."""
-    return evaluation_plans.to_lists(
-        inputs_of(tables, request, has_small_catalogue=has_small_catalogue), request=request
-    )
+    inputs = inputs_of(tables, request, has_small_catalogue=has_small_catalogue)
+    rows = evaluation_plans.to_user_rows(inputs, request, needs=frozenset())
+    return evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, {}, (LIST_ROWS,)))
 
 
 def user_metrics_of(
     tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False
 ) -> DataFrame:
     """Plan the per-user table."""
-    scored = evaluation_plans.to_scored(
-        inputs_of(tables, request, has_small_catalogue=has_small_catalogue), request=request
-    )
-    return evaluation_plans.Frames(scored, request=request, has_one_list=True).user_metrics
+    inputs = inputs_of(tables, request, has_small_catalogue=has_small_catalogue)
+    return evaluation_plans.to_user_metrics(inputs, request=request)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +151,8 @@ def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables:
     assert python_nodes(many) == python_nodes(few)
 
 
-def test_scores_of_hits_add_no_exchange_and_travel_only_where_a_measure_needs_them(
-    tables: dict[str, DataFrame],
-) -> None:
+def test_scores_of_hits_add_no_exchange(tables: dict[str, DataFrame]) -> None:
     scored = replace(FEW, measures=MeasureSet.parse(["nDCG@5", "RMSE"]))
-    assert "hit_scores" in lists_of(tables, scored).columns
-    assert "hit_scores" not in lists_of(tables, FEW).columns
     assert final_exchanges(user_metrics_of(tables, scored)) == ONE
     assert python_nodes(user_metrics_of(tables, scored)) == ["MapInArrow"]
 
@@ -245,7 +238,7 @@ def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, Da
     several = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])
     request = dropping("seen_in_train", "unknown_items", request=replace(FEW, measures=several))
     some = {**tables, "train": tables["train"].where("item_id like '1%'")}  # of lists that are all seen nothing is left
-    assert final_exchanges(metrics_of(some, request)) == ONE + 1 + 3
+    assert final_exchanges(metrics_of(some, request)) == ONE + 3
 
 
 def test_a_catalogue_too_large_to_be_broadcast_moves_rows_to_their_items_first(tables: dict[str, DataFrame]) -> None:
@@ -275,14 +268,6 @@ def test_co_occurrence_ranks_the_log_once_more(tables: dict[str, DataFrame]) -> 
         assert python_nodes(user_metrics_of(tables, asked(measure))) == ["MapInArrow", "MapInArrow"]
 
 
-def test_the_checks_of_lists_read_the_rows_of_users_once(tables: dict[str, DataFrame]) -> None:
-    request = asked("NotInTrain@5")
-    scored = evaluation_plans.to_scored(inputs_of(tables, request), request=request)
-    facts = input_checks.to_list_facts(scored, k=5, baseline="m0")
-    assert final_exchanges(facts) == ONE + 1  # what was counted of each model
-    assert python_nodes(facts) == ["MapInArrow"]
-
-
 def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: dict[str, DataFrame]) -> None:
     """Segments come with the lists; of those only counts of items are moved."""
     measures = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Personalization(sim='cosine')@5"])
@@ -291,17 +276,12 @@ def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: di
     assert joins(sliced) == []
 
 
-def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:
-    scored = evaluation_plans.to_scored(inputs_of(tables, FEW), request=FEW)
-    metrics = evaluation_plans.Frames(scored, request=FEW, has_one_list=True).metrics
-    assert final_exchanges(metrics) == ONE + 1
-    assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
-
-
 def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the job that makes all small tables."""
     rows = evaluation_plans.to_user_rows(inputs_of(tables, request), request, is_aggregated=True)
-    return evaluation_plans.to_packed(rows, Totals(request, rows.job.outputs, tallies_inputs=True))
+    sums = {**result_sums(request, rows.job.outputs), **check_sums(request, tallies_inputs=True)}
+    packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums, (USER_ROWS,)))
+    return evaluation_plans.to_merged(packed, sums)
 
 
 @pytest.mark.parametrize(
@@ -324,39 +304,18 @@ def test_all_small_tables_are_made_of_one_exchange_of_the_rows(
     assert len([text for text in scans if "/recommendations" in text]) == 1
 
 
-def test_slices_add_one_exchange_of_small_rows_however_many_there_are(
-    tables: dict[str, DataFrame],
-) -> None:
-    requests = [replace(FEW, slices=[("country",)] * n_slices) for n_slices in (1, 2)]
-    one, two = (metrics_of(tables, request) for request in requests)
-    assert final_exchanges(one) == final_exchanges(two) == ONE + 1  # partial moments
-    assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow"]
-
-
-def test_a_bootstrap_of_scored_rows_adds_the_node_that_merges_its_states_and_no_exchange(
-    tables: dict[str, DataFrame],
-) -> None:
-    drawn = replace(FEW, draws=Draws(replicates=100, seed=0))
-    metrics = metrics_of(tables, drawn)
-    assert final_exchanges(metrics) == ONE + 1
-    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "MapInArrow"]
-
-
 def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
-    """Plan the table of means, with the measures of all lists together where they are asked for."""
-    inputs = inputs_of(tables, request, has_small_catalogue=True)
-    exposures = evaluation_plans.to_exposures(inputs, request=request)
-    scored = evaluation_plans.to_scored(inputs, request=request)
-    return evaluation_plans.Frames(scored, request=request, has_one_list=True, exposures=exposures).metrics
+    """Plan the measures of all lists together."""
+    found = evaluation_plans.to_exposures(inputs_of(tables, request, has_small_catalogue=True), request=request)
+    assert found is not None
+    return found
 
 
 def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str, DataFrame]) -> None:
     """Of their own they move counts only: per group of users and item, per number of lists, per slice."""
     both = metrics_of(tables, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
-    assert final_exchanges(both) == ONE + 1 + 3
-    nodes = [node.name for node in plan(both).walk(into_broadcasts=False)]
-    assert nodes.count("ReusedExchange") == 1  # that of the rows of users
-    assert python_nodes(both) == ["MapInArrow"] * 5
+    assert final_exchanges(both) == ONE + 3
+    assert python_nodes(both) == ["MapInArrow"] * 3
 
 
 def test_ranks_next_to_scores_are_checked_without_another_exchange(
@@ -367,7 +326,7 @@ def test_ranks_next_to_scores_are_checked_without_another_exchange(
     assert final_exchanges(user_metrics) == ONE
     assert joins(user_metrics) == joins(user_metrics_of(tables))
     of_lists = metrics_of(both, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
-    assert final_exchanges(of_lists) == ONE + 1 + 3
+    assert final_exchanges(of_lists) == ONE + 3
 
 
 def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
@@ -376,11 +335,8 @@ def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict
 
 def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     with no_spark_jobs(spark):
-        scored = evaluation_plans.to_scored(inputs_of(tables, MANY), request=MANY)
-        frames = evaluation_plans.Frames(scored, request=MANY, has_one_list=False)
-        assert frames.user_metrics.columns
-        assert frames.metrics.columns
-        assert frames.comparisons is None or frames.comparisons.columns
+        assert user_metrics_of(tables, MANY).columns
+        assert one_job(tables, MANY).columns
 
 
 def test_the_count_sees_each_exchange(tables: dict[str, DataFrame]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.aggregation.slices import unpacked
-from rankeval_spark.spark.rows.slice_columns import segments_of
-from tests.support.frames import frame_of, table, tuples
+from rankeval_spark.engine.aggregation.slices import PACKED, unpacked
+from rankeval_spark.sums.published_users import packed_segments
+from tests.support.frames import table, tuples
 from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
@@ -26,22 +27,13 @@ MAPS: tuple[dict[str, str | None] | None, ...] = (
 )
 
 
-def test_segments_are_found_wherever_they_stand(spark: SparkSession) -> None:
-    columns, sliced_by = segments_of([(), ("country",), ("country", "device")])
-    rows = frame_of(spark, [(one,) for one in MAPS], "segments map<string, string>").select(*columns).toArrow()
-    users = unpacked(rows)
+def test_segments_are_found_wherever_they_stand() -> None:
+    maps = pa.array([None if one is None else list(one.items()) for one in MAPS], pa.map_(pa.string(), pa.string()))
+    users = unpacked(pa.table({PACKED: packed_segments(maps, ["country", "device"])}))
 
-    assert sliced_by == [(), ("_segment_0",), ("_segment_0", "_segment_1")]
     assert users.column_names == ["_segment_0", "_segment_1"]
     assert users["_segment_0"].to_pylist() == [(one or {}).get("country") for one in MAPS]
     assert users["_segment_1"].to_pylist() == [(one or {}).get("device") for one in MAPS]
-
-
-def test_no_segment_is_no_column(spark: SparkSession) -> None:
-    columns, sliced_by = segments_of([()])
-
-    assert (columns, sliced_by) == ([], [()])
-    assert frame_of(spark, [(None,)], "segments map<string, string>").select(*columns).columns == []
 
 
 def sliced(spark: SparkSession, segments: DataFrame, *users: str) -> DataFrame:

@@ -14,11 +14,13 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
+from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
+from rankeval_spark.sums.list_counts import list_facts
+from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
-from tests.support.input_checks import to_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,9 +152,10 @@ def in_process(result: SparkEvaluation, log: Log, names: tuple[str, ...]) -> lis
     """Check the same rows in this process, with what Spark makes of the lists."""
     sources = {name: log.source(name) for name in ("recommendations", "held_out", *names)}
     tables = Tables(**sources, are_checked=False)
-    scored = result._frames.scored.toArrow()  # the lists are not made anew here
     bands = [CheckCount(**row.asDict()) for frame in result.inputs.band_facts for row in frame.collect()]
-    found: list[dict[str, Any]] = to_checks(tables, scored, result.request, Checks(), bands).to_pylist()
+    of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
+    facts = [*RowFacts(tables, result.request).all(bands), *of_lists]
+    found: list[dict[str, Any]] = to_check_rows(facts, Checks()).to_pylist()
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.check_facts import counted_facts, row_facts, tallied_inputs, without_tallies
+from rankeval_spark.apps.check_facts import counted_facts, row_facts, tallied_inputs
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Progress
@@ -20,6 +20,7 @@ from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.sums.sums import USER_ROWS, ListTotals, check_sums, result_sums
 from tests.support import arrow_frames, nights
 from tests.support.frames import tuples
 from tests.support.nights import FIRST
@@ -126,19 +127,26 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
     inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
-    computed = plans.to_scored(inputs, request=request, is_cached=True, has_tallies=True).persist()
-    plain = plans.to_scored(inputs, request=request)
+    rows = plans.to_user_rows(inputs, request, is_cached=True, counts_rows=True)
+    own = {**result_sums(request, rows.job.outputs), **check_sums(request, tallies_inputs=True)}
+    packed = plans.to_packed(rows.frame, ListTotals(rows.job, own, (USER_ROWS,))).persist()
 
     def facts(frames: list[DataFrame], counted: Sequence[CheckCount] = ()) -> list[tuple[object, ...]]:
         found = [(one.input, one.check, one.count, one.total, [*one.sample_keys]) for one in counted]
-        found += tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys")
+        found += (
+            tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys") if frames else []
+        )
         return sorted(found)
 
-    tallied = tallied_inputs(computed)
+    tallied = tallied_inputs(plans.to_totals(packed, own))
     assert facts(row_facts(inputs, request, tallied), counted_facts(inputs, tallied)) == facts(
         row_facts(inputs, request)
     )
-    key = [name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY]
-    names = [*key, C.N_JUDGED, "is_evaluated"] if "is_evaluated" in plain.columns else [*key, C.N_JUDGED]
-    assert tuples(without_tallies(computed), *names) == tuples(plain, *names)
-    computed.unpersist()
+    names = [
+        *(name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY),
+        C.N_JUDGED,
+        *request.measures.stored,
+    ]
+    plain = plans.to_user_metrics(inputs, request=request)
+    assert tuples(plans.to_rows(packed, USER_ROWS, rows.user_types), *names) == tuples(plain, *names)
+    packed.unpersist()

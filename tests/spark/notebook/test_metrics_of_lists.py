@@ -8,10 +8,9 @@ import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
-from rankeval_spark.spark import plans as evaluation_plans
 from tests.support.frames import after_run, by, frame_of
 from tests.support.logs import Logs
-from tests.support.plans import JOB_FAILED, python_nodes
+from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,14 +50,6 @@ def rows_of(frame: DataFrame) -> dict[Any, dict[str, Any]]:
     return found
 
 
-def of_users(result: SparkEvaluation) -> DataFrame:
-    """Make the same table of the rows of users, which all other ways leave out."""
-    scored = evaluation_plans.to_scored(result.inputs, request=result.request).drop("_partials")
-    metrics = evaluation_plans.Frames(scored, request=result.request, has_one_list=True).metrics
-    assert python_nodes(metrics).count("MapInArrow") == 3
-    return metrics
-
-
 def assert_same(one: DataFrame, other: DataFrame) -> None:
     """Assert that two tables hold the same: floats within 1e-12, all else exactly."""
     found, wanted = rows_of(one), rows_of(other)
@@ -83,8 +74,6 @@ def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: di
     alone, result = evaluated(spark, **asked).metrics, evaluated(spark, **asked)
     with result.cached() as kept:
         assert_same(alone, kept.metrics)
-        assert "_partials" not in kept.user_metrics.columns
-    assert_same(alone, of_users(result))
     assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
 
 
@@ -92,7 +81,6 @@ def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: Spar
     alone = evaluated(spark, n_partitions=12, **BOOTSTRAP).metrics
     result = evaluated(spark, n_partitions=12, **BOOTSTRAP)
     with result.cached() as kept:
-        assert "_partials" not in kept._frames.scored.columns
         assert_same(alone, kept.metrics)
     assert {row["ci_method"] for row in rows_of(alone).values()} >= {"bootstrap"}
 
@@ -125,7 +113,6 @@ def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:
     assert isinstance(result, SparkEvaluation)
     with result.cached() as kept:
         assert_same(alone.metrics, kept.metrics)
-    assert_same(alone.metrics, of_users(result))
 
 
 @pytest.mark.parametrize("policy", ["missing", "zero_relevant"])

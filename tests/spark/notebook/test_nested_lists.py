@@ -13,7 +13,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.errors import InputError
 from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.sums.sums import Totals
+from rankeval_spark.sums.sums import ListTotals, result_sums
 from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
@@ -66,7 +66,8 @@ def test_arrays_move_in_one_exchange_and_are_not_exploded_before_it(spark: Spark
     for one in (result, flat):
         assert isinstance(one, SparkEvaluation)
         rows = evaluation_plans.to_user_rows(one.inputs, one.request, is_aggregated=True)
-        packed = evaluation_plans.to_packed(rows, Totals(one.request, rows.job.outputs))
+        sums = result_sums(one.request, rows.job.outputs)
+        packed = evaluation_plans.to_merged(evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums)), sums)
         assert final_exchanges(packed) == 2  # of the rows, and of the sums of partitions
         assert not explodes(packed)
     assert_same(flat.metrics.toArrow(), result.metrics.toArrow(), tolerance=1e-12)

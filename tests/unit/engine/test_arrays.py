@@ -121,7 +121,7 @@ TABLE: Final = input_table(
 )
 
 
-@pytest.mark.parametrize("call", ["list_rows(rows)", "scored_rows(rows, has_partials=True)", "ranked_items(rows)"])
+@pytest.mark.parametrize("call", ["user_rows(rows)", "ranked_items(rows)"])
 def test_a_job_imports_no_pandas(call: str, tmp_path: Path) -> None:
     """In a process of its own, because imports are remembered."""
     names = ["nDCG@2", "P@1", "AP", "R(agg='micro')@5", "AUC"]

@@ -16,6 +16,7 @@ from tests.support.engine_rows import (
     BY_SCORE,
     Row,
     batch_of,
+    compact_lists_of,
     held_out,
     input_table,
     job,
@@ -67,7 +68,7 @@ def test_a_list_holds_the_ranks_and_gains_of_its_hits_and_all_gains_of_its_user(
 def test_a_list_has_the_columns_of_the_published_table_and_their_types() -> None:
     """The log has scores and no ranks; a measure reads the scores."""
     table = input_table(log("user_id item_id score", ("ann", "a", 0.5)), judged(("ann", "a", 1.0)))
-    (batch,) = job(measures=["MAE"]).list_rows(table.to_batches())
+    (batch,) = compact_lists_of(job(measures=["MAE"]), table.to_batches())
     found = dict(zip(batch.schema.names, batch.schema.types, strict=True))
     published = {field.name: field.type for field in schemas.LISTS.fields if field.name not in C.RUN_KEY}
     assert found == {
@@ -140,7 +141,7 @@ def test_an_item_that_is_kept_twice_is_two_hits() -> None:
 
 def test_integer_ids_keep_their_type() -> None:
     table = input_table(ranked(("m", 7, "", 70, 1)), judged((7, 70, 1.0), (8, 70, 1.0)), ids="bigint")
-    (batch,) = job(BY_RANK).list_rows(table.to_batches())
+    (batch,) = compact_lists_of(job(BY_RANK), table.to_batches())
     assert tuples(batch.to_pylist(), "user_id", "hit_ranks") == [(7, [1]), (8, [])]
     assert batch.schema.field("user_id").type == pa.int64()
 

@@ -12,7 +12,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.constants import pack_constants
 from rankeval_spark.measures import Measure, MeasureSet, registry, required_facts as N
 from rankeval_spark.measures.worked_examples import examples_of
-from tests.support.engine_rows import Row, held_out, input_table, job, log, read
+from tests.support.engine_rows import Row, held_out, input_table, job, log, scored_rows
 
 ONE_OF_EACH: Final = [examples_of(entry)[0].measure for entry in registry.entries("list")]
 """A name of every measure that has a value for each list."""
@@ -65,7 +65,7 @@ def test_every_measure_is_scored_where_the_users_of_a_partition_have_no_rows_of_
     n_rows = {}
     for users, inputs in (("u", [ITEMS]), ("v", [JUDGED]), ("uv", [ITEMS, JUDGED])):
         table = partition(*inputs, has_small_catalogue=has_small_catalogue)
-        found = read(work.scored_rows(table.to_batches(), has_partials=False))
+        found = scored_rows(work, table)
         assert {row["user_id"] for row in found} == set(users)
         assert all(asked.columns[0] in row and C.SEEN in row for row in found)
         n_rows[users] = len(found)

@@ -1,6 +1,8 @@
-"""What a partition says of the log and the judgements in its last row, and how it follows rows of another kind."""
+"""Counts of the log and the judgements, partition by partition."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -8,11 +10,13 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.checks import partition_tallies
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies, Tally, completed
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies, Tally
 from rankeval_spark.engine.ranking.judgements import to_judgements
+from rankeval_spark.sums import input_counts
 
-SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.int32()))), ("c", pa.binary())])
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 UNUSABLE = row_kinds.FIRST_UNUSABLE
 INPUTS = [
     [
@@ -42,16 +46,20 @@ def seen(*parts: list[tuple[int, str, str, float]]) -> PartitionTallies:
     return facts
 
 
+def together(make: Callable[[PartitionTallies], Iterable[pa.RecordBatch]], *partitions: PartitionTallies) -> pa.Table:
+    """Put the partial rows of partitions below one another."""
+    return pa.Table.from_batches(batch for one in partitions for batch in make(one))
+
+
 def test_rows_are_counted_by_kind_over_partitions() -> None:
-    cells = [seen(part).to_row().to_pylist()[0][partition_tallies.ROWS_BY_KIND] for part in INPUTS]
-    counts = partition_tallies.counts_of(cells)
+    counts = input_counts.to_row_counts(together(input_counts.row_counts, *map(seen, INPUTS)))
     assert [int(counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT, UNUSABLE)] == [3, 4, 1]
     assert counts.has_unusable(row_kinds.LOG)
     assert not counts.has_unusable(row_kinds.HELD_OUT)
 
 
 def test_items_say_how_they_are_used() -> None:
-    found = seen(*INPUTS).to_row().to_pylist()[0][partition_tallies.USED_ITEMS]
+    found = together(input_counts.used_items, seen(*INPUTS)).to_pylist()
     assert sorted(tuple(item.values()) for item in found) == [
         ("a", 0, True),
         ("a", 2, False),
@@ -63,9 +71,8 @@ def test_items_say_how_they_are_used() -> None:
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
-    partitions = [INPUTS] if n_partitions == 1 else [[part] for part in INPUTS]
-    cells = [seen(*parts).to_row().to_pylist()[0][partition_tallies.TALLIES] for parts in partitions]
-    found = partition_tallies.tallies_of([tuple(one.values()) for one in cell] for cell in cells)
+    partitions = [seen(*INPUTS)] if n_partitions == 1 else [seen(part) for part in INPUTS]
+    found = input_counts.to_tallies(together(input_counts.judgement_tallies, *partitions))
     assert found == {
         "duplicates": Tally("duplicates", 1, 4, "u", "u"),
         "zero_relevant": Tally("zero_relevant", 2, 3, "v", "x"),
@@ -75,24 +82,11 @@ def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partit
     assert found["zero_relevant"].sample_keys == ["v", "x"]
 
 
-def test_a_partition_without_rows_has_a_row_of_nothing() -> None:
-    row = PartitionTallies(is_enabled=True).to_row().to_pylist()[0]
-    assert (row[partition_tallies.USED_ITEMS], row[partition_tallies.TALLIES]) == ([], [])
-    assert not partition_tallies.counts_of([row[partition_tallies.ROWS_BY_KIND]]).by_kind.any()
-
-
-def test_the_row_of_a_partition_without_rows_gets_the_types_of_the_others() -> None:
-    full, empty = (PartitionTallies(is_enabled=True), seen(INPUTS[0]))
-    schema = empty.to_row().schema
-    assert pa.Table.from_batches(completed([full.to_row()], schema=schema)).num_rows == 1
-
-
-def test_batches_get_all_columns_and_the_types_of_the_first() -> None:
-    first = pa.RecordBatch.from_pydict({"b": pa.array([[1], None], pa.list_(pa.int32())), "a": [1, 2]})
-    last = pa.RecordBatch.from_pydict({"c": pa.array([b"x"])})
-    table = pa.Table.from_batches(completed([first, last], schema=SCHEMA))
-    assert table.to_pydict() == {"a": [1, 2, None], "b": [[1], None, None], "c": [None, None, b"x"]}
-    assert table.schema.field("b").type == pa.list_(pa.int32())
+def test_a_partition_without_rows_counts_nothing() -> None:
+    nothing = PartitionTallies(is_enabled=True)
+    assert list(input_counts.used_items(nothing)) == []
+    assert input_counts.to_tallies(together(input_counts.judgement_tallies, nothing)) == {}
+    assert not input_counts.to_row_counts(together(input_counts.row_counts, nothing)).by_kind.any()
 
 
 def test_judgements_that_name_lists_are_counted_by_list() -> None:

@@ -23,7 +23,20 @@ from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.ranking.item_lists import ITEMS as LISTED, OPENS_USER
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from tests.support import naive_lists
-from tests.support.engine_rows import Row, held_out, input_table, job, log, moment_rows, read, segments, train
+from tests.support.engine_rows import (
+    Row,
+    compact_lists_of,
+    held_out,
+    input_table,
+    job,
+    list_rows,
+    log,
+    moment_rows,
+    read,
+    scores_of,
+    segments,
+    train,
+)
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.job import Job
@@ -114,8 +127,8 @@ def outputs(work: Job, table: pa.Table) -> dict[str, list[Row]]:
     """Make all rows that an evaluation is made of."""
     batches = table.to_batches()
     return {
-        "lists": read(work.list_rows(batches)),
-        "scored": read(work.scored_rows(batches, has_partials=False)),
+        "lists": read(compact_lists_of(work, batches)),
+        "scored": read(scores_of(work, batches)),
         "items": read(work.ranked_items(batches)),
         "item lists": read(work.item_lists(batches)),
     }
@@ -139,7 +152,7 @@ def test_lists_are_those_of_a_loop_over_the_rows_under_every_policy(
         expected = naive_lists.to_lists(of_lists, rules=rules, models=MODELS)
     except naive_lists.Refused as refused:
         with pytest.raises(RefusedError, match=rf"\[rankeval:{refused.policy}\]"):
-            list(work_of(rules).list_rows(table_of(given, rules, ids=ids).to_batches()))
+            list(compact_lists_of(work_of(rules), table_of(given, rules, ids=ids).to_batches()))
         return
     found = outputs(work_of(rules, has_lists=True), table_of(given, rules, ids=ids))
     ranked: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
@@ -165,8 +178,7 @@ def test_lists_of_items_are_the_ranked_items_list_by_list(
     table = table_of(given, rules)
     work = work_of(rules, has_lists=True, depth=depth)
     segments = {
-        tuple(row[name] for name in C.LIST_KEY): list(row[C.SEGMENTS].values())
-        for row in read(work.list_rows(table.to_batches()))
+        tuple(row[name] for name in C.LIST_KEY): list(row[C.SEGMENTS].values()) for row in list_rows(work, table)
     }
     expected: dict[tuple[Any, ...], list[Row]] = {}
     for row in read(replace(work, depth=0).ranked_items(table.to_batches())):
@@ -252,8 +264,8 @@ def test_a_partition_without_rows_gives_none() -> None:
     work = work_of(ListRules(C.SCORE, "item_asc", "best"))
     nothing: list[pa.RecordBatch] = []
     for batches in (nothing, table_of([], work.rules).to_batches()):
-        assert list(work.list_rows(batches)) == []
-        assert list(work.scored_rows(batches, has_partials=True)) == []
+        assert list(compact_lists_of(work, batches)) == []
+        assert list(work.user_rows(batches)) == []
         assert moment_rows(work, batches) == []
         assert list(work.ranked_items(batches)) == []
         assert list(work.item_lists(batches)) == []

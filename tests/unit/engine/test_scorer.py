@@ -13,10 +13,21 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.aggregation.slices import PACKED
-from rankeval_spark.engine.outputs import N_LISTED, ListOutputs
+from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
-from tests.support.engine_rows import BY_SCORE, Row, compact_lists, held_out, input_table, job, log, read, score, tuples
+from tests.support.engine_rows import (
+    BY_SCORE,
+    Row,
+    compact_lists,
+    held_out,
+    input_table,
+    job,
+    log,
+    score,
+    scored_rows,
+    tuples,
+)
 
 ASKED = ("P@2", "P@5", "AP", "nDCG@2")
 LISTS: tuple[Row, ...] = (
@@ -54,9 +65,10 @@ def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_
 
 
 def test_scored_rows_have_the_declared_columns() -> None:
-    batch = scoring().to_scored_rows(scoring().part(compact_lists(*LISTS)), has_partials=False)
-    declared = {field.name for field in schemas.USER_METRICS.fields} - set(C.RUN_KEY)
-    assert set(batch.schema.names) == declared | {"p", "ap", "ndcg"} | {"n_duplicates", N_LISTED, IS_EVALUATED}
+    part = scoring().part(compact_lists(*LISTS))
+    declared = [field.name for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY]
+    assert part.user_rows.schema.names == [*declared, "p", "ap", "ndcg"]
+    assert part.rows.schema.names == [*part.user_rows.schema.names, IS_EVALUATED]
 
 
 def test_counts_are_next_to_the_measures_at_their_cutoff() -> None:
@@ -114,44 +126,17 @@ def test_without_a_list_there_is_no_saying_whether_it_has_ties() -> None:
     assert {row["user_id"]: row["has_ties"] for row in found} == {"ann": False, "bob": None, "cat": False, "dan": False}
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 20, 16_384])
-def test_lists_keep_their_own_values_whatever_the_number_that_is_scored_in_one_go(at_once: int) -> None:
-    """Parts of 3 lists begin in the middle of the ragged arrays."""
-    rows = [
-        {"user_id": f"{n:02}", "n_recommended": n, "hit_ranks": [n] * (n > 0), "hit_gains": [1.0] * (n > 0)}
-        | {"judged_gains": [1.0] * (n + 1), "tied_ranks": [n] * (n > 1), "segments": [("country", f"{n % 3}")]}
-        for n in range(20)
-    ]
-    lists = compact_lists(*rows)
-    parts = [{name: each.slice(start, at_once) for name, each in lists.items()} for start in range(0, 20, at_once)]
-    found = [row for part in parts for row in score(scoring("RR", "R"), part)]
-    assert tuples(found, "user_id", "rr", "r", "has_ties") == [
-        (f"{n:02}", 1 / n if n else 0.0, (n > 0) / (n + 1), n > 1 if n else None) for n in range(20)
-    ]
-    assert [row["segments"] for row in found] == [{"country": f"{n % 3}"} for n in range(20)]
-
-
-def test_no_list_has_no_scores() -> None:
-    assert score(scoring(), compact_lists()) == []
-
-
 @pytest.mark.parametrize("at_once", [1, 2, 16_384])
-def test_the_first_row_of_each_batch_carries_its_moments(at_once: int) -> None:
-    """United they are those that are made of the lists directly."""
+def test_moments_of_parts_add_up_to_those_of_all_lists(at_once: int) -> None:
     lists = compact_lists(*({**one, PACKED: [country]} for one, country in zip(LISTS, "ffdd", strict=True)))
     by_country = replace(scoring(), slices=((), ("country",)))
     direct = pa.Table.from_batches(list(by_country.moments(by_country.part(lists))))
     assert direct.num_rows == 3 * (1 + 2)
 
     parts = [{name: each.slice(start, at_once) for name, each in lists.items()} for start in range(0, 4, at_once)]
-    batches = [by_country.to_scored_rows(by_country.part(part), has_partials=True) for part in parts]
-    for batch in batches:
-        first, *others = batch["_partials"].to_pylist()
-        assert first
-        assert others == [[]] * (batch.num_rows - 1)
-    carried = pa.Table.from_struct_array(pa.concat_arrays([batch["_partials"].flatten() for batch in batches]))
+    found = pa.Table.from_batches(batch for part in parts for batch in by_country.moments(by_country.part(part)))
     state = AggregateLayout.of(by_country.measures.columns, by_country.measures.weights)
-    assert state.pool(carried).to_pylist() == state.pool(direct).to_pylist()
+    assert state.pool(found).to_pylist() == state.pool(direct).to_pylist()
 
 
 def test_means_over_all_orders_of_tied_items_on_request() -> None:
@@ -161,6 +146,4 @@ def test_means_over_all_orders_of_tied_items_on_request() -> None:
         held_out("user_id item_id gain", ("u", "b", 1.0)),
     )
     work = job(replace(BY_SCORE, ties="expected"), measures=["P@1"])
-    assert tuples(read(work.scored_rows(table.to_batches(), has_partials=False)), "p", "n_hits", "has_ties") == [
-        (1 / 2, 0, True)
-    ]
+    assert tuples(scored_rows(work, table), "p", "n_hits", "has_ties") == [(1 / 2, 0, True)]

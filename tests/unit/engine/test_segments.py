@@ -12,6 +12,7 @@ from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.failures import RefusedError
 from tests.support.engine_rows import (
     Row,
+    compact_lists_of,
     held_out,
     input_table,
     job,
@@ -51,7 +52,7 @@ def test_every_list_gets_the_values_of_its_user() -> None:
 
 def test_the_map_has_the_type_of_the_published_table() -> None:
     table = input_table(lists_of("ann"), segments(("ann", "FR")))
-    (batch,) = job(slices=[("country",)]).list_rows(table.to_batches())
+    (batch,) = compact_lists_of(job(slices=[("country",)]), table.to_batches())
     assert batch.schema.field(C.SEGMENTS).type == pa.map_(pa.string(), pa.string())
     assert PACKED not in batch.schema.names
 

@@ -64,7 +64,7 @@ def _row(own: list[float]) -> dict[str, Any]:
 
 def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:
     policies = Policies.model_validate({"unit": unit})
-    return planning.denominators(Request(measures, policies), has_one_list=False)
+    return planning.outputs_of(Request(measures, policies), averages_lists=True).denominators
 
 
 def of_clusters(users: Lists) -> tuple[float, float, int]:

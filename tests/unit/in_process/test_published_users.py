@@ -10,19 +10,20 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from rankeval_spark.apps.user_totals import totals_of_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import ReportedSlices, Request
 from rankeval_spark.engine.batch.buckets import in_buckets
-from rankeval_spark.in_process.result_tables import published_users
-from rankeval_spark.in_process.result_tables.night_changes import to_changes
-from rankeval_spark.in_process.result_tables.paired_comparisons import to_published_comparisons
-from rankeval_spark.in_process.result_tables.published_users import packed_segments, users_in_parts
+from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
+from rankeval_spark.sums import published_users
+from rankeval_spark.sums.published_users import NIGHT_CHANGES, NightDifferences, UserTotals, packed_segments
+from rankeval_spark.sums.sums import COMPARISONS, Differences, Sum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MEASURES = MeasureSet.parse(["nDCG@5", "P(agg='micro')@5", "nDCG@10"])
 MEANS = MeasureSet.parse(["nDCG@5", "nDCG@10"])
@@ -86,15 +87,17 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
-    found = to_changes(*nights, NightChanges(MEANS, ReportedSlices(SLICES, 5, 0.95)))
-    return in_order(found.to_pylist())
+    differences = NightDifferences(NightChanges(MEANS, ReportedSlices(SLICES, 5, 0.95)))
+    totals = UserTotals(MEANS, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
+    return in_order(totals_of_users(nights, totals)[NIGHT_CHANGES].to_pylist())
 
 
 def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
     asked = Comparisons(baseline="pop", tests=("t", "sign", "wilcoxon", "bootstrap"), replicates=100)
     request = Request(MEASURES, Policies(), slices=SLICES[1:], min_slice_size=5, comparisons=asked)
-    no_others = {"unjudged": pa.table({"n_extra_users": pa.array([], pa.int64())}), "has_judged_lists": False}
-    return in_order(to_published_comparisons(night, request, **no_others).to_pylist())
+    differences = Differences(request, outputs_of(request, averages_lists=True))
+    totals = UserTotals(MEASURES, {COMPARISONS: differences}, tuple(request.segments))
+    return in_order(totals_of_users([night], totals)[COMPARISONS].to_pylist())
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -141,7 +144,16 @@ def test_a_part_has_all_rows_of_its_users_on_both_nights(nights: tuple[ds.Datase
 
 
 def parts_of(nights: tuple[ds.Dataset, ds.Dataset]) -> Iterator[list[pa.Table]]:
-    return users_in_parts(nights, MEANS, segments=["country"])
+    class Parts(Sum):
+        schema = pa.schema([])
+
+        def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> tuple[()]:  # noqa: ARG002 - as the others
+            seen.append([*nights])
+            return ()
+
+    seen: list[list[pa.Table]] = []
+    totals_of_users(nights, UserTotals(MEANS, {"parts": Parts()}, ("country",), n_nights=2))
+    return iter(seen)
 
 
 def test_a_night_without_rows_has_no_changes(nights: tuple[ds.Dataset, ds.Dataset]) -> None:

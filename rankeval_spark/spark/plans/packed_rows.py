@@ -1,0 +1,82 @@
+"""One pass over the rows of users: partial rows of sums, and rows of users and lists, packed in the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.spark.rows.moved_rows import map_in_arrow
+from rankeval_spark.sums import packed
+from rankeval_spark.sums.published_users import NIGHT
+from rankeval_spark.sums.sums import adjusted
+
+if TYPE_CHECKING:
+    from rankeval_spark.sums.published_users import UserTotals
+    from rankeval_spark.sums.sums import Addition, Sum
+
+
+def to_packed(rows: DataFrame, addition: Addition) -> DataFrame:
+    """Plan the pass over ``rows``, in which all rows of a user are in one partition."""
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for name, found in addition.add(batches):
+            yield from pack_by_key(name, found, addition.sums)
+
+    return rows.mapInArrow(add, packed.COLUMNS)
+
+
+def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
+    """Pack rows of a sum by the bucket of their key, and those of a table as they are."""
+    for bucket, own in packed.in_buckets(rows, sums[name].key if name in sums else ()):
+        yield packed.pack(name, bucket, own)
+
+
+def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
+    """Plan the merging of all sums: by sum and bucket, where their partial rows meet."""
+
+    def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        name, bucket = (one.as_py() for one in key)
+        finished = sums[name].finish(packed.unpack(group["rows"]))
+        return pa.Table.from_batches([packed.pack(name, bucket, finished)])
+
+    partials = packed_rows.where(F.col("sum").isin(*sums))
+    return partials.groupBy("sum", "bucket").applyInArrow(merge, packed.COLUMNS)
+
+
+def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+    """Run the job that makes all sums."""
+    found = to_merged(packed_rows, sums).toArrow()
+    names = pc.unique(found["sum"]).to_pylist()
+    tables = {name: packed.unpack(found.filter(pc.equal(found["sum"], name))["rows"]) for name in names}
+    return adjusted(sums, tables)
+
+
+def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str]) -> DataFrame:
+    """Plan the rows of a table that the pass made, in columns of Spark."""
+
+    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for cell in batch["rows"]:
+                yield from packed.unpack([cell]).to_batches()
+
+    return map_in_arrow(packed_rows.where(F.col("sum") == name).select("rows"), unpacked, types)
+
+
+def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[str, pa.Table]:
+    """Run the job that adds up the users of published nights."""
+    frames = (
+        night.where(F.col(C.K).isin(*totals.measures.ks)).select(*totals.columns, F.lit(place).alias(NIGHT))
+        for place, night in enumerate(nights)
+    )
+    rows = reduce(DataFrame.unionByName, frames).repartition(C.USER_ID)
+    found = to_packed(rows, totals)
+    if totals.known:
+        known = [one for name, partial in totals.known for one in pack_by_key(name, partial, totals.sums)]
+        found = found.union(rows.sparkSession.createDataFrame(pa.Table.from_batches(known), packed.COLUMNS))
+    return to_totals(found, totals.sums)

@@ -1,33 +1,44 @@
-"""What an evaluation has to offer, whichever host computes it."""
+"""The results of an evaluation, whichever host computes them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
 
-from typing_extensions import TypeVar
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from rankeval_spark import columns as C
+from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.gap_tests import gap_test_request
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, warn_user
+from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
+from rankeval_spark.result_rows.check_rows import to_check_rows
+from rankeval_spark.result_rows.groups import gap_test_rows
+from rankeval_spark.result_rows.groups.gap_rows import to_gaps
+from rankeval_spark.result_rows.groups.group_rows import to_group_table
+from rankeval_spark.result_rows.leaderboard import to_leaderboard
+from rankeval_spark.statistics.comparisons.shared_users import why_withheld
+from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.list_counts import list_facts
+from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import Measure
     from rankeval_spark.report.notebook import Plots
     from rankeval_spark.statistics.multiple_testing import Correction
 
-Frame = TypeVar("Frame", default=Any)
-"""``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""
+_METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
 
-class Evaluation(ABC, Generic[Frame]):
+class Evaluation(Generic[Frame]):
     """The results of :func:`evaluate`, computed when they are used.
 
     Results of Spark are DataFrames. Small ones (``metrics``, ``comparisons``, ``group_metrics``, ``gaps``, ``checks``,
@@ -35,12 +46,17 @@ class Evaluation(ABC, Generic[Frame]):
     planned again at each use. Results of this process are Arrow tables, computed once, in the order of their keys.
     """
 
-    request: Request
+    def __init__(self, host: Host[Frame]) -> None:
+        self.host = host
+        self.request: Request = host.request
+        self._n_blocks = 0
 
     def __repr__(self) -> str:
         """Name what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
-        results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
+        results = [
+            name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property | cached_property)
+        ]
         named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
         notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
         return (
@@ -68,40 +84,43 @@ class Evaluation(ABC, Generic[Frame]):
         return Plots(self)
 
     @property
-    @abstractmethod
+    @refusals_of_call()
     def user_metrics(self) -> Frame:
         """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` from ``model_id`` on."""
+        return self.host.user_metrics()
 
     @property
-    @abstractmethod
+    @refusals_of_call()
     def user_values(self) -> Frame:
         """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
+        return self.host.user_values()
 
-    @property
-    @abstractmethod
+    @cached_property
     def metrics(self) -> Frame:
         """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
+        return self.host.frame(self._metrics)
 
-    @property
-    @abstractmethod
+    @cached_property
     def group_metrics(self) -> Frame:
         """How the groups of each slicing, or of items, compare: ``schemas.GROUP_METRICS`` from ``model_id`` on.
 
         Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
         without slices and item slices.
         """
+        return self.host.frame(in_order_of(self._group_metrics, _METRICS_KEY))
 
     @property
-    @abstractmethod
+    @refusals_of_call()
     def ranked_items(self) -> Frame:
         """The lists as they are measured: ``model_id, user_id, list_id, item_id, rank, gain, is_relevant``.
 
         One row per list and item, after copies and items that policies leave out are gone; the answer to "why does this
         user score 0?". ``gain`` is NULL for an item without a judgement, ``is_relevant`` true from a gain of 1 on.
         """
+        return self.host.ranked_items()
 
-    @property
-    @abstractmethod
+    @cached_property
+    @refusals_of_call()
     def comparisons(self) -> Frame:
         """Models against a baseline on the same users: ``schemas.COMPARISONS`` from ``baseline_model_id`` on.
 
@@ -114,19 +133,29 @@ class Evaluation(ABC, Generic[Frame]):
         ConfigError
             If neither ``baseline=`` nor ``pairs="all"`` was given, or the baseline is none of the models.
         """
+        if self.request.comparisons is None or not self.request.measures.columns:
+            fix = "call evaluate(..., baseline='popular')"
+            raise ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
+        refuse_unknown_baseline(self.request, self.host.models)
+        rows = self._totals[COMPARISONS]
+        _warn_of_withheld(rows)
+        return self.host.frame(in_order_of(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
 
-    @property
-    @abstractmethod
+    @cached_property
     def gaps(self) -> Frame:
         """How far the groups of each slicing lie apart: gap with interval, ratio, mean difference, both extremes.
 
         One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
         """
+        gaps = to_gaps(self._metrics, self._group_metrics)
+        return self.host.frame(in_order_of(gaps, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)))
 
-    @property
-    @abstractmethod
+    @cached_property
+    @refusals_of_call()
     def checks(self) -> Frame:
         """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
+        of_lists = list_facts(self._totals[LISTS], self.request)
+        return self.host.frame(to_check_rows([*self.host.input_facts(self._totals), *of_lists], Checks()))
 
     def cached(self) -> Self:
         """Compute the rows of users once for all results that are used from now on.
@@ -134,18 +163,24 @@ class Evaluation(ABC, Generic[Frame]):
         ``with result.cached():`` keeps them until the outermost block ends; without ``with`` they are kept until
         :meth:`release`. In this process results are computed once in any case.
         """
+        self.host.keep()
         return self
 
     def release(self) -> None:
         """Release the rows that :meth:`cached` keeps, if any; results that need them again compute them again."""
+        self._n_blocks = 0
+        self.host.release()
 
     def __enter__(self) -> Self:
         """Keep the rows of users until the block ends."""
+        self._n_blocks += 1
         return self.cached()
 
     def __exit__(self, *_: object) -> None:
         """Release them with the outermost block."""
-        self.release()
+        self._n_blocks -= 1
+        if self._n_blocks <= 0:
+            self.release()
 
     def gap_tests(
         self,
@@ -194,7 +229,12 @@ class Evaluation(ABC, Generic[Frame]):
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
-        return self._gap_tests(gap_test_request(given, self.request, has_one_list=self._has_one_list))
+        asked = gap_test_request(given, self.request, has_one_list=self.host.has_one_list)
+        gaps = gap_test_rows.gaps_of(self._metrics, asked)
+        tests = {GAP_TESTS: GapTests(gap_test_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
+        with refusals_of_call():
+            found = self.host.totals(tests)[GAP_TESTS]
+        return self.host.frame(gap_test_rows.to_rows(gaps, found, asked, alpha=1 - self.request.confidence))
 
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
@@ -216,7 +256,8 @@ class Evaluation(ABC, Generic[Frame]):
         if not measures:
             cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
-        return self._leaderboard(measures)
+        names = {(one.label, one.k): str(one) for one in measures}
+        return self.host.frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
 
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
@@ -243,7 +284,7 @@ class Evaluation(ABC, Generic[Frame]):
         ConfigError
             If the baseline is no model of the evaluation, or k or p is out of range; all faults at once.
         """
-        faults = _model_faults({"agreement(baseline=)": baseline}, self._model_names())
+        faults = model_faults({"agreement(baseline=)": baseline}, self._models())
         faults += [
             Fault(f"agreement({name}=)", repr(found), expected)
             for name, found, expected, is_right in (
@@ -254,7 +295,8 @@ class Evaluation(ABC, Generic[Frame]):
         ]
         if faults:
             raise ConfigError(*faults)
-        return self._agreement(baseline, k=int(k), p=float(p))
+        with refusals_of_call():
+            return self.host.agreement(baseline, k=int(k), p=float(p))
 
     def hit_ranks(self, model: str, baseline: str) -> Frame:
         """At which rank each of two models had the hits of every user.
@@ -277,59 +319,56 @@ class Evaluation(ABC, Generic[Frame]):
         ConfigError
             If one is no model of the evaluation, or both are the same.
         """
-        faults = _model_faults({"hit_ranks(model=)": model, "hit_ranks(baseline=)": baseline}, self._model_names())
+        faults = model_faults({"hit_ranks(model=)": model, "hit_ranks(baseline=)": baseline}, self._models())
         if model == baseline:
             faults.append(Fault("hit_ranks(baseline=)", f"{baseline!r}, the same model", "another model"))
         if faults:
             raise ConfigError(*faults)
-        return self._hit_ranks(model, baseline)
+        return self.host.hit_ranks(self.ranked_items, model, baseline)
 
     def _known_leaderboard(self) -> list[dict[str, Any]] | None:
         """Return the rows of the leaderboard if no job has to run for them."""
-        return None
+        if "_metrics" not in vars(self):
+            return None
+        measures = self.request.measures.measures
+        names = {(one.label, one.k): str(one) for one in measures}
+        rows: list[dict[str, Any]] = to_leaderboard(
+            self._metrics, names, is_lower_better=measures[0].better == "lower"
+        ).to_pylist()
+        return rows
 
-    @property
-    @abstractmethod
-    def _has_one_list(self) -> bool:
-        """Return True if no user has several lists of a model."""
+    @refusals_of_call()
+    def _models(self) -> Sequence[str]:
+        return self.host.models
 
-    @abstractmethod
-    def _leaderboard(self, measures: Sequence[Measure]) -> Frame: ...
+    @cached_property
+    @refusals_of_call()
+    def _totals(self) -> dict[str, pa.Table]:
+        """All sums, of one pass at the first use of one of them."""
+        return self.host.totals(self.host.sums)
 
-    @abstractmethod
-    def _agreement(self, baseline: str, *, k: int, p: float) -> Frame: ...
+    @cached_property
+    @refusals_of_call()
+    def _metrics(self) -> pa.Table:
+        means = [self._totals[METRICS]] if METRICS in self._totals else []
+        found = in_order_of(pa.concat_tables([*means, self.host.exposures()]), _METRICS_KEY)
+        self.host.warn(found)
+        return found
 
-    @abstractmethod
-    def _model_names(self) -> Sequence[str]:
-        """Return the models of the evaluation: those named, or those of the log."""
-
-    @abstractmethod
-    def _hit_ranks(self, model: str, baseline: str) -> Frame: ...
-
-    @abstractmethod
-    def _gap_tests(self, gap_request: GapTestRequest) -> Frame: ...
-
-
-def no_comparisons() -> ConfigError:
-    """Say that no comparison was requested."""
-    fix = "call evaluate(..., baseline='popular')"
-    return ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
+    @cached_property
+    def _group_metrics(self) -> pa.Table:
+        return to_group_table(self._metrics)
 
 
-def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:
-    """Refuse a baseline that the log does not name; one that is among the expected models may have no list.
-
-    Parameters
-    ----------
-    models : sequence of str
-        Names of the models; an empty log names none, and refuses none.
-    where : str
-        Argument or key that names the baseline.
-    """
-    baseline = None if request.comparisons is None else request.comparisons.baseline
-    faults = _model_faults({where: baseline}, models) if request.models is None and baseline else []
-    if faults:
-        raise ConfigError(*faults)
+def _warn_of_withheld(comparisons: pa.Table) -> None:
+    """Warn of models that are not compared because they serve other users."""
+    why = {
+        (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]): why_withheld(row)
+        for row in comparisons.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+        if why_withheld(row)
+    }
+    for (model, baseline), text in why.items():
+        warn_user(f"the comparison of {model!r} with {baseline!r} is {text}")
 
 
 def _is_real(number: object) -> bool:
@@ -338,13 +377,3 @@ def _is_real(number: object) -> bool:
 
 def _is_whole(number: object) -> bool:
     return isinstance(number, Integral) and not isinstance(number, bool)
-
-
-def _model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault]:
-    """Find models, by the argument that names each, that an evaluation does not have; an empty log has any."""
-    expected = f"a model of the log: {', '.join(models)}"
-    return [
-        Fault(place, repr(name), expected, nearest(name, models))
-        for place, name in wanted.items()
-        if models and name not in models
-    ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.engine.failures import INPUT_REFUSED, POLICY_REFUSED
-from rankeval_spark.errors import ChecksFailedError, Fault, JudgementError, RefusedCallError
+from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, JudgementError, RefusedCallError, nearest
 from rankeval_spark.inputs.input_columns import input_schemas
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
 
 _JUDGEMENT: Final = re.compile(
     JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
@@ -80,3 +83,29 @@ def _of_input(text: str, *, is_call: bool) -> Fault | None:
 def _of_judgement(text: str) -> Fault | None:
     found = _JUDGEMENT.search(text)
     return Fault(**found.groupdict()) if found else None
+
+
+def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:
+    """Refuse a baseline that the log does not name; one that is among the expected models may have no list.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Names of the models; an empty log names none, and refuses none.
+    where : str
+        Argument or key that names the baseline.
+    """
+    baseline = None if request.comparisons is None else request.comparisons.baseline
+    faults = model_faults({where: baseline}, models) if request.models is None and baseline else []
+    if faults:
+        raise ConfigError(*faults)
+
+
+def model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault]:
+    """Find models, by the argument that names each, that an evaluation does not have; an empty log has any."""
+    expected = f"a model of the log: {', '.join(models)}"
+    return [
+        Fault(place, repr(name), expected, nearest(name, models))
+        for place, name in wanted.items()
+        if models and name not in models
+    ]

@@ -35,6 +35,7 @@ READS_AND_WRITES: Final = frozenset({"read", "readStream", "write", "writeStream
 
 ACTIONS_ALLOWED: Final = {
     "rankeval_spark/apps/": "the imperative shell: what is computed is decided there",
+    "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",

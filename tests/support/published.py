@@ -14,7 +14,8 @@ from rankeval_spark.apps import gates
 from rankeval_spark.apps.nightly.night_plan import evaluation_name
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
-from rankeval_spark.in_process.evaluation import evaluate_in_process
+from rankeval_spark.evaluation import Evaluation
+from rankeval_spark.hosts import in_process
 from rankeval_spark.result_rows.column_json import columns_json
 from rankeval_spark.results import commits, delta_log, journal, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
@@ -133,7 +134,7 @@ def _tables(config: EvaluationConfig, day: date, frames: Frames) -> dict[str, pa
     """Compute what a run publishes, but for the lists, which have no in-process form."""
     names = ("recommendations", "held_out", "segments", "train", "items")
     given: Mapping[str, Any] = {name: frames.get(name) for name in names}
-    result = evaluate_in_process(given, request_of(config, day), ranks_from=1, threads=1)
+    result = Evaluation(in_process.of_call(given, request_of(config, day), ranks_from=1, threads=1))
     found = {
         schemas.USER_METRICS.name: result.user_metrics,
         schemas.METRICS.name: result.metrics,

@@ -42,7 +42,7 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[PlannedIn
     with host_of(spark, plan) as host:
         cost = host.read()
         cost.require_at_most(plan.config.results.most_rows)
-        require_baseline(plan.request, host.model_names)
+        require_baseline(plan.request, host.host.models)
         return [_planned(host, one, plan.sample_share) for one in host.inputs], cost
 
 

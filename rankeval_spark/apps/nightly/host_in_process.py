@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
@@ -17,8 +16,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.config.request import counting_invalid_scores
+from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.checks.input_checks import RowFacts
-from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
@@ -93,19 +92,20 @@ class ProcessHost(NightHost):
     """Arrow tables, computed once."""
 
     def __init__(self, spark: SparkSession, plan: NightPlan, inputs: Sequence[FileInput]) -> None:
+        super().__init__(plan.request)
         self._spark = spark
         self._plan = plan
         self._opened = inputs
 
     def __exit__(self, *_: object) -> None:
         """Let go of the rows: the process may live on."""
-        for name in ("_tables", "_usable", "_night"):
+        for name in ("_tables", "host", "totals"):
             self.__dict__.pop(name, None)
 
     @override
     def read(self) -> Cost:
         self.inputs = self._opened
-        n_models = len(self._usable.models)
+        n_models = len(self.host.models)
         return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)
 
     @override
@@ -119,8 +119,8 @@ class ProcessHost(NightHost):
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
             add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
             add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
-            tables = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
-            self._night.compute(tables, steps.listener.advance)
+            writers = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
+            self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
             staging.close()
             step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
         if has_lists:  # of one pass: this only says how many rows there are
@@ -129,22 +129,8 @@ class ProcessHost(NightHost):
 
     @override
     def input_facts(self) -> list[CheckCount]:
-        facts = RowFacts(self._tables, counting_invalid_scores(self._plan.request))
-        return [*facts.all(self._usable.segments_and_facts[1]), *facts.of_segment_rows()]
-
-    @override
-    def list_facts(self) -> list[CheckCount]:
-        return [*self._night.list_facts()]
-
-    @property
-    @override
-    def metrics(self) -> pa.Table:
-        return self._night.metrics
-
-    @property
-    @override
-    def comparisons(self) -> pa.Table | None:
-        return self._night.comparisons
+        facts = RowFacts(self._tables, counting_invalid_scores(self.request))
+        return [*facts.all(self.host.usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
     def refused_rows(self) -> DataFrame:
@@ -153,11 +139,6 @@ class ProcessHost(NightHost):
     @override
     def has_no_row(self, name: str) -> bool:
         return next(one for one in self._opened if one.name == name).table.n_rows == 0
-
-    @property
-    @override
-    def model_names(self) -> Sequence[str]:
-        return self._usable.models
 
     @override
     def models(self, *, at_most: int) -> list[str | None]:
@@ -172,17 +153,14 @@ class ProcessHost(NightHost):
         return read_tables(self._opened, sample_share=self._plan.sample_share)
 
     @cached_property
-    def _usable(self) -> Usable:
-        return Usable(self._tables, self._plan.request, os.cpu_count() or 1)
-
-    @cached_property
-    def _night(self) -> NightTables:
-        return NightTables(self._usable)
+    @override
+    def host(self) -> InProcess:
+        return InProcess(Usable(self._tables, self.request, os.cpu_count() or 1))
 
     @property
     def _slice_values(self) -> dict[str, int]:
         """Count the values of each slice, NULL among them: users that are not in the table may add one more."""
-        segments = self._usable.segments
+        segments = self.host.usable.segments
         if segments is None:
             return {}
         return {

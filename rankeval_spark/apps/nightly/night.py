@@ -290,7 +290,7 @@ class _Night(RunLife):
             cost = self.host.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.plan.config.results.most_rows)
-            require_baseline(self.plan.request, self.host.model_names)
+            require_baseline(self.plan.request, self.host.host.models)
         try:
             self.host.stage_users(self.recorded, self.steps)
         except Exception as error:

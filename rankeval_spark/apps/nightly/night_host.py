@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from rankeval_spark.sums.list_counts import list_facts
+from rankeval_spark.sums.sums import COMPARISONS, LISTS, METRICS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.hosts.host import Host
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
 
@@ -59,6 +66,15 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     """
 
     inputs: Sequence[ReadInput] = ()
+    has_users: bool = False  # whether the rows of users were staged
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @cached_property
+    @abstractmethod
+    def host(self) -> Host[Any]:
+        """The rows of the night, and what is computed of them; after :meth:`read`."""
 
     @abstractmethod
     def read(self) -> Cost:
@@ -72,23 +88,32 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
         """Stage the rows of users and, where they are published, the lists."""
 
-    @abstractmethod
     def input_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the inputs, whether :meth:`stage_users` succeeded or not."""
+        return self.host.input_facts(self.totals if self.has_users else {})
 
-    @abstractmethod
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
+        return list_facts(self.totals[LISTS], self.request)
 
-    @property
-    @abstractmethod
+    @cached_property
+    def totals(self) -> Mapping[str, pa.Table]:
+        """The sums of all lists."""
+        if not self.has_users:
+            message = "the rows of users are staged first"
+            raise RuntimeError(message)
+        return self.host.totals(self.host.sums)
+
+    @cached_property
     def metrics(self) -> pa.Table:
         """As ``schemas.METRICS`` from the first column after the run's on."""
+        means = [self.totals[METRICS]] if METRICS in self.totals else []
+        return pa.concat_tables([*means, self.host.exposures()])
 
     @property
-    @abstractmethod
     def comparisons(self) -> pa.Table | None:
         """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
+        return self.totals.get(COMPARISONS)
 
     @abstractmethod
     def refused_rows(self) -> DataFrame:
@@ -97,11 +122,6 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     @abstractmethod
     def has_no_row(self, name: str) -> bool:
         """Whether the table of an input has no row at all, of any date."""
-
-    @property
-    @abstractmethod
-    def model_names(self) -> Sequence[str]:
-        """Names of the models that are expected or, where none are, that the log has; after :meth:`read`."""
 
     @abstractmethod
     def models(self, *, at_most: int) -> list[str | None]:

@@ -11,7 +11,7 @@ from rankeval_spark import __version__
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
-from rankeval_spark.evaluation import refuse_unknown_baseline
+from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
 

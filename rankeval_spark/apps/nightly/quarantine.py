@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.check_facts import unreadable_of
-from rankeval_spark.apps.inputs import inputs_of
+from rankeval_spark.hosts.spark_checks import unreadable_of
+from rankeval_spark.hosts.spark_inputs import inputs_of
 from rankeval_spark.inputs.spark import RAW
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.checks import row_flags

@@ -18,12 +18,11 @@ from rankeval_spark.apps.notebook.hosts import (
 )
 from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 
 if TYPE_CHECKING:
     from datetime import date, timedelta
-
-    from rankeval_spark.evaluation import Evaluation
 
 
 def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision of the user
@@ -232,13 +231,13 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         warn_of_unused_segments(column_names(segments) or ())
     events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
-        from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
+        from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded
 
-        return evaluate_in_process(frames, request, ranks_from=ranks_from, threads=threads, gains=events)
+        return Evaluation(in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=events))
     if threads is not None:
         fix = "leave it out: the cores of Spark are those of its session"
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
     import_module("rankeval_spark.spark.version").require_spark()
-    from rankeval_spark.apps.notebook.spark_evaluation import evaluate_on_spark  # noqa: PLC0415 - as above
+    from rankeval_spark.hosts import on_spark  # noqa: PLC0415 - as above
 
-    return evaluate_on_spark(frames, request, ranks_from=ranks_from, gains=events)
+    return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=events))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.inputs import inputs_of
-from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from rankeval_spark.hosts.on_spark import OnSpark
+from rankeval_spark.hosts.spark_inputs import inputs_of
 from rankeval_spark.inputs.spark import read_all
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def user_lists(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> tu
         held_out=of_users(inputs.held_out),
         lists=None if inputs.lists is None else of_users(inputs.lists),
     )
-    evaluation = SparkEvaluation(given, plan.request)
+    host = OnSpark(given, plan.request)
     judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
-    ranked, values = evaluation.ranked_items, evaluation.user_values
+    ranked, values = host.ranked_items(), host.user_values()
     return ranked.toArrow(), judged.toArrow(), values.toArrow()

@@ -19,7 +19,7 @@ from rankeval_spark.apps.history.published_runs import means_of
 from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
 from rankeval_spark.engine.batch.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.in_process.evaluation import ArrowEvaluation
+from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
@@ -100,9 +100,9 @@ def _of_users(source: Source, users: Sequence[str]) -> Source:
 
 
 def _found(usable: Usable) -> UserLists:
-    evaluation = ArrowEvaluation(usable.request, usable)
+    host = InProcess(usable)
     judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
-    return UserLists(evaluation.ranked_items, judged, evaluation.user_values)
+    return UserLists(host.ranked_items(), judged, host.user_values())
 
 
 def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.ranking.attribution import text_of_micros
 from rankeval_spark.errors import warn_user
-from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -124,17 +123,6 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
             f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
             f"the log has: {', '.join(known[:_MOST_NAMED])}"
         )
-
-
-def warn_of_withheld(comparisons: pa.Table) -> None:
-    """Warn of models that are not compared because they serve other users."""
-    why = {
-        (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]): why_withheld(row)
-        for row in comparisons.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
-        if why_withheld(row)
-    }
-    for (model, baseline), text in why.items():
-        warn_user(f"the comparison of {model!r} with {baseline!r} is {text}")
 
 
 def _absent_models(tables: Tables, request: Request) -> list[str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.apps.check_facts import computed_facts
 from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.request import Request
+from rankeval_spark.hosts.spark_checks import computed_facts
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans

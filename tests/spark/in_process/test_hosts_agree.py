@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.apps import inputs as spark_inputs
+from rankeval_spark.hosts import spark_inputs
 from tests.support.awkward import Awkward
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
+from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.evaluation import Evaluation
 
 
 USERS: Final = range(12)
@@ -148,11 +150,13 @@ CASES: Final[dict[str, dict[str, Any]]] = {
 INPUTS: Final = ("train", "items", "segments")
 
 
-def in_process(result: SparkEvaluation, log: Log, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Check the same rows in this process, with what Spark makes of the lists."""
     sources = {name: log.source(name) for name in ("recommendations", "held_out", *names)}
     tables = Tables(**sources, are_checked=False)
-    bands = [CheckCount(**row.asDict()) for frame in result.inputs.band_facts for row in frame.collect()]
+    host = result.host
+    assert isinstance(host, OnSpark)
+    bands = [CheckCount(**row.asDict()) for frame in host.inputs.band_facts for row in frame.collect()]
     of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
     facts = [*RowFacts(tables, result.request).all(bands), *of_lists]
     found: list[dict[str, Any]] = to_check_rows(facts, Checks()).to_pylist()
@@ -163,7 +167,7 @@ def assert_same(spark: SparkSession, log: Log, names: tuple[str, ...], options: 
     """Check the log in both ways."""
     frames = {name: log.frame(spark, name) for name in ("recommendations", "held_out", *names)}
     result = evaluate(**{**frames, "measures": ["P@2", "nDCG@4"], "evaluation_date": date(2026, 1, 2), **options})
-    assert isinstance(result, SparkEvaluation)
+    assert isinstance(result.host, OnSpark)
     with result.cached() as kept:
         expected = [row.asDict() for row in kept.checks.collect()]
         assert in_process(kept, log, names) == expected

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.check_facts import counted_facts, row_facts, tallied_inputs
-from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.hosts.spark_checks import counted_facts, row_facts, tallied_inputs
+from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import evaluate
-from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from rankeval_spark.hosts.on_spark import OnSpark
 from tests.evaluate.test_dropped_items import LOST, assert_in_slices, assert_lost, in_slices, lost_and_kept, random_rows
 from tests.support.frames import table
 
@@ -27,9 +27,9 @@ def test_a_small_catalogue_and_any_other_give_the_same(spark: SparkSession, tmp_
     items = spark.read.parquet(f"{tmp_path}/items")
     small = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", items=items)
     large = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", train=trained)
-    assert isinstance(small, SparkEvaluation)
-    assert isinstance(large, SparkEvaluation)
-    assert (small.inputs.has_small_catalogue, large.inputs.has_small_catalogue) == (True, False)
+    assert isinstance(small.host, OnSpark)
+    assert isinstance(large.host, OnSpark)
+    assert (small.host.inputs.has_small_catalogue, large.host.inputs.has_small_catalogue) == (True, False)
     assert rows_of(small) == rows_of(large)
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rankeval_spark import evaluate, schemas
-from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from rankeval_spark.hosts.on_spark import OnSpark
 from tests.support.frames import after_run, by, frame_of
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.evaluation import Evaluation
 
 
 LOGS: Final = Logs.make(seed=20261123)
@@ -30,15 +32,15 @@ def evaluated(
     n_partitions: int | None = None,
     ids: str = "string",
     **asked: Any,  # noqa: ANN401 - arguments of evaluate
-) -> SparkEvaluation:
+) -> Evaluation:
     frames = LOGS.frames(spark, ids=ids)
     if n_partitions is not None:
         spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
         frames = frames.repartition(n_partitions)
     options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
     result = evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
-    assert isinstance(result, SparkEvaluation)
-    assert result.inputs  # the models are looked up
+    assert isinstance(result.host, OnSpark)
+    assert result.host.inputs  # the models are looked up
     return result
 
 
@@ -110,7 +112,7 @@ def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:
     alone, result = (
         evaluate(frames.recommendations, frames.held_out, measures=measures, items=items, train=train) for _ in range(2)
     )
-    assert isinstance(result, SparkEvaluation)
+    assert isinstance(result.host, OnSpark)
     with result.cached() as kept:
         assert_same(alone.metrics, kept.metrics)
 

@@ -10,8 +10,8 @@ from pyspark.ml.recommendation import ALS
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
-from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.errors import InputError
+from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.sums.sums import ListTotals, result_sums
 from tests.spark.in_process.test_hosts_agree import assert_same
@@ -64,8 +64,8 @@ def test_arrays_move_in_one_exchange_and_are_not_exploded_before_it(spark: Spark
         on_spark(spark, inputs.recommendations), judged, measures=MEASURES, models=["als", "knn", "popular"]
     )
     for one in (result, flat):
-        assert isinstance(one, SparkEvaluation)
-        rows = evaluation_plans.to_user_rows(one.inputs, one.request, is_aggregated=True)
+        assert isinstance(one.host, OnSpark)
+        rows = evaluation_plans.to_user_rows(one.host.inputs, one.request, is_aggregated=True)
         sums = result_sums(one.request, rows.job.outputs)
         packed = evaluation_plans.to_merged(evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums)), sums)
         assert final_exchanges(packed) == 2  # of the rows, and of the sums of partitions

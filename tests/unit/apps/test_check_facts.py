@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rankeval_spark.apps.check_facts import _of_usable_judgements
 from rankeval_spark.engine.batch.row_checks import OF_USABLE_JUDGEMENTS
 from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.hosts.spark_checks import _of_usable_judgements
 
 
 def test_checks_of_unusable_judgements_found_nothing_and_others_what_workers_counted() -> None:

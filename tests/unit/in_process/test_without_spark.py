@@ -66,7 +66,7 @@ def test_frames_of_every_library_give_the_same_leaderboard(make: Any) -> None:  
 def test_an_evaluation_says_what_was_asked_for_and_what_it_has() -> None:
     text = repr(evaluate(pa.table(LOG), pa.table(HELD_OUT), measures=["RR@2", "P@1"]))
     assert text == (
-        "ArrowEvaluation of RR@2, P@1\nresults: leaderboard(), user_metrics, user_values, metrics, group_metrics, "
+        "Evaluation of RR@2, P@1\nresults: leaderboard(), user_metrics, user_values, metrics, group_metrics, "
         "ranked_items, comparisons, gaps, checks, gap_tests(), agreement(), hit_ranks()"
     )
 

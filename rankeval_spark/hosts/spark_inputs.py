@@ -14,7 +14,6 @@ from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import Sources, cached_partitions, estimated_bytes
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import unusable_rows
 from rankeval_spark.spark.plans import InputFrames
 from rankeval_spark.spark.rows import bands, usable_rows
@@ -109,11 +108,6 @@ def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
     log = inputs.recommendations if inputs.lists is None else inputs.lists
     names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
-
-
-def exposures_of(inputs: InputFrames, request: Request) -> DataFrame | None:
-    """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
-    return plans.to_exposures(inputs, request=request)
 
 
 def _judged(source: Source, request: Request) -> DataFrame:

@@ -11,7 +11,6 @@ from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
-from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks, row_flags
 from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.sums import sums
@@ -42,11 +41,6 @@ def tallied_inputs(totals: Mapping[str, pa.Table], items: DataFrame | None = Non
     """Read what workers tallied out of the sums."""
     unmatched = to_tallies(totals[sums.ITEMS]).get(check_rows.UNMATCHED_ITEMS, Tally(check_rows.UNMATCHED_ITEMS, 0, 0))
     return TalliedInputs(to_row_counts(totals[sums.ROWS]), to_tallies(totals[sums.JUDGEMENTS]), unmatched, items)
-
-
-def can_be_tallied(request: Request) -> bool:
-    """Return True if the workers see the whole log: not where items are left out before."""
-    return plans.can_mark_unusable(request)
 
 
 def computed_facts(*frames: DataFrame) -> list[CheckCount]:

@@ -1,0 +1,1 @@
+"""Where a request is computed: in this process, or on Spark."""

@@ -1,0 +1,104 @@
+"""What both hosts compute of a request."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
+
+from rankeval_spark.sums.sums import check_sums, result_sums
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
+    from rankeval_spark.result_rows.check_rows import CheckCount
+    from rankeval_spark.sums.sums import Sum
+
+Frame = TypeVar("Frame", default=Any)
+"""``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""
+
+
+class Host(ABC, Generic[Frame]):
+    """The inputs of a request, and what is computed of them where they are."""
+
+    request: Request
+
+    @property
+    @abstractmethod
+    def models(self) -> Sequence[str]:
+        """Names of the models that are expected or, where none are, that the log has."""
+
+    @property
+    @abstractmethod
+    def has_one_list(self) -> bool:
+        """Whether no user has several lists of a model."""
+
+    @property
+    @abstractmethod
+    def job(self) -> Job:
+        """What workers do with the rows of whole users."""
+
+    @property
+    def counts_inputs(self) -> bool:
+        """Whether workers count what the checks ask of the log and the judgements."""
+        return False
+
+    @cached_property
+    def sums(self) -> Mapping[str, Sum]:
+        """The sums that all small results are made of."""
+        of_checks = check_sums(self.request, tallies_inputs=self.counts_inputs)
+        return {**result_sums(self.request, self.job.outputs), **of_checks}
+
+    @abstractmethod
+    def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+        """Make sums of all lists, in one pass over the rows of users."""
+
+    @abstractmethod
+    def exposures(self) -> pa.Table:
+        """Return the rows of ``metrics`` of the measures of all lists together."""
+
+    @abstractmethod
+    def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
+        """Count what the checks ask of the inputs; ``totals`` may have counts of workers."""
+
+    @abstractmethod
+    def user_metrics(self) -> Frame:
+        """Return the rows of ``schemas.USER_METRICS`` from the model on."""
+
+    @abstractmethod
+    def user_values(self) -> Frame:
+        """Return the same values long: ``model_id, user_id, list_id, measure, k, value``."""
+
+    @abstractmethod
+    def ranked_items(self) -> Frame:
+        """Return a row per list and item: key, rank, gain (NULL without a judgement), ``is_relevant``."""
+
+    @abstractmethod
+    def hit_ranks(self, ranked: Frame, model: str, baseline: str) -> Frame:
+        """Return the ranks of the items that are relevant under either of two models, side by side.
+
+        A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between
+        the models where times attribute them: the gain is the larger one.
+        """
+
+    @abstractmethod
+    def agreement(self, baseline: str, *, k: int, p: float) -> Frame:
+        """Compare the first k items of each list with those of the baseline, if the user got one of it too."""
+
+    @abstractmethod
+    def frame(self, table: pa.Table) -> Frame:
+        """Return a small table as the host hands results out."""
+
+    def keep(self) -> None:
+        """Keep the rows of users, for several results."""
+
+    def release(self) -> None:
+        """Release what :meth:`keep` keeps."""
+
+    def warn(self, metrics: pa.Table) -> None:
+        """Warn of inputs that can be evaluated, but are hardly what was meant."""

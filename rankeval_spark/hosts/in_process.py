@@ -1,0 +1,193 @@
+"""The host in this process: Arrow tables in, Arrow tables out, computed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+from typing_extensions import override
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.hosts.host import Host
+from rankeval_spark.in_process.checks.input_checks import RowFacts
+from rankeval_spark.in_process.checks.input_warnings import (
+    warn_if_nothing_is_measured,
+    warn_of_absent_models,
+    warn_of_merged_lists,
+    warn_of_unread_times,
+)
+from rankeval_spark.in_process.exposure.all_lists import to_exposures
+from rankeval_spark.in_process.result_tables import model_agreement, scored_rows
+from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.inputs.arrow.input_tables import Tables
+from rankeval_spark.inputs.arrow.memory_limit import refuse_large
+from rankeval_spark.inputs.arrow.reading import to_source
+from rankeval_spark.inputs.input_columns import read_given, refuse_missing
+from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.sums import ListTotals, finished
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.inputs import Gains
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
+    from rankeval_spark.result_rows.check_rows import CheckCount
+    from rankeval_spark.sums.sums import Sum
+
+Write: TypeAlias = Callable[[pa.Table], None]
+"""What takes some rows of a table, from any thread."""
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""What hears how many rows of all are done, from any thread."""
+
+
+def of_call(
+    frames: Mapping[str, object],
+    request: Request,
+    *,
+    ranks_from: int,
+    threads: int | None,
+    gains: Gains | None = None,
+) -> InProcess:
+    """Read the inputs of a call of ``evaluate``.
+
+    Parameters
+    ----------
+    frames : mapping of str to object
+        The inputs by their names; None where one is not given.
+    ranks_from : int
+        Rank of the first item of a list in the log.
+    threads : int or None
+        Threads that work at a time; None for one a core.
+    gains : Gains, optional
+        How events of the judgements become gains.
+    """
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
+    refuse_large(frames)
+    read = partial(to_source, ranks_from=ranks_from, gains=gains)
+    with refusals_of_call():
+        tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
+    refuse_missing({one.name: one.given for one in tables.all()}, request)
+    if request.policies.is_attributed:
+        warn_of_unread_times(tables)
+        if request.policies.lists == "separate":
+            warn_of_merged_lists(tables.recommendations)
+    return InProcess(Usable(tables, request, threads or os.cpu_count() or 1))
+
+
+_NOTHING: Final[Mapping[str, Write]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class InProcess(Host[pa.Table]):
+    """Usable rows in memory; results are tables in the order of their keys."""
+
+    usable: Usable
+
+    @property
+    def request(self) -> Request:  # type: ignore[override]  # read only
+        """The request."""
+        return self.usable.request
+
+    @property
+    @override
+    def models(self) -> Sequence[str]:
+        return self.usable.models
+
+    @property
+    @override
+    def has_one_list(self) -> bool:
+        return self.usable.has_one_list
+
+    @property
+    @override
+    def job(self) -> Job:
+        return self.usable.user_rows.job
+
+    @override
+    def totals(
+        self, sums: Mapping[str, Sum], writers: Mapping[str, Write] = _NOTHING, advance: Advance | None = None
+    ) -> dict[str, pa.Table]:
+        """Make sums of all lists, and hand out the rows of tables in the same pass.
+
+        Parameters
+        ----------
+        writers : mapping of str to callable
+            Take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text.
+        """
+        rows_of_users = self.usable.user_rows
+        totals = ListTotals(rows_of_users.job, sums, tables=tuple(writers), has_text_ids=True)
+        n_all, counting, n_done = rows_of_users.n_rows, Lock(), 0
+
+        def on_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+            nonlocal n_done
+            rows = list(batches)
+            for name, found in totals.add(rows):
+                if name in writers:
+                    writers[name](pa.Table.from_batches([found]))
+                else:
+                    yield name, found
+            if advance is not None:
+                with counting:
+                    n_done += sum(batch.num_rows for batch in rows)
+                    advance(n_done, n_all)
+
+        return finished(sums, rows_of_users.run(lambda _: on_bucket))
+
+    @override
+    def exposures(self) -> pa.Table:
+        return to_exposures(self.usable)
+
+    @override
+    def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
+        return list(RowFacts(self.usable.tables, self.request).all(self.usable.segments_and_facts[1]))
+
+    @override
+    def user_metrics(self) -> pa.Table:
+        return self._user_metrics
+
+    @cached_property
+    def _user_metrics(self) -> pa.Table:
+        return in_order_of(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
+
+    @override
+    def user_values(self) -> pa.Table:
+        return self._user_values
+
+    @cached_property
+    def _user_values(self) -> pa.Table:
+        return scored_rows.to_user_values(self._user_metrics, self.request.measures)
+
+    @override
+    def ranked_items(self) -> pa.Table:
+        return self._ranked_items
+
+    @cached_property
+    def _ranked_items(self) -> pa.Table:
+        return scored_rows.to_ranked_items(self.usable)
+
+    @override
+    def hit_ranks(self, ranked: pa.Table, model: str, baseline: str) -> pa.Table:
+        return scored_rows.to_hit_ranks(ranked, model, baseline)
+
+    @override
+    def agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
+        return model_agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
+
+    @override
+    def frame(self, table: pa.Table) -> pa.Table:
+        return table
+
+    @override
+    def warn(self, metrics: pa.Table) -> None:
+        usable = self.usable
+        warn_of_absent_models(usable.tables, self.request)
+        warn_if_nothing_is_measured(metrics, usable.tables, usable.log, usable.held_out, self.request)

@@ -1,0 +1,187 @@
+"""The host on Spark: plans of DataFrames, and jobs that make sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, functions as F
+from typing_extensions import override
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
+from rankeval_spark.errors import Fault, InputError, kind_of
+from rankeval_spark.hosts.host import Host
+from rankeval_spark.hosts.spark_checks import computed_facts, counted_facts, row_facts, tallied_inputs
+from rankeval_spark.hosts.spark_inputs import inputs_of, or_failing_at_zero_rank, with_model_names
+from rankeval_spark.inputs.input_columns import read_given
+from rankeval_spark.inputs.spark import Source, Sources, from_frame
+from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.spark import plans
+from rankeval_spark.spark.result_tables import long_view
+from rankeval_spark.spark.session.worker_packages import require_packages
+from rankeval_spark.sums.input_counts import to_row_counts
+from rankeval_spark.sums.sums import ITEMS, ROWS, USER_ROWS, ListTotals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config.inputs import Gains
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
+    from rankeval_spark.hosts.spark_checks import TalliedInputs
+    from rankeval_spark.result_rows.check_rows import CheckCount
+    from rankeval_spark.schemas import Schema
+    from rankeval_spark.spark.plans import InputFrames
+    from rankeval_spark.spark.rows.moved_rows import MovedRows
+    from rankeval_spark.sums.sums import Sum
+
+
+def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None = None) -> OnSpark:
+    """Plan the inputs of a call of ``evaluate``; no Spark job starts.
+
+    Parameters
+    ----------
+    frames : mapping of str to object
+        The inputs by their names; None where one is not given.
+    ranks_from : int
+        Rank of the first item of a list in the log.
+    gains : Gains, optional
+        How events of the judgements become gains.
+    """
+    expected = "a DataFrame of Spark"
+
+    def read(name: str, frame: object, schema: Schema) -> Source:
+        if not isinstance(frame, DataFrame):
+            fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
+            raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
+        return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains)
+
+    with refusals_of_call():
+        sources = Sources(**read_given(frames, request, read, expected=expected))
+    require_packages(sources.recommendations.frame.sparkSession)
+    return OnSpark(inputs_of(or_failing_at_zero_rank(sources, request), request, are_checked=False), request)
+
+
+@dataclass(frozen=True)
+class OnSpark(Host[DataFrame]):
+    """Canonical frames; rows of users and items are plans, sums are made by jobs."""
+
+    given: InputFrames
+    request: Request
+    _kept: list[DataFrame] = field(default_factory=list, compare=False)  # packed rows, while they are kept
+
+    @cached_property
+    def inputs(self) -> InputFrames:
+        """The inputs with the names of the models: one job with the first result, none where they are expected.
+
+        As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
+        its value is one column more for all rows to carry.
+        """
+        return with_model_names(self.given, self.request)
+
+    @property
+    @override
+    def models(self) -> Sequence[str]:
+        return plans.model_names(self.inputs, self.request)
+
+    @property
+    @override
+    def has_one_list(self) -> bool:
+        return self.given.has_one_list
+
+    @property
+    @override
+    def job(self) -> Job:
+        return self._rows.job
+
+    @property
+    @override
+    def counts_inputs(self) -> bool:
+        return plans.can_mark_unusable(self.request)  # not where items are left out before
+
+    @override
+    def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+        is_kept = bool(self._kept) and sums.keys() <= self.sums.keys()
+        packed = self._kept[0] if is_kept else plans.to_packed(self._rows.frame, ListTotals(self.job, sums))
+        found = plans.to_totals(packed, sums)
+        if not self.given.are_checked and ROWS in found:
+            refuse_without_usable(to_row_counts(found[ROWS]))
+        return found
+
+    @override
+    def exposures(self) -> pa.Table:
+        found, schema = plans.to_exposures(self.inputs, request=self.request), arrow_schema(schemas.METRICS)
+        return schema.empty_table() if found is None else found.toArrow().cast(schema)
+
+    @override
+    def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
+        tallied: TalliedInputs | None = None
+        counted: list[CheckCount] = []
+        if ITEMS in totals:
+            items = None
+            if self._kept:  # the items of the log, without reading it again
+                types = {C.ITEM_ID: self._rows.id_types[C.ITEM_ID], "n_judged": "bigint", "is_listed": "boolean"}
+                items = plans.to_rows(self._kept[0], ITEMS, types).where(F.col("is_listed"))
+            tallied = tallied_inputs(totals, items)
+            counted = counted_facts(self.inputs, tallied)
+        return [*counted, *computed_facts(*row_facts(self.inputs, self.request, tallied))]
+
+    @override
+    def user_metrics(self) -> DataFrame:
+        if self._kept:
+            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types)
+        return plans.to_user_metrics(self.inputs, request=self.request)
+
+    @override
+    def user_values(self) -> DataFrame:
+        requested = [(one.label, one.column, one.k) for one in self.request.measures.per_list]
+        return long_view.to_user_values(self.user_metrics(), requested=requested)
+
+    @override
+    def ranked_items(self) -> DataFrame:
+        return plans.to_ranked_items(self.inputs, request=self.request)
+
+    @override
+    def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
+        return plans.to_hit_ranks(ranked, model, baseline)
+
+    @override
+    def agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
+        return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
+
+    @override
+    def frame(self, table: pa.Table) -> DataFrame:
+        return self.given.recommendations.sparkSession.createDataFrame(table)
+
+    @override
+    def keep(self) -> None:
+        self.keep_tables((USER_ROWS,))
+
+    def keep_tables(self, tables: Sequence[str], *, has_text_ids: bool = False) -> None:
+        """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
+        if self._kept:
+            return
+        rows = plans.to_user_rows(self.inputs, self.request, is_cached=True, counts_rows=self.counts_inputs)
+        totals = ListTotals(rows.job, self.sums, tuple(tables), has_text_ids)
+        self._kept.append(plans.to_packed(rows.frame, totals).persist(StorageLevel.MEMORY_AND_DISK))
+
+    def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
+        """Plan the rows of a table that the kept pass makes."""
+        return plans.to_rows(self._kept[0], name, types)
+
+    @override
+    def release(self) -> None:
+        for packed in self._kept:
+            packed.unpersist()
+        self._kept.clear()
+
+    @cached_property
+    def _rows(self) -> MovedRows:
+        """The rows of all users on their way to the sums."""
+        counts = self.counts_inputs
+        return plans.to_user_rows(self.inputs, self.request, is_aggregated=counts, counts_rows=counts)

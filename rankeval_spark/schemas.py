@@ -378,10 +378,10 @@ COMPARISONS: Final = Schema(
         Field(
             "n_with_baseline",
             "bigint",
-            "Users of the slice with a list of the baseline; lists, if judgements name them",
+            "Users of the slice with a list of the baseline, judged or not",
         ),
         Field("n_with_model", "bigint", "The same of the model"),
-        Field("n_with_both", "bigint", "The same of both; the same list, where lists are counted"),
+        Field("n_with_both", "bigint", "The same of both"),
         Field("baseline_value", "double", "Value of the baseline over these users; NULL where no user has one"),
         Field(C.VALUE, "double", "Value of the model over the same users"),
         Field("delta", "double", "Difference: value - baseline_value; NULL, as all that follows from it, if withheld"),
@@ -427,7 +427,8 @@ COMPARISONS: Final = Schema(
             "string",
             "Why p_value is NULL: no_common_users, few_common_lists (withheld: n_with_both is below a tenth of the "
             "smaller of n_with_baseline and n_with_model; compare the means of population 'run'), "
-            "few_common_judged_lists (likewise, of lists that judgements name), one_user, few_users, "
+            "few_common_judged_lists (judgements name lists: of those of the smaller model, fewer than a tenth are "
+            "answered by both), one_user, few_users, "
             "few_differences, out_of_range (squares of the differences leave the range of a double) or undefined; or "
             "why p_adjusted is NULL: replicates (too few to be significant)",
         ),

@@ -165,7 +165,9 @@ class ComparisonRows:
             firsts = counts if self.requested.all_pairs else counts[:1]
             listed = np.concatenate([counts[None], np.minimum.outer(firsts, counts)])
             key = ComparisonKey(None, None, index, values, comparison_state.NO_CUTOFF, models)
-            partials.append((key, comparison_state.LISTED, np.stack([listed, np.zeros_like(listed)]).tobytes()))
+            state = np.stack([listed, np.zeros_like(listed)]).tobytes()
+            kinds = [comparison_state.LISTED, *([comparison_state.LISTED_USERS] if self.has_judged_lists else [])]
+            partials += [(key, kind, state) for kind in kinds]
         yield from comparison_state.to_batches(partials)
 
     @property
@@ -208,17 +210,23 @@ class ComparisonRows:
         """Make a row of each pair that says how many have a list, for :meth:`adjust`, which takes it away."""
         parts = [tuple(names) for names in group["models"].to_pylist()]
         models = models_in_order({name for names in parts for name in names}, self.requested.baseline)
-        of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
-        for names, state in zip(parts, group["state"].to_pylist(), strict=True):
-            counts = np.frombuffer(state).reshape(2, -1, len(names))
-            places = np.array([models.index(name) for name in names])
-            of_each[:, places] += counts[:, 0]
-            of_both[np.ix_(np.arange(2), places[: counts.shape[1] - 1], places)] += counts[:, 1:]
         pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        everyone, evaluated = (
-            Listed(each[first], each[second], both[first, second]) for each, both in zip(of_each, of_both, strict=True)
-        )
+        found: dict[str, list[Listed]] = {}
+        for kind in comparison_state.LISTED, comparison_state.LISTED_USERS:
+            of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
+            states = zip(parts, group["kind"].to_pylist(), group["state"].to_pylist(), strict=True)
+            for names, state in ((names, state) for names, own, state in states if own == kind):
+                counts = np.frombuffer(state).reshape(2, -1, len(names))
+                places = np.array([models.index(name) for name in names])
+                of_each[:, places] += counts[:, 0]
+                of_both[np.ix_(np.arange(2), places[: counts.shape[1] - 1], places)] += counts[:, 1:]
+            found[kind] = [
+                Listed(each[first], each[second], both[first, second])
+                for each, both in zip(of_each, of_both, strict=True)
+            ]
+        everyone, evaluated = found[comparison_state.LISTED]
+        users = found[comparison_state.LISTED_USERS][0] if self.has_judged_lists else everyone
         is_kept = ~are_too_few(everyone, evaluated)
         slice_values = pa.array([where[1]] * len(pairs), pa.list_(pa.string()))
         columns = {
@@ -228,7 +236,7 @@ class ComparisonRows:
             C.SLICE_VALUE: readable(slice_values),
             "test": pa.array([comparison_state.LISTED] * len(pairs), pa.string()),
             "reason": pa.array([self._reason] * len(pairs), pa.string(), mask=is_kept),
-            **{name: pa.array(counts.astype(np.int64)) for name, counts in zip(_LISTED, everyone, strict=True)},
+            **{name: pa.array(counts.astype(np.int64)) for name, counts in zip(_LISTED, users, strict=True)},
         }
         return _table(columns, len(pairs))
 

@@ -200,12 +200,12 @@ def of_sessions(n_shared: int, **asked: Any) -> Evaluation:  # noqa: ANN401 - ar
 
 @pytest.mark.parametrize("unit", ["user", "list"])
 def test_models_that_answer_other_lists_of_the_same_users_are_not_compared(unit: str) -> None:
-    with pytest.warns(UserWarning, match="withheld: 0 of the 150 lists of the smaller model are answered by both"):
+    with pytest.warns(UserWarning, match="withheld: fewer than 1 in 10 of the judged lists"):
         (row,) = of_sessions(0, unit=unit).comparisons.to_pylist()
-    assert (*(row[name] for name in COUNTS), row["reason"]) == (150, 150, 0, "few_common_judged_lists")
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (30, 30, 30, "few_common_judged_lists")
     assert [row[name] for name in DERIVED] == [None] * len(DERIVED)
     (row,) = of_sessions(1, unit=unit).comparisons.to_pylist()
-    assert (*(row[name] for name in COUNTS), row["reason"]) == (150, 150, 30, None)
+    assert (*(row[name] for name in COUNTS), row["reason"]) == (30, 30, 30, None)
 
 
 def test_lists_that_judgements_do_not_name_are_shared_by_their_users() -> None:

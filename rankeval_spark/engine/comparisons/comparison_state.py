@@ -31,6 +31,9 @@ LISTED: Final = "listed"
 """Users with a list of each model, then those with one of both of two: all users, then those that are evaluated. For
 all models at once, and no cutoff."""
 
+LISTED_USERS: Final = "listed_users"
+"""The same of all users, where lists that judgements name are counted too."""
+
 NO_CUTOFF: Final = -1
 """Cutoff of what is the same at all of them."""
 

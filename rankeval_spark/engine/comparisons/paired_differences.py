@@ -180,12 +180,16 @@ class DifferenceAggregator:
         lists : pa.Table
             Model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
         """
-        yield from comparison_state.to_batches(self._owners(lists))
-
-    def _owners(self, lists: pa.Table) -> Iterator[Partial]:
         if not lists.num_rows:
             return
-        _, first, owner = np.unique(row_codes(lists, self.owner), return_index=True, return_inverse=True)
+        kinds = {comparison_state.LISTED: self.owner}
+        if self.owner != (C.USER_ID,):
+            kinds[comparison_state.LISTED_USERS] = (C.USER_ID,)
+        partials = (one for kind, owner in kinds.items() for one in self._owners(lists, owner, kind))
+        yield from comparison_state.to_batches(partials)
+
+    def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
+        _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
         names = self.requested.models.with_those(pc.unique(lists[C.MODEL_ID]).to_pylist())
         model = to_numpy(pc.index_in(lists[C.MODEL_ID], value_set=to_texts(names)))
         has_list = np.zeros((2, len(names), len(first)), dtype=np.bool_)
@@ -201,7 +205,7 @@ class DifferenceAggregator:
             ]
             for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
                 key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
-                yield key, comparison_state.LISTED, of_group.tobytes()
+                yield key, kind, of_group.tobytes()
 
     def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
         yield from comparison_state.to_batches(self._partials(cubes))

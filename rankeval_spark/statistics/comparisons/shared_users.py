@@ -50,12 +50,15 @@ def why_withheld(row: Mapping[str, Any]) -> str:
     "withheld: 3 of the 93 users of the smaller model have lists of both, fewer than 1 in 10; compare the means of
     population='run', which are over each model's own users"
     """
-    counted = {FEW_COMMON_LISTS: "users", FEW_COMMON_JUDGED_LISTS: "lists"}.get(row.get("reason") or "")
-    if counted is None:
+    if row.get("reason") == FEW_COMMON_JUDGED_LISTS:
+        return (
+            "withheld: fewer than 1 in 10 of the judged lists of the smaller model are answered by both; compare the "
+            "means of population='run', which are over each model's own lists"
+        )
+    if row.get("reason") != FEW_COMMON_LISTS:
         return ""
     smaller = min(row["n_with_baseline"], row["n_with_model"])
-    shared = "have lists of both" if counted == "users" else "are answered by both"
     return (
-        f"withheld: {row['n_with_both']:,} of the {smaller:,} {counted} of the smaller model {shared}, fewer "
-        f"than 1 in 10; compare the means of population='run', which are over each model's own {counted}"
+        f"withheld: {row['n_with_both']:,} of the {smaller:,} users of the smaller model have lists of both, fewer "
+        "than 1 in 10; compare the means of population='run', which are over each model's own users"
     )

@@ -63,9 +63,12 @@ class UserTotals:
                 yield from ((name, partial) for partial in one.add_users(users, own))
 
     def _with_packed_segments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not self.segments:
-            return batch.append_column(C.SEGMENTS, pa.nulls(batch.num_rows))
-        return batch.append_column(PACKED, packed_segments(batch[C.SEGMENTS], self.segments))
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if self.segments:
+            columns[PACKED] = packed_segments(columns[C.SEGMENTS], self.segments)
+        else:
+            columns[C.SEGMENTS] = pa.nulls(batch.num_rows)
+        return pa.RecordBatch.from_pydict(columns)  # of staged and of published rows, whose fields may be NULL or not
 
     def _users(self, rows: pa.Table) -> pa.Table:
         """Average the lists of each user; published users belong to the population."""

@@ -155,7 +155,8 @@ class Evaluation(Generic[Frame]):
     def checks(self) -> Frame:
         """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
         of_lists = list_facts(self._totals[LISTS], self.request)
-        return self.host.frame(to_check_rows([*self.host.input_facts(self._totals), *of_lists], Checks()))
+        rows = to_check_rows([*self.host.input_facts(self._totals), *of_lists], Checks())
+        return self.host.frame(in_order_of(rows, ("input", "check")))
 
     def cached(self) -> Self:
         """Compute the rows of users once for all results that are used from now on.

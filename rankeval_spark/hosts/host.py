@@ -48,10 +48,15 @@ class Host(ABC, Generic[Frame]):
         """Whether workers count what the checks ask of the log and the judgements."""
         return False
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether checks judge the inputs; else one without a usable row is refused."""
+        return False
+
     @cached_property
     def sums(self) -> Mapping[str, Sum]:
         """The sums that all small results are made of."""
-        of_checks = check_sums(self.request, tallies_inputs=self.counts_inputs)
+        of_checks = check_sums(self.request, tallies_inputs=self.counts_inputs, is_checked=self.is_checked)
         return {**result_sums(self.request, self.job.outputs), **of_checks}
 
     @abstractmethod

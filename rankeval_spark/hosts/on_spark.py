@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.hosts.spark_checks import computed_facts, counted_facts, row_facts, tallied_inputs
@@ -24,8 +23,7 @@ from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.result_tables import long_view
 from rankeval_spark.spark.session.worker_packages import require_packages
-from rankeval_spark.sums.input_counts import to_row_counts
-from rankeval_spark.sums.sums import ITEMS, ROWS, USER_ROWS, ListTotals
+from rankeval_spark.sums.sums import ITEMS, USER_ROWS, ListTotals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,14 +102,16 @@ class OnSpark(Host[DataFrame]):
     def counts_inputs(self) -> bool:
         return plans.can_mark_unusable(self.request)  # not where items are left out before
 
+    @property
+    @override
+    def is_checked(self) -> bool:
+        return self.given.are_checked
+
     @override
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and sums.keys() <= self.sums.keys()
         packed = self._kept[0] if is_kept else plans.to_packed(self._rows.frame, ListTotals(self.job, sums))
-        found = plans.to_totals(packed, sums)
-        if not self.given.are_checked and ROWS in found:
-            refuse_without_usable(to_row_counts(found[ROWS]))
-        return found
+        return plans.to_totals(packed, sums)
 
     @override
     def exposures(self) -> pa.Table:

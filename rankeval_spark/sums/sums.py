@@ -17,6 +17,7 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
+from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.bootstrap_intervals import WITH_SPREAD, BootstrapIntervals
@@ -171,14 +172,22 @@ class ListCounts(Sum):
         return list_counts.united(rows)
 
 
+@dataclass(frozen=True)
 class RowCounts(Sum):
     """Rows of the inputs by kind: rows of :data:`input_counts.ROWS`."""
 
+    is_checked: bool  # whether checks judge inputs without a usable row; else they are refused, where all counts meet
     schema = input_counts.ROWS
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the rows of a partition by kind."""
         return input_counts.row_counts(tallies)
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Refuse an input that has rows and none that can be used, unless checks look at it."""
+        if not self.is_checked:
+            refuse_without_usable(input_counts.to_row_counts(rows))
+        return rows
 
 
 class JudgementTallies(Sum):
@@ -236,9 +245,11 @@ def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
     return {METRICS: Means(request, outputs), **compared}
 
 
-def check_sums(request: Request, *, tallies_inputs: bool = False) -> dict[str, Sum]:
+def check_sums(request: Request, *, tallies_inputs: bool = False, is_checked: bool = True) -> dict[str, Sum]:
     """Return the sums that checks of lists ask for and, if the workers see all rows, checks of the inputs."""
-    of_inputs = {ROWS: RowCounts(), JUDGEMENTS: JudgementTallies(), ITEMS: UnmatchedItems()} if tallies_inputs else {}
+    if not tallies_inputs:
+        return {LISTS: ListCounts(request)}
+    of_inputs = {ROWS: RowCounts(is_checked), JUDGEMENTS: JudgementTallies(), ITEMS: UnmatchedItems()}
     return {LISTS: ListCounts(request), **of_inputs}
 
 

@@ -163,7 +163,7 @@ def test_several_lists_a_user(spark: SparkSession, unit: str, ids: str) -> None:
         pytest.param({"lists": "pooled", "has_checks": True}, id="pooled"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:the comparison of 'als' with 'popular' is withheld")
+@pytest.mark.filterwarnings(r"ignore:the comparison of '\w+' with 'popular' is withheld")
 def test_judgements_that_name_their_list(spark: SparkSession, asked: dict[str, Any]) -> None:
     rest = dict(asked)
     ids, has_checks = rest.pop("ids", "string"), rest.pop("has_checks", False)

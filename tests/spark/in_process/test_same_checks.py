@@ -17,6 +17,7 @@ from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
+from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.list_counts import list_facts
 from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
@@ -159,7 +160,7 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
     bands = [CheckCount(**row.asDict()) for frame in host.inputs.band_facts for row in frame.collect()]
     of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
     facts = [*RowFacts(tables, result.request).all(bands), *of_lists]
-    found: list[dict[str, Any]] = to_check_rows(facts, Checks()).to_pylist()
+    found: list[dict[str, Any]] = in_order_of(to_check_rows(facts, Checks()), ("input", "check")).to_pylist()
     return found
 
 

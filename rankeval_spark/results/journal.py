@@ -119,17 +119,7 @@ class JournalState:
 
     last_recorded: datetime
     versions: dict[str, int]
-    pending: tuple[Event, ...]
-
-    @property
-    def pending_publishes(self) -> list[Event]:
-        """Intents of runs that were about to publish."""
-        return [intent for intent in self.pending if intent["status"] == PUBLISHING]
-
-    @property
-    def pending_deletions(self) -> list[Event]:
-        """Intents of maintenance, one a night."""
-        return [intent for intent in self.pending if intent["status"] == MAINTAINING]
+    pending: tuple[Event, ...]  # intents of runs to publish, and of maintenance to delete, one per night
 
 
 def record(

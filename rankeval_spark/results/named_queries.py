@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from numbers import Integral
@@ -27,6 +27,51 @@ if TYPE_CHECKING:
     from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.results.local_tables import Filters, Requested
     from rankeval_spark.results.published_results import Values
+
+
+PREVIOUS: Final = "previous"
+COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
+USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)
+OTHER: Final = "other_"
+PAIRED: Final = (C.USER_ID, C.VALUE, f"{OTHER}{C.VALUE}", "delta", *(x for n in COUNTS for x in (n, f"{OTHER}{n}")))
+HISTORY: Final = (
+    *(C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small"),
+    *(C.RUN_ID, "definition"),
+)
+
+
+class ChosenNight(NamedTuple):
+    """One evaluation on one date."""
+
+    evaluation: str
+    date: date
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Arguments of the methods of ``Results``."""
+        return self._asdict()
+
+    @property
+    def where(self) -> Filters:
+        """Conditions that its rows meet."""
+        return [(C.EVALUATION, "=", self.evaluation), (C.EVALUATION_DATE, "=", self.date)]
+
+
+@dataclass(frozen=True)
+class UserSide:
+    """The values of users under one model on one night, of one measure at one cutoff."""
+
+    night: ChosenNight
+    model_id: str
+    run_id: str  # the run that wrote them
+    measure: tuple[str, int]  # label and cutoff of the measure
+    column: str  # column of the measure in `user_metrics`
+    is_lower_better: bool  # whether lower values are better ones
+
+    @property
+    def worst(self) -> str:
+        """Sort order from the worst value."""
+        return "desc" if self.is_lower_better else "asc"
 
 
 class Results(PublishedResults[Frame]):
@@ -96,7 +141,14 @@ class Results(PublishedResults[Frame]):
         """
         night = self._choose_night(date, evaluation)
         rows = self.arrow(schemas.METRICS.name, **night.named, slice=C.ALL_USERS)
-        return self._reader.of_arrow(leaderboard(rows, self._computed_by(rows, night), k))
+        known = [(one.measure, one.k) for one in self._computed_by(rows, night)]
+        wanted = [one for one in known if k in (None, one[1])]
+        if not wanted:
+            cutoffs = ", ".join(map(str, sorted({cutoff for _, cutoff in known})))
+            raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
+        names = {one: with_cutoff(*one) for one in wanted}
+        board = to_leaderboard(rows, names, is_lower_better=is_lower_better(wanted[0][0]))
+        return self._reader.of_arrow(board)
 
     def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
         """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.
@@ -123,7 +175,9 @@ class Results(PublishedResults[Frame]):
         label, k = named(measure, [(one.measure, one.k) for one in computed])
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
         if C.MODEL_ID in equal:
-            require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))
+            of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
+            means = self._scan(self._small, schemas.METRICS.name, None, night.evaluation, of_all)
+            require_models(equal[C.MODEL_ID], self._small.arrow(means, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
         texts = {run: str(one) for run, one in self._definitions(night.evaluation, (label, k)).items()}
         rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
@@ -162,7 +216,9 @@ class Results(PublishedResults[Frame]):
         Published tables hold no items. What these users were shown is in the log, and for frames in
         ``evaluate(...).ranked_items``.
         """
-        require_positive(n)
+        given: object = n
+        if isinstance(given, bool) or not isinstance(given, Integral) or n < 1:
+            raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
         order = [(C.VALUE, side.worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
         with_value = self._reader.with_value(self._users(side))
@@ -211,7 +267,7 @@ class Results(PublishedResults[Frame]):
             other = self._side(measure, str(against), night, argument="against")
         else:
             other = self._side(measure, model_id, earlier)
-            require_same_definition(side, other, self._definitions(night.evaluation, side.measure))
+            self._require_same_definition(side, other)
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=PAIRED, order=[("delta", side.worst), (C.USER_ID, "asc")])
 
@@ -258,15 +314,23 @@ class Results(PublishedResults[Frame]):
     def _side(self, measure: str, model_id: str, night: ChosenNight, *, argument: str = C.MODEL_ID) -> UserSide:
         """Return the values of users under one model on one night; ``argument`` of the user names the model."""
         rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
-        computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
-        require_models(model_id, models, argument=argument)
-        return user_side(measure, model_id, night, run_id=rows[C.RUN_ID][0].as_py(), computed=computed)
+        require_models(model_id, rows[C.MODEL_ID].to_pylist(), argument=argument)
+        computed = self._computed_by(rows, night)
+        columns = {(one.measure, one.k): one.column for one in computed if one.column is not None}
+        found = named(measure, list(columns))
+        run_id = rows[C.RUN_ID][0].as_py()
+        return UserSide(night, model_id, run_id, found, columns[found], is_lower_better(found[0]))
 
-    def _models_with(self, label: str, k: int, evaluation: str) -> list[str]:
-        """Return the models that have a mean of all users on some night."""
-        of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
-        rows = self._scan(self._small, schemas.METRICS.name, None, evaluation, of_all)
-        return list(self._small.arrow(rows, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
+    def _require_same_definition(self, side: UserSide, other: UserSide) -> None:
+        """Raise ConfigError if two nights computed a measure with other options or policies."""
+        definitions = self._definitions(side.night.evaluation, side.measure)
+        own, then = definitions[side.run_id], definitions[other.run_id]
+        if own != then:
+            name, day = with_cutoff(*side.measure), other.night.date
+            found = f"{day}, when {name} was computed with {', '.join(then.without(own)) or 'other settings'}"
+            expected = f"as on {side.night.date}: {', '.join(own.without(then)) or 'without these'}"
+            fix = "run one of the nights again with the config of the other"
+            raise ConfigError(Fault("against", found, expected, fix))
 
     def _definitions(self, evaluation: str, measure: tuple[str, int]) -> dict[str, RecordedDefinition]:
         """Read how the published runs of an evaluation computed a measure, by the id of the run."""
@@ -277,12 +341,16 @@ class Results(PublishedResults[Frame]):
 
     def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
         """Return the measures of the run that wrote the rows of a night."""
-        return of_run(self._computed(night.where), rows[C.RUN_ID].to_pylist())
+        run_ids = rows[C.RUN_ID].to_pylist()
+        return [one for one, runs in self._computed(night.where).items() if not set(runs).isdisjoint(run_ids)]
 
     def _users(self, side: UserSide) -> Frame:
         """Read a row a user: the mean over their lists, and counts."""
-        rows = self._scan(self._reader, schemas.USER_METRICS.name, side.night.date, side.night.evaluation, side.equal)
-        return self._reader.users(rows, side.column)
+        evaluation, day = side.night
+        equal: dict[str, Values] = {C.MODEL_ID: side.model_id, C.K: side.measure[1]}
+        return self._reader.users(
+            self._scan(self._reader, schemas.USER_METRICS.name, day, evaluation, equal), side.column
+        )
 
 
 def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
@@ -300,65 +368,6 @@ def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]
     results = Results(spark, root)
     results._versions = dict(table_versions)
     return results
-
-
-PREVIOUS: Final = "previous"
-COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
-USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)
-OTHER: Final = "other_"
-PAIRED: Final = (C.USER_ID, C.VALUE, f"{OTHER}{C.VALUE}", "delta", *(x for n in COUNTS for x in (n, f"{OTHER}{n}")))
-HISTORY: Final = (
-    C.EVALUATION_DATE,
-    C.MODEL_ID,
-    C.SLICE,
-    C.SLICE_VALUE,
-    C.VALUE,
-    "ci_low",
-    "ci_high",
-    "n_users",
-    "is_small",
-    C.RUN_ID,
-    "definition",
-)
-
-
-class ChosenNight(NamedTuple):
-    """One evaluation on one date."""
-
-    evaluation: str
-    date: date
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """Arguments of the methods of ``Results``."""
-        return self._asdict()
-
-    @property
-    def where(self) -> Filters:
-        """Conditions that its rows meet."""
-        return [(C.EVALUATION, "=", self.evaluation), (C.EVALUATION_DATE, "=", self.date)]
-
-
-@dataclass(frozen=True)
-class UserSide:
-    """The values of users under one model on one night, of one measure at one cutoff."""
-
-    night: ChosenNight
-    model_id: str
-    run_id: str  # the run that wrote them
-    measure: tuple[str, int]  # label and cutoff of the measure
-    column: str  # column of the measure in `user_metrics`
-    is_lower_better: bool  # whether lower values are better ones
-
-    @property
-    def equal(self) -> dict[str, Any]:
-        """Columns of ``user_metrics`` and the values that they must have."""
-        return {C.MODEL_ID: self.model_id, C.K: self.measure[1]}
-
-    @property
-    def worst(self) -> str:
-        """Sort order from the worst value."""
-        return "desc" if self.is_lower_better else "asc"
 
 
 def choose_night(
@@ -397,51 +406,9 @@ def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, agains
     return choose_night(nights, night.evaluation, day, argument="against")
 
 
-def user_side(
-    measure: str, model_id: str, night: ChosenNight, *, run_id: str, computed: Collection[Requested]
-) -> UserSide:
-    """Return the values of users under a model; ConfigError if the night has none of this measure."""
-    of_users = {(one.measure, one.k): one.column for one in computed if one.column is not None}
-    found = named(measure, list(of_users))
-    return UserSide(night, model_id, run_id, found, of_users[found], is_lower_better(found[0]))
-
-
-def require_same_definition(side: UserSide, other: UserSide, definitions: Mapping[str, RecordedDefinition]) -> None:
-    """Raise ConfigError if two nights computed a measure with other options or policies, by run in ``definitions``."""
-    own, then = definitions[side.run_id], definitions[other.run_id]
-    if own != then:
-        name, day = with_cutoff(*side.measure), other.night.date
-        found = f"{day}, when {name} was computed with {', '.join(then.without(own)) or 'other settings'}"
-        expected = f"as on {side.night.date}: {', '.join(own.without(then)) or 'without these'}"
-        raise ConfigError(Fault("against", found, expected, "run one of the nights again with the config of the other"))
-
-
 def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:
     """Raise ConfigError for a model without a row."""
     known = sorted(set(models))
     for name in as_list(given):
         if name not in known:
             raise ConfigError(Fault(argument, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
-
-
-def of_run(computed: Mapping[Requested, Collection[str]], run_ids: Collection[str]) -> list[Requested]:
-    """Return the measures that some runs computed."""
-    return [one for one, runs in computed.items() if not set(runs).isdisjoint(run_ids)]
-
-
-def leaderboard(metrics: pa.Table, computed: Iterable[Requested], k: int | None) -> pa.Table:
-    """Return a row per model with its means, best first; ConfigError if nothing was computed at the cutoff."""
-    known = [(one.measure, one.k) for one in computed]
-    wanted = [one for one in known if k in (None, one[1])]
-    if not wanted:
-        cutoffs = ", ".join(map(str, sorted({cutoff for _, cutoff in known})))
-        raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
-    names = {one: with_cutoff(*one) for one in wanted}
-    return to_leaderboard(metrics, names, is_lower_better=is_lower_better(wanted[0][0]))
-
-
-def require_positive(n: int) -> None:
-    """Raise ConfigError unless ``n`` is a number of rows."""
-    given: object = n
-    if isinstance(given, bool) or not isinstance(given, Integral) or n < 1:
-        raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))

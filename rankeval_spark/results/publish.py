@@ -70,10 +70,11 @@ def recover(root: Root) -> journal.JournalState:
     if not state.pending:
         return state
     last = state.last_recorded
-    for intent in state.pending_publishes:
-        last = _recover_run(root, intent, state, after=last)
-    if state.pending_deletions:
-        finish_deletions(root, state.pending_deletions, after=last)
+    for intent in state.pending:
+        if intent["status"] == journal.PUBLISHING:
+            last = _recover_run(root, intent, state, after=last)
+    if deletions := [intent for intent in state.pending if intent["status"] == journal.MAINTAINING]:
+        finish_deletions(root, deletions, after=last)
     return journal.state(root.spark, root.storage)
 
 

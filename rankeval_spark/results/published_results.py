@@ -123,7 +123,11 @@ class PublishedResults(Generic[Frame]):
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
         if set(wide.schema.names) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
-        requested = self._requested(_night(date, evaluation), labels)
+        requested = {
+            one: runs
+            for one, runs in self._computed(_night(date, evaluation)).items()
+            if one.column is not None and (labels is None or one.measure in as_list(labels))
+        }
         return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
 
     def published(self, table: str) -> Frame:
@@ -189,16 +193,9 @@ class PublishedResults(Generic[Frame]):
         if not pc.any(pc.equal(history["status"], MAINTAINED)).as_py():
             return {}
         events = to_rows(history.select([*C.RUN_KEY, "status", "n_rows"]))
-        where = _night(date, evaluation)
-        return _deleted(event for event in events if all(_meets(event, *condition) for condition in where))
-
-    def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
-        """Return the measures with values of users, and the runs of each."""
-        return {
-            one: runs
-            for one, runs in self._computed(where).items()
-            if one.column is not None and (labels is None or one.measure in as_list(labels))
-        }
+        for name, how, value in _night(date, evaluation):
+            events = [event for event in events if event[name] in (value if how == "in" else (value,))]
+        return _deleted(events)
 
     def _computed(self, where: Filters) -> dict[Requested, set[str]]:
         """Return the measures of the published runs, in the order of their requests, and the runs of each."""
@@ -220,8 +217,11 @@ class PublishedResults(Generic[Frame]):
         self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
     ) -> Any:  # noqa: ANN401 - as `scan`
         version = self._version_of(table)
-        if date is not None and table in OF_USERS:
-            self._require_kept(table, date, evaluation)
+        if date is not None and table in OF_USERS:  # a deleted night is not the same as one without rows
+            deleted = self.deleted(date=date, evaluation=evaluation)
+            if gone := [night for night, names in deleted.items() if table in names]:
+                found, expected = f"no {table}: {DELETED}", f"its {table}"
+                raise InputError(*(Fault(f"{name}, {day}", found, expected, FIX) for name, day in gone))
         return reader.scan(table, version=version, where=[*_night(date, evaluation), *_conditions(equal)])
 
     def _version_of(self, table: str) -> int:
@@ -229,14 +229,6 @@ class PublishedResults(Generic[Frame]):
         if table not in versions:
             raise self._nothing_published()
         return versions[table]
-
-    def _require_kept(self, table: str, date: Day | Sequence[Day], evaluation: Names) -> None:
-        """Raise InputError for a night whose rows were deleted, which is not the same as a night without rows."""
-        gone = [night for night, names in self.deleted(date=date, evaluation=evaluation).items() if table in names]
-        if gone:
-            raise InputError(
-                *(Fault(f"{name}, {day}", f"no {table}: {DELETED}", f"its {table}", FIX) for name, day in gone)
-            )
 
     def _nothing_published(self) -> InputError:
         return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
@@ -248,16 +240,12 @@ def _night(date: Days, evaluation: Names) -> Filters:
 
 def _conditions(equal: Mapping[str, Values]) -> Filters:
     """Return conditions on columns that must be equal to values; dates may be texts."""
-    return [_condition(name, value) for name, value in equal.items() if value is not None]
-
-
-def _condition(name: str, value: Values) -> tuple[str, str, Any]:
-    read = [as_day(one) if name == C.EVALUATION_DATE else one for one in as_list(value)]
-    return (name, "in", read) if _are_several(value) else (name, "=", read[0])
-
-
-def _meets(event: Event, name: str, how: str, value: Any) -> bool:  # noqa: ANN401 - a value, or several
-    return bool(event[name] in value if how == "in" else event[name] == value)
+    conditions: list[tuple[str, str, Any]] = []
+    for name, value in equal.items():
+        if value is not None:
+            read = [as_day(one) if name == C.EVALUATION_DATE else one for one in as_list(value)]
+            conditions.append((name, "in", read) if _are_several(value) else (name, "=", read[0]))
+    return conditions
 
 
 def _are_several(value: Values) -> TypeGuard[Sequence[Value]]:

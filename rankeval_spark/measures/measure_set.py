@@ -205,8 +205,6 @@ class MeasureSet:
     def requiring(self) -> dict[str, list[str]]:
         """Return the labels of the measures that need each value of :data:`required_facts.REQUIRES`.
 
-        Examples
-        --------
         >>> MeasureSet.parse(["P@5", "MIUF@5", "MIUF@10"]).requiring()
         {'train': ['MIUF']}
         """
@@ -221,8 +219,6 @@ class MeasureSet:
 
         ``given`` says what there is: some of ``train``, ``items`` and ``evaluation_date``.
 
-        Examples
-        --------
         >>> requested = MeasureSet.parse(["P@5", "MIUF@5", "ILD@5", "Calibration@5"])
         >>> requested.lacking(["items"])
         {'train': ['MIUF', 'Calibration']}
@@ -244,8 +240,6 @@ class MeasureSet:
         judged_only : bool
             Whether unjudged items have left the lists. Of a measure with weights, items of weight 0 then leave too.
 
-        Examples
-        --------
         >>> requested = MeasureSet.parse(["RR", "P@1", "P@2"])
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}

@@ -98,13 +98,8 @@ class Measure:
     def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
         """Return the measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
 
-        Raises
-        ------
-        UnknownMeasureError, ConfigError
-            As :meth:`parse`, at ``runs.measures``: another version recorded it.
+        UnknownMeasureError or ConfigError as :meth:`parse`, at ``runs.measures``: another version recorded it.
 
-        Examples
-        --------
         >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
         'P(rel=2)@5'
         """
@@ -130,8 +125,6 @@ class Measure:
     def recorded_options(self) -> Mapping[str, str]:
         """Every option that has a value, as text without quotes.
 
-        Examples
-        --------
         >>> Measure.parse("P@5").recorded_options
         {'rel': '1', 'agg': 'macro', 'denom': 'k'}
         """
@@ -155,8 +148,6 @@ class Measure:
     def definition(self) -> str:
         """Name with every option that has a value, without the cutoff.
 
-        Examples
-        --------
         >>> Measure.parse("P@5").definition
         "P(rel=1,agg='macro',denom='k')"
         """
@@ -168,8 +159,6 @@ class Measure:
 
         Letters of other alphabets are no part of it: a hash of the label replaces them.
 
-        Examples
-        --------
         >>> Measure.parse("nDCG(dcg='exp-log2')@10").column
         'ndcg_dcg_exp_log2'
         >>> Measure.parse("R(group='Комедия')@10").column
@@ -222,8 +211,6 @@ class Measure:
     def weight_column(self) -> str | None:
         """Name of the column with the denominators in ``user_metrics``; None unless they are summed.
 
-        Examples
-        --------
         >>> Measure.parse("P(agg='micro')@5").weight_column
         'p_agg_micro__weight'
         """
@@ -280,8 +267,6 @@ class Measure:
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
 
-        Examples
-        --------
         >>> str(Measure.parse("AP").at(10))
         'AP@10'
         """
@@ -298,8 +283,6 @@ class Measure:
 def with_cutoff(label: str, k: int) -> str:
     """Write a measure with its cutoff, if it has one.
 
-    Examples
-    --------
     >>> with_cutoff("nDCG", 10), with_cutoff("AP", 0)
     ('nDCG@10', 'AP')
     """

@@ -116,9 +116,10 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
     wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
     session = session_for(root, "runs")
-    rows = _run_rows(journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted))
+    rows = _run_rows(journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True))
     if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
-        _refuse_unknown(journal.event_frame(session, root, columns=C.RUN_KEY), root, dates, evaluation)
+        known = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
+        _refuse_unknown(known, root, dates, evaluation)
         say_note("no run matches")
     if is_json:
         write_out(tables.to_json(rows, RUN_COLUMNS))

@@ -221,26 +221,46 @@ def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
 
 
 def event_frame(
-    spark: SparkSession | None, root: str, *, columns: Sequence[str] | None = None, where: Filters = ()
+    spark: SparkSession | None,
+    root: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Filters = (),
+    is_lenient: bool = False,
 ) -> list[Event]:
     """Read events of a root, see :func:`events_of`; ConfigError if there are no results."""
-    return events_of(reader_of(spark, root), columns=columns, where=where)
+    return events_of(reader_of(spark, root), columns=columns, where=where, is_lenient=is_lenient)
 
 
-def events_of(reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = ()) -> list[Event]:
+def events_of(
+    reader: Reader[Any, Any],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Filters = (),
+    is_lenient: bool = False,
+) -> list[Event]:
     """Read events as dictionaries, see :func:`event_table`."""
-    return [*local_tables.to_rows(event_table(reader, columns=columns, where=where))]
+    return [*local_tables.to_rows(event_table(reader, columns=columns, where=where, is_lenient=is_lenient))]
 
 
-def event_table(reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = ()) -> pa.Table:
+def event_table(
+    reader: Reader[Any, Any],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Filters = (),
+    is_lenient: bool = False,
+) -> pa.Table:
     """Read events in the order of their times; ``recorded_at`` is in UTC.
 
     Dictionaries of ten thousand nights take a second: those who need a few events choose them first.
 
     ``columns`` are read in addition to ``recorded_at``; by default all. ``where`` are conditions on the events.
+    With ``is_lenient`` those of damaged files are left out, with a warning. Never where anything is written: what is
+    not read may be the publish of a night.
     """
     wanted = None if columns is None else [*columns, "recorded_at"]
-    return reader.arrow(reader.scan(schemas.RUNS.name, where=where), wanted).sort_by("recorded_at")
+    scan = reader.readable_events(where) if is_lenient else reader.scan(schemas.RUNS.name, where=where)
+    return reader.arrow(scan, wanted).sort_by("recorded_at")
 
 
 def state(spark: SparkSession, storage: Storage) -> JournalState:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import compress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
 from pyarrow import fs
 
@@ -30,8 +32,6 @@ from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import LocalStorage, Storage, inside
 
 if TYPE_CHECKING:
-    import pyarrow.dataset as ds
-
     from rankeval_spark.results.run_record import NightKey
 
 Filters: TypeAlias = Sequence[tuple[str, str, Any]]
@@ -54,6 +54,14 @@ _ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
 
 
 MAX_NAMED: Final = 5  # files in an error
+
+_OURS: Final = "rankeval."  # begin the evaluations of events of maintenance
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,110}")
+"""Evaluations that may be part of the name of a file: those of configs, and their samples."""
+
+_IN_NAME: Final = re.compile(rf"-({_NAME.pattern})@([\d-]+)(?:~({_NAME.pattern})@([\d-]+))?\.parquet$")
+"""End of the name of a file of ``runs``: its only night, or the bounds of several."""
 
 _MAGIC: Final = b"PAR1"
 
@@ -88,11 +96,21 @@ def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
     return columns
 
 
-def scan(storage: LocalStorage, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
+def scan(
+    storage: LocalStorage,
+    table: str,
+    *,
+    version: int | None = None,
+    where: Filters = (),
+    without: Mapping[str, Span | None] = MappingProxyType({}),  # files that are left out
+) -> ds.Dataset:
     """Return a dataset of rows of a table; only files of the wanted nights are ever opened.
 
+    If a file that is left out is about one night, so are all rows of that night: they may be of an earlier run.
+
     Raises ConfigError for an unknown or unreadable table or version, a log that names a file outside the allowed
-    folders, or a condition with a value of another type than its column.
+    folders, or a condition with a value of another type than its column; DamagedResultsError for other files that are
+    missing or damaged.
     """
     opened = delta_table(storage, table, version)
     _require_own_files(storage, table, opened)
@@ -118,6 +136,10 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
     _require_no_links(storage, table, dataset.files)
+    if without:
+        kept = [fragment for fragment in dataset.get_fragments() if fragment.path not in without]
+        dataset = ds.FileSystemDataset(kept, dataset.schema, dataset.format, files)
+        row_filters += [~is_of(night) for span in without.values() if span and (night := span.night)]
     require_files(inside(storage.root, table), dataset.files)
     for condition in row_filters:
         dataset = dataset.filter(condition)
@@ -211,6 +233,12 @@ def _expression(schema: pa.Schema, table: str, name: str, how: str, value: objec
         raise ConfigError(Fault(f"filter of {table}, {name}", repr(value), f"a value of type {type_}")) from error
 
 
+def is_of(night: tuple[str, date]) -> pc.Expression:
+    """Return the condition that a row is of a night."""
+    evaluation, day = night
+    return (pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == pa.scalar(day))
+
+
 def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
     """Open a table of a root; ConfigError if there is no such table or version, or its log is damaged."""
     try:
@@ -272,17 +300,68 @@ def partition_of(night: NightKey | None) -> dict[str, str]:
     return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
 
 
+class Span(NamedTuple):
+    """The nights between the first and the last of some rows."""
+
+    evaluations: tuple[str, str]  # the first and the last one, as texts are ordered
+    dates: tuple[date, date]
+
+    @classmethod
+    def of_events(cls, rows: pa.Table) -> Span:
+        """Return the nights of rows of ``runs``, without those of maintenance if there are others."""
+        of_nights = rows.filter(pc.invert(pc.starts_with(rows[C.EVALUATION], _OURS)))
+        found = of_nights if of_nights.num_rows else rows
+        evaluations, dates = (pc.min_max(found[name]).as_py() for name in PARTITIONS)
+        return cls((evaluations["min"], evaluations["max"]), (dates["min"], dates["max"]))
+
+    @classmethod
+    def of_file(cls, path: str) -> Span | None:
+        """Parse the nights of a file from its path within a table; None if that does not name any."""
+        file = Path(path)
+        folders = dict(part.split("=", 1) for part in file.parts[-3:-1] if "=" in part)
+        in_folders = folders.get(C.EVALUATION), folders.get(C.EVALUATION_DATE)
+        in_name = _IN_NAME.search(file.name)
+        first, begin, last, end = in_name.groups() if in_name else (*in_folders, None, None)
+        try:
+            dates = date.fromisoformat(begin or ""), date.fromisoformat(end or begin or "")
+        except ValueError:
+            return None
+        return cls((unquote(first), unquote(last or first)), dates) if first else None
+
+    def in_name(self) -> str:
+        """Return the end of the name of a file, see ``of_file``; empty for evaluations that no config names."""
+        if not all(map(_NAME.fullmatch, self.evaluations)):
+            return ""
+        ends = zip(self.evaluations, self.dates, strict=True)
+        return "-" + "~".join(dict.fromkeys(f"{evaluation}@{day}" for evaluation, day in ends))
+
+    @property
+    def night(self) -> tuple[str, date] | None:
+        """The night, if it is only one."""
+        is_one = self.evaluations[0] == self.evaluations[1] and self.dates[0] == self.dates[1]
+        return (self.evaluations[0], self.dates[0]) if is_one else None
+
+    def __str__(self) -> str:
+        """Write for a message."""
+        return ", ".join(" to ".join(dict.fromkeys(map(str, ends))) for ends in self)
+
+
 class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
     """A file of published results is missing or damaged; also Arrow's error for such a file.
 
-    ``nights`` are the evaluations and dates of its rows; none for ``runs``, whose files have rows of many.
+    ``files`` are the damaged files by their paths within the table, with the nights of their rows; None if unknown.
     """
 
     title = "published results are missing or damaged"
 
-    def __init__(self, *faults: Fault, nights: Iterable[tuple[str, date]] = ()) -> None:
-        self.nights = frozenset(nights)
+    def __init__(self, *faults: Fault, files: Mapping[str, Span | None]) -> None:
+        self.files = dict(files)
         super().__init__(*faults)
+
+    @property
+    def nights(self) -> frozenset[tuple[str, date]]:
+        """Evaluations and dates of files with rows of one night; those of ``runs`` may have rows of many."""
+        return frozenset(night for span in self.files.values() if span and (night := span.night))
 
 
 def require_files(location: str, files: Iterable[str]) -> None:
@@ -290,13 +369,11 @@ def require_files(location: str, files: Iterable[str]) -> None:
 
     A few bytes of both ends of each file are read, before any row is.
     """
-    damaged = {file: reason for file in files if (reason := why_damaged(Path(location, file)))}
+    damaged = {file: reason for file in sorted(files) if (reason := why_damaged(Path(location, file)))}
     if damaged:
-        table, nights = Path(location).name, {file: _night_of_file(file) for file in damaged}
-        faults = [
-            _damage_fault(table, file, reason, nights[file]) for file, reason in sorted(damaged.items())[:MAX_NAMED]
-        ]
-        raise DamagedResultsError(*faults, nights=filter(None, nights.values()))
+        table, found = Path(location).name, {file: Span.of_file(file) for file in damaged}
+        faults = [_damage_fault(table, file, reason, found[file]) for file, reason in [*damaged.items()][:MAX_NAMED]]
+        raise DamagedResultsError(*faults, files=found)
 
 
 def why_damaged(file: Path) -> str | None:
@@ -317,20 +394,11 @@ def why_damaged(file: Path) -> str | None:
     return None if is_whole else "cut off"
 
 
-def _night_of_file(file: str) -> tuple[str, date] | None:
-    """Parse evaluation and date of a file from the names of its folders; None in a table without partitions."""
-    names = dict(part.split("=", 1) for part in Path(file).parts[-3:-1] if "=" in part)
-    try:
-        evaluation, day = names["evaluation"], names["evaluation_date"]
-        return unquote(evaluation), date.fromisoformat(day)
-    except (KeyError, ValueError):
-        return None
-
-
-def _damage_fault(table: str, file: str, reason: str, night: tuple[str, date] | None) -> Fault:
-    found = f"{file}, which is {reason}"
-    if night is None:
-        fix = "restore it from a backup, or give its events up by rankeval maintain and run their dates again"
-        return Fault(f"table {table}", found, "a whole file of events", fix)
-    fix = f"run the date again (rankeval run CONFIG --date {night[1]}), which replaces it"
-    return Fault(f"table {table}, {night[0]}, {night[1]}", found, "the rows that its run published", fix)
+def _damage_fault(table: str, file: str, reason: str, span: Span | None) -> Fault:
+    where, found = ", ".join([f"table {table}", *([str(span)] if span else [])]), f"{file}, which is {reason}"
+    if table == schemas.RUNS.name:
+        again = "their dates" if span is None or span.night is None else "the date"
+        fix = f"restore it from a backup, or give its events up by rankeval maintain and run {again} again"
+        return Fault(where, found, "a whole file of events", fix)
+    day = "" if span is None else f" (rankeval run CONFIG --date {span.dates[0]})"
+    return Fault(where, found, "the rows that its run published", f"run the date again{day}, which replaces it")

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.file_store import LocalStorage, inside, sync
@@ -218,14 +217,19 @@ def _written(rows: pa.Table, folder: str, *, by: Sequence[str] = local_tables.PA
     adds = []
     for values in rows.select(local_tables.PARTITIONS).group_by(local_tables.PARTITIONS).aggregate([]).to_pylist():
         night = NightKey(*(values[name] for name in local_tables.PARTITIONS))
-        is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
+        is_own = local_tables.is_of((night.evaluation, night.evaluation_date))
         adds.append(file_of(rows.filter(is_own), folder, night))
     return adds
 
 
 def file_of(rows: pa.Table, folder: str, night: NightKey | None, *, changes: bool = True) -> dict[str, Any]:
-    """Write rows of one night, or of any for None, to a file of a table; return its add action."""
-    path = str(Path(folder_of(night), f"{uuid.uuid4().hex}.parquet"))
+    """Write rows of one night, or of ``runs`` for None, to a file of a table; return its add action.
+
+    The name of a file of ``runs`` has its nights, for the day when it cannot be read. Statistics of some columns in the
+    log would do too, but deltalake takes those of all others for NULL, and finds no row by them.
+    """
+    of_nights = "" if night else local_tables.Span.of_events(rows).in_name()
+    path = str(Path(folder_of(night), f"{uuid.uuid4().hex}{of_nights}.parquet"))
     Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows if night is None else rows.drop_columns(local_tables.PARTITIONS), Path(folder, path))
@@ -454,7 +458,8 @@ def _written_next_to(
     By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer aborts the process there.
     """
     folder = inside(storage.root, table)
-    path = str(Path(neighbour.path).with_name(f"{uuid.uuid4().hex}.parquet"))
+    span = None if neighbour.night else local_tables.Span.of_file(neighbour.path)
+    path = str(Path(neighbour.path).with_name(f"{uuid.uuid4().hex}{span.in_name() if span else ''}.parquet"))
     n_rows = 0
     try:
         with pq.ParquetWriter(Path(folder, path), rows.schema) as writer:

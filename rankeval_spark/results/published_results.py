@@ -77,8 +77,11 @@ class PublishedResults(Generic[Frame]):
         return self
 
     def runs(self, *, date: Days = None, evaluation: Names = None) -> Frame:
-        """Every event of every run, those of failed and running ones included."""
-        return self._reader.frame(self._reader.scan("runs", where=_night(date, evaluation)))
+        """Every event of every run, those of failed and running ones included.
+
+        Events of damaged files are left out, and a warning names the files with their nights.
+        """
+        return self._reader.frame(self._reader.readable_events(_night(date, evaluation)))
 
     def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
@@ -173,7 +176,7 @@ class PublishedResults(Generic[Frame]):
         if self._versions is None:
             is_known = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
             columns = [*C.RUN_KEY, "status", "n_rows", "table_versions"]
-            events = journal.event_table(self._small, columns=columns, where=[is_known])
+            events = journal.event_table(self._small, columns=columns, where=[is_known], is_lenient=True)
             commits = events.filter(pc.field("status").isin(COMMITS))
             if not commits.num_rows:
                 raise self._nothing_published()
@@ -208,7 +211,7 @@ class PublishedResults(Generic[Frame]):
         return found
 
     def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
-        return journal.events_of(self._small, columns=columns, where=where)
+        return journal.events_of(self._small, columns=columns, where=where, is_lenient=True)
 
     def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
         return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.file_store import LocalStorage, normalise, scheme_of
-from rankeval_spark.results.local_tables import Requested
+from rankeval_spark.results.local_tables import DamagedResultsError, Requested
 
 if TYPE_CHECKING:
     from datetime import date
@@ -41,6 +41,13 @@ class Reader(Protocol[Scan, Frame]):
 
         Raises ConfigError for an unknown table, a log that names a file outside the allowed folders, or a condition on
         an unknown column.
+        """
+
+    def readable_events(self, where: Filters = ()) -> Scan:
+        """Plan to read the events of ``runs`` but those of damaged files, which a warning names with their nights.
+
+        For those who only look: an event that is not read may be the publish or the deletion of any night. Raises
+        DamagedResultsError if no file is whole.
         """
 
     def columns(self, table: str) -> list[str]:
@@ -132,6 +139,19 @@ class NativeReader:
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
         """Plan to read rows of a table."""
         return local_tables.scan(self._storage, table, version=version, where=where)
+
+    def readable_events(self, where: Filters = ()) -> ds.Dataset:
+        """Plan to read the events of whole files."""
+        table = schemas.RUNS.name
+        try:
+            return self.scan(table, where=where)
+        except DamagedResultsError as error:
+            readable = local_tables.scan(self._storage, table, where=where, without=error.files)
+            if not readable.files:
+                raise
+            for fault in error.faults:
+                warn_user(f"events that cannot be read are left out: {fault}")
+            return readable
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table as it is now."""

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import spark_tables
 from rankeval_spark.results.file_store import inside
@@ -51,6 +51,10 @@ class SparkReader:
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
         return frame.where(spark_tables.row_condition(where)) if where else frame
+
+    def readable_events(self, where: Filters = ()) -> DataFrame:
+        """Plan to read all events; Spark finds damaged files when it reads them."""
+        return self.scan(schemas.RUNS.name, where=where)
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table as it is now."""

@@ -201,7 +201,12 @@ def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list
 
 
 def _newest_runs(
-    spark: SparkSession | None, root: str, evaluation: str | None, *, also: Sequence[str] = ()
+    spark: SparkSession | None,
+    root: str,
+    evaluation: str | None,
+    *,
+    also: Sequence[str] = (),
+    is_lenient: bool = True,
 ) -> list[Event]:
     """Find the newest published run of each night, by date.
 
@@ -209,10 +214,11 @@ def _newest_runs(
     """
     of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     columns = (*C.RUN_KEY, "n_rows", "table_versions", *also)
-    events = event_frame(spark, root, columns=columns, where=[_PUBLISHED, *of_one])
+    events = event_frame(spark, root, columns=columns, where=[_PUBLISHED, *of_one], is_lenient=is_lenient)
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     if not newest:
-        others = event_frame(spark, root, columns=(C.EVALUATION,), where=[_PUBLISHED]) if of_one else []
+        named = (C.EVALUATION,)
+        others = event_frame(spark, root, columns=named, where=[_PUBLISHED], is_lenient=is_lenient) if of_one else []
         raise InputError(unknown_evaluation(root, "published run", evaluation, [one[C.EVALUATION] for one in others]))
     require_whole(root, dict(events[-1]["table_versions"]))
     return [newest[night] for night in sorted(newest)]
@@ -245,7 +251,8 @@ def require_dates(root: str, what: str, dates: Collection[date], known: Collecti
 def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
     """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
-    rows = event_frame(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
+    where = [_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)]
+    rows = event_frame(spark, root, where=where, is_lenient=True)  # those that are known are readable
     by_key = {_key(row): row for row in rows}
     return [PastNight(by_key[_key(event)]) for event in events]
 
@@ -267,7 +274,7 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
     """
     columns = ("config", "config_hash", "defaults_version", "reason")
     try:
-        events = _newest_runs(spark, config.results.location, evaluation, also=columns)
+        events = _newest_runs(spark, config.results.location, evaluation, also=columns, is_lenient=False)
     except (DamagedResultsError, LostCommitsError):
         raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
@@ -292,7 +299,7 @@ def _standing(night: PastNight, *, has_config: bool) -> str:
 
 
 def earlier_nights(
-    spark: SparkSession | None, root: str, night: RunRecord | PastNight, *, at_most: int
+    spark: SparkSession | None, root: str, night: RunRecord | PastNight, *, at_most: int, is_lenient: bool = True
 ) -> list[PastNight]:
     """List the newest published nights before one, of the same evaluation and share of users; oldest first.
 
@@ -302,10 +309,12 @@ def earlier_nights(
     ----------
     at_most : int
         How many are wanted.
+    is_lenient : bool
+        As in :func:`rankeval_spark.results.journal.event_table`.
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
     narrow = (*C.RUN_KEY, "n_rows", "sample_share")
-    events = event_table(reader_of(spark, root), columns=narrow, where=published)
+    events = event_table(reader_of(spark, root), columns=narrow, where=published, is_lenient=is_lenient)
     place = {day: row for row, day in enumerate(events[C.EVALUATION_DATE].to_pylist())}  # of the newest of each date
     days = [day for day in sorted(place) if day < night.evaluation_date]
     newest = events.take(pa.array([place[day] for day in days], pa.int64()))

@@ -121,7 +121,7 @@ class RunHistory:
             self.wait()
         checks = self.config.checks
         days = max(checks.drift.window_days, checks.volume.window_days)
-        return earlier_nights(self.spark, self._root, self.facts, at_most=days)
+        return earlier_nights(self.spark, self._root, self.facts, at_most=days, is_lenient=False)
 
     def _within(self, days: int) -> list[PastNight]:
         first = self.facts.evaluation_date - timedelta(days=days)

@@ -62,12 +62,13 @@ def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
     InputError
         If there is no such run, or it was not published.
     """
-    events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"))
+    events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
     own = [row for row in events if row[C.RUN_ID] == run_id]
     published = [row for row in events if row["status"] == "PUBLISHED"]
     if not any(row["status"] == "PUBLISHED" for row in own):
         raise InputError(_unknown(root, run_id, own, published))
-    night = PastNight(event_frame(spark, root, where=[(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")])[0])
+    of_run = [(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")]
+    night = PastNight(event_frame(spark, root, where=of_run, is_lenient=True)[0])
     newest = [row for row in published if _night_of(row) == _night_of(night.row)][-1]
     return RecordedRun(night, None if newest[C.RUN_ID] == run_id else newest[C.RUN_ID])
 

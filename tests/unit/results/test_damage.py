@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import deltalake
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import Results, schemas
@@ -169,18 +170,27 @@ def test_a_checkpoint_that_is_gone_or_damaged_is_repaired_by_the_next_run(worksp
         assert rankeval("show", copy.root, "--date", DAYS[0]).code == 0
 
 
+WRITE: Final = ("score", "backfill", "run")
+"""Commands that publish, or count on knowing what is published."""
+
+LEFT_OUT: Final = "ignore:events that cannot be read are left out"
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=IDS)
-def test_damaged_events_are_named_and_maintain_gives_them_up(
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_damaged_events_stop_who_writes_and_maintain_gives_them_up(
     workspace: Workspace, damage: Callable[[Path], None]
 ) -> None:
     file = events_of(workspace)[-1]  # that the last night is published
     damage(file)
-    for name, arguments in commands(workspace).items():
-        if name not in ("maintain", "erase"):
-            done = rankeval(*arguments)
-            assert done.code == 4, f"{name}: {done.err}"
-            assert file.name in done.message
-            assert "rankeval maintain" in done.message
+    before = Results(workspace.root).table_versions()
+    for name in WRITE:
+        done = rankeval(*commands(workspace)[name])
+        assert done.code == 4, f"{name}: {done.err}"
+        if name != "score":  # of a night that is not among those that can be read
+            assert f"table runs, nightly, {LAST}: found {file.name}" in done.message
+            assert "rankeval maintain and run the date again" in done.message
+    assert Results(workspace.root).table_versions() == before
 
     done = rankeval("maintain", workspace.root)
     assert done.code == 0, done.err
@@ -190,6 +200,64 @@ def test_damaged_events_are_named_and_maintain_gives_them_up(
     assert Results(workspace.root).metrics(date=LAST).num_rows == 0
     assert rankeval("run", workspace.config, "--date", LAST).code == 0
     assert Results(workspace.root).metrics(date=LAST).num_rows
+
+
+@pytest.mark.parametrize("command", ["show", "comparisons", "gaps", "runs", "gate", "compare", "report", "user"])
+def test_the_other_nights_are_read_next_to_damaged_events(workspace: Workspace, command: str) -> None:
+    file = events_of(workspace)[-1]
+    cut(file)
+    warning = rf"table runs, nightly, {LAST}: found {file.name}, which is cut off; .* maintain and run the date again"
+    with pytest.warns(UserWarning, match=f"^events that cannot be read are left out: {warning}$") as warned:
+        done = rankeval(*commands(workspace)[command])
+    assert done.code == 0, done.err
+    assert len({str(one.message) for one in warned}) == 1
+    assert str(LAST) not in done.out
+    assert command == "report" or str(DAYS[1]) in done.out
+
+
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_a_night_with_damaged_events_is_not_judged_as_an_earlier_run_had_it(workspace: Workspace) -> None:
+    assert rankeval("run", workspace.config, "--date", DAYS[1]).code == 0  # a second time
+    again = events_of(workspace)[-1]
+    assert rankeval("run", workspace.config, "--date", LAST).code == 0
+    emptied(again)
+    assert rankeval("gate", workspace.root, "--date", LAST).code == 0
+    judged = rankeval("gate", workspace.root, "--date", DAYS[1])
+    assert (judged.code, "no published run of 2026-01-02" in judged.message) == (4, True)
+
+
+def test_merged_and_rewritten_events_say_of_which_nights_they_are(workspace: Workspace) -> None:
+    assert rankeval("maintain", workspace.root, "--erase-user", "ann").code == 0
+    files = pa.table(deltalake.DeltaTable(f"{workspace.root}/runs").get_add_actions()).to_pylist()
+    merged = max(files, key=lambda file: int(file["num_records"]))
+    assert rankeval("run", workspace.config, "--date", LAST).code == 0
+    emptied(Path(workspace.root, "runs", merged["path"]))
+    with pytest.warns(UserWarning, match=rf"table runs, nightly, {DAYS[0]} to {LAST}: found .* run their dates again"):
+        events = Results(workspace.root).runs()
+    assert events["evaluation_date"].to_pylist() == [LAST] * 3
+
+
+def test_files_of_events_without_nights_in_their_names_are_named(workspace: Workspace) -> None:
+    """As an earlier version wrote them."""
+    log = max(Path(workspace.root, "runs", "_delta_log").glob("*.json"))
+    file = events_of(workspace)[-1]
+    file.rename(file.with_name("0123.parquet"))
+    log.write_text(log.read_text().replace(file.name, "0123.parquet"))
+    assert rankeval("show", workspace.root, "--date", LAST).code == 0
+    emptied(file.with_name("0123.parquet"))
+    with pytest.warns(UserWarning, match=r"left out: table runs: found 0123.parquet, which is empty"):
+        assert Results(workspace.root).nights("metrics") == [("nightly", day) for day in DAYS[:2]]
+
+
+def test_events_that_are_all_damaged_are_no_empty_journal(workspace: Workspace) -> None:
+    for file in events_of(workspace):
+        emptied(file)
+    with pytest.raises(DamagedResultsError) as refused:
+        Results(workspace.root).metrics()
+    assert refused.value.nights == {("nightly", day) for day in DAYS[:3]}
+    for name in ("show", "runs", "run"):  # the last one adds that it failed
+        done = rankeval(*commands(workspace)[name])
+        assert (done.code, "table runs, nightly, 2026-01-0" in done.message) == (4, True), name
 
 
 def test_roots_of_any_name_are_read_and_a_damaged_night_of_them_is_named(workspace: Workspace, tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.statistics import intervals, ratios
-from rankeval_spark.statistics.comparisons import paired_differences, paired_tests
-from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
+from rankeval_spark.statistics import intervals, paired_differences, paired_tests, ratios
 from rankeval_spark.statistics.intervals import SkewedMeans
 from rankeval_spark.statistics.moments import Columns
+from rankeval_spark.statistics.paired_differences import PairedValues
 
 SAMPLES: Final = 20_000
 AT_ONCE: Final = 2_000

@@ -18,12 +18,12 @@ from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
+from rankeval_spark.result_rows import gap_test_rows
 from rankeval_spark.result_rows.check_rows import to_check_rows
-from rankeval_spark.result_rows.groups import gap_test_rows
-from rankeval_spark.result_rows.groups.gap_rows import to_gaps
-from rankeval_spark.result_rows.groups.group_rows import to_group_table
+from rankeval_spark.result_rows.gap_rows import to_gaps
+from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.leaderboard import to_leaderboard
-from rankeval_spark.statistics.comparisons.shared_users import why_withheld
+from rankeval_spark.statistics.shared_users import why_withheld
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.list_counts import list_facts
 from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests

@@ -12,3 +12,6 @@ LEAST_USERS: Final = 30
 
 ROUNDING: Final = 1e-12
 """Error of the mean of many values, relative to their size, that decides no verdict and is no difference."""
+
+LEAST_NIGHTS: Final = 7
+"""Earlier nights below which there is no band of expected means."""

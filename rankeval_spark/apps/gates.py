@@ -17,8 +17,8 @@ from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gates import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
-from rankeval_spark.statistics.comparisons.shared_users import why_withheld
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
+from rankeval_spark.statistics.shared_users import why_withheld
 
 if TYPE_CHECKING:
     from datetime import date

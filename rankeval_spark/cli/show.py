@@ -26,7 +26,7 @@ from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, nearest, nearest_days
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import newest_nights
-from rankeval_spark.result_rows.groups import gap_rows
+from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.results import results_of
 from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.spark.session.on_demand import on_demand

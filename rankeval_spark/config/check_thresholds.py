@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault
-from rankeval_spark.statistics.drift import LEAST_NIGHTS
+from rankeval_spark.limits import LEAST_NIGHTS
 
 LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
 

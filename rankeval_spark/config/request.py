@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inference import Band, Comparisons
     from rankeval_spark.config.policies import Policies
     from rankeval_spark.measures.registry import KindOfMeanings
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+    from rankeval_spark.statistics.replicate_sums import Draws
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import IntVector
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+    from rankeval_spark.statistics.replicate_sums import Draws
 
 LISTS_AT_ONCE: Final = 16_384
 """Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""

@@ -19,7 +19,7 @@ from rankeval_spark.hosts.spark_inputs import inputs_of, or_failing_at_zero_rank
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.result_tables import long_view
 from rankeval_spark.spark.session.worker_packages import require_packages

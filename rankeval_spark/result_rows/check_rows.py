@@ -14,7 +14,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.ranking.attribution import text_of_micros
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.column_types import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks

@@ -20,11 +20,11 @@ from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
-from rankeval_spark.result_rows.arrow_schema import arrow_schema, spark_columns
+from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.comparisons.shared_users import (
+from rankeval_spark.statistics.shared_users import (
     FEW_COMMON_JUDGED_LISTS,
     FEW_COMMON_LISTS,
     Listed,

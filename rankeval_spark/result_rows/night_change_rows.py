@@ -18,11 +18,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.engine.aggregation.user_means import lists_column
-from rankeval_spark.result_rows.arrow_schema import spark_columns
+from rankeval_spark.result_rows.column_types import spark_columns
 from rankeval_spark.result_rows.comparison_rows import in_range
 from rankeval_spark.result_rows.metric_rows import readable
-from rankeval_spark.statistics.comparisons import night_differences
-from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
+from rankeval_spark.statistics import night_differences
+from rankeval_spark.statistics.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit

@@ -12,20 +12,19 @@ import numpy as np
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.comparisons import comparison_state
-from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, rank_tests, tukey
-from rankeval_spark.statistics.comparisons.paired_differences import Differences
-from rankeval_spark.statistics.comparisons.paired_ratios import RatioPairs
-from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE
+from rankeval_spark.statistics import bootstrap, paired_ratios, paired_tests, rank_tests, tukey
+from rankeval_spark.statistics.bootstrap import ReplicateSums
 from rankeval_spark.statistics.moments import Moments
-from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
+from rankeval_spark.statistics.paired_differences import Differences
+from rankeval_spark.statistics.paired_ratios import RatioPairs
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest
-    from rankeval_spark.statistics.comparisons.paired_ratios import RatioComparison
-    from rankeval_spark.statistics.comparisons.paired_tests import Change, Comparison
+    from rankeval_spark.statistics.paired_ratios import RatioComparison
+    from rankeval_spark.statistics.paired_tests import Change, Comparison
 
 Numbers: TypeAlias = dict[str, np.ndarray]
 """By column of the table, shape (n_measures,)."""

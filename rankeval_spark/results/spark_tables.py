@@ -15,7 +15,7 @@ from rankeval_spark.results.file_store import inside
 from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
-    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.run_record import NightKey

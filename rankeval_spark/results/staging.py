@@ -19,7 +19,7 @@ from rankeval_spark.results.staged_rows import RowsInProcess
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.staged_rows import StagedRows
 

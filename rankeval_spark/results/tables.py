@@ -20,8 +20,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
-from rankeval_spark.result_rows.column_json import columns_json, type_name
+from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
 from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.commits import retried
 from rankeval_spark.results.file_store import LocalStorage, sync
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.measures.arrays import BoolVector, FloatVector
-    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.commits import Root
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.run_record import RunRecord

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report.defaults import SAMPLE
-from rankeval_spark.result_rows.column_json import type_json, type_name
+from rankeval_spark.result_rows.column_types import type_json, type_name
 from rankeval_spark.results.journal import FAILED, PUBLISHED
 
 if TYPE_CHECKING:
-    from rankeval_spark.result_rows.column_json import Json
+    from rankeval_spark.result_rows.column_types import Json
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NIGHT: Final = "evaluation, evaluation_date"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
-from rankeval_spark.result_rows.column_json import columns_json
+from rankeval_spark.result_rows.column_types import columns_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,11 +19,10 @@ from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
 from rankeval_spark.engine.comparisons import comparison_state
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.bootstrap_intervals import WITH_SPREAD, BootstrapIntervals
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
-from rankeval_spark.result_rows.groups.gap_test_rows import P_SCHEMA
-from rankeval_spark.result_rows.metric_rows import metric_finisher
+from rankeval_spark.result_rows.gap_test_rows import P_SCHEMA
+from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, metric_finisher
 from rankeval_spark.sums import input_counts, list_counts
 from rankeval_spark.sums.grouping import applied, in_order_of
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
-    from rankeval_spark.result_rows.groups.gap_test_rows import GapBootstrap
+    from rankeval_spark.result_rows.gap_test_rows import GapBootstrap
 
 METRICS: Final = "metrics"
 COMPARISONS: Final = "comparisons"

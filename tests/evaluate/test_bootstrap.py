@@ -10,8 +10,7 @@ import pytest
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.measures import Measure
-from rankeval_spark.statistics import intervals
-from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics import hashed_random, intervals
 from tests.support.arrow_frames import dicts, tuples
 from tests.support.logs import Logs
 

@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, table
 
 if TYPE_CHECKING:

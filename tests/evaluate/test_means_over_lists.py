@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, table, tuples, where
 from tests.support.skewed import hall
 

@@ -16,7 +16,7 @@ from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts import in_process
-from rankeval_spark.result_rows.column_json import columns_json
+from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import commits, delta_log, journal, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.locks import Lock

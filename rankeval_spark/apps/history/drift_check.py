@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.limits import LEAST_NIGHTS
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.statistics import intervals
-from rankeval_spark.statistics.drift import LEAST_NIGHTS, DriftBand, band_of, has_drifted
+from rankeval_spark.statistics.night_differences import DriftBand, band_of, has_drifted
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight

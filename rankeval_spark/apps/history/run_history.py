@@ -14,9 +14,9 @@ from rankeval_spark.apps.history import drift_check, night_changes, volume_check
 from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, means_of, run_with_means
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.limits import LEAST_NIGHTS
 from rankeval_spark.results import Results
 from rankeval_spark.results.local_tables import DamagedResultsError
-from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -39,8 +39,8 @@ from rankeval_spark.errors import (
 )
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
 from rankeval_spark.spark.version import UnsupportedSparkError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.result_rows.groups.group_rows import has_groups, to_group_table
+from rankeval_spark.result_rows.group_rows import has_groups, to_group_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

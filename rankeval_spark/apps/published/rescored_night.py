@@ -16,7 +16,7 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.published.recorded_plan import has_judged_lists
 from rankeval_spark.engine.planning import outputs_of
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.published_lists import PublishedLists

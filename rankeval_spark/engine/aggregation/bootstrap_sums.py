@@ -2,7 +2,7 @@
 
 Only where a bootstrap is requested. The weights of a user are drawn from a hash of the id, once for all models, slices
 and cutoffs that are summarised together. They add up in one matrix product per block of users
-(:func:`rankeval_spark.statistics.resampling.bootstrap.ratio_sums`).
+(:func:`rankeval_spark.statistics.bootstrap.ratio_sums`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import COUNTED_VALUES, GROUP, KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import USER_HASH, Key, groups_of, positions_of
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.statistics.bootstrap import Parts, ratio_sums
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
 
 STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,

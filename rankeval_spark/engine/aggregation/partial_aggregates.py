@@ -27,7 +27,7 @@ from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group
 from rankeval_spark.statistics.value_counts import Levels, ValueCounts
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+    from rankeval_spark.statistics.replicate_sums import Draws
 
 Sums = TypeVar("Sums", Moments, Ratios)
 

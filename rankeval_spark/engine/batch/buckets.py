@@ -22,7 +22,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.limits import MAX_ROWS_PER_USER
-from rankeval_spark.statistics.resampling.hashed_random import GOLDEN, mixed
+from rankeval_spark.statistics.hashed_random import GOLDEN, mixed
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.codes import UintVector

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.statistics.resampling.hashed_random import GOLDEN
+from rankeval_spark.statistics.hashed_random import GOLDEN
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector

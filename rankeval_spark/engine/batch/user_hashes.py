@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark.engine.batch.arrays import in_one_piece
-from rankeval_spark.statistics.resampling.hashed_random import hashes_of_bytes
+from rankeval_spark.statistics.hashed_random import hashes_of_bytes
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
-    from rankeval_spark.statistics.resampling.hashed_random import Hashes
+    from rankeval_spark.statistics.hashed_random import Hashes
 
 
 N_GROUPS: Final = 20

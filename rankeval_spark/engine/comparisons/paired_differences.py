@@ -28,24 +28,24 @@ from rankeval_spark.engine.comparisons.value_cubes import (
     whole_users,
 )
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.statistics import moments
-from rankeval_spark.statistics.comparisons import (
+from rankeval_spark.statistics import (
+    bootstrap,
+    moments,
     paired_differences,
     paired_ratios,
+    paired_tests,
     rank_tests,
-    sign_randomization,
     tukey,
 )
-from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, members
+from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.config.inference import TestName
-    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
+    from rankeval_spark.statistics.rank_tests import Zeros
 
 MOST_SUMMED: Final = 1 << 26
 """Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
@@ -316,9 +316,7 @@ class _Chunk:
             found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups)
             sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
         if "randomization" in requested.tests:
-            sums[comparison_state.SIGNS] = sign_randomization.sign_sums(difference, hashes, requested.draws, groups)[
-                :, None
-            ]
+            sums[comparison_state.SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
         return sums
 
     def of_all_models(self, held: HeldSums) -> Iterator[Partial]:

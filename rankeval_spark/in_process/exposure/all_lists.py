@@ -10,9 +10,9 @@ from rankeval_spark import schemas
 from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.in_process.exposure import item_exposure
 from rankeval_spark.in_process.exposure.audience import UserSegments
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
-from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.result_rows.exposure_rows import ParityRows
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.rows.assembly import Usable

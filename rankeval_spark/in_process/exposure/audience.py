@@ -20,7 +20,7 @@ from rankeval_spark.engine.batch.joins import places_in
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.result_rows.counting import run_lengths
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
+from rankeval_spark.result_rows.jackknife_rows import SLICE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,10 +19,10 @@ from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.in_process.exposure.audience import UserSegments, UserSlice, to_audience, to_slices
 from rankeval_spark.in_process.exposure.shown_items import ShownItems, to_list_counts, to_shown_items
 from rankeval_spark.measures import required_facts
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.exposure.exposure_rows import ExposureRows, to_entry_rows
-from rankeval_spark.result_rows.exposure.histograms import ByLength, to_entries
-from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
+from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.result_rows.exposure_rows import ExposureRows, to_entry_rows
+from rankeval_spark.result_rows.histograms import ByLength, to_entries
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices

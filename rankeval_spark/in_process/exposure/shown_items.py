@@ -16,7 +16,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs, to_codes
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.result_rows.counting import counted, run_lengths
-from rankeval_spark.result_rows.exposure.histograms import Times
+from rankeval_spark.result_rows.histograms import Times
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.exposure.audience import UserSlice

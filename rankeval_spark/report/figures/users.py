@@ -30,9 +30,9 @@ from rankeval_spark.report.figures.look import (
 )
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
-from rankeval_spark.statistics.comparisons.paired_differences import difference_of
-from rankeval_spark.statistics.comparisons.shared_users import Listed, are_too_few
-from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.statistics.paired_differences import difference_of
+from rankeval_spark.statistics.shared_users import Listed, are_too_few
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
@@ -281,7 +281,7 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
     """Return the difference of each user who has a value under both models, by model, as numpy; rounding is none.
 
-    A model that shares too few users with the baseline is left out, see :mod:`statistics.comparisons.shared_users`, and
+    A model that shares too few users with the baseline is left out, see :mod:`statistics.shared_users`, and
     one that shares none: its lists may be those of users who are not here.
     """
     averaged = _averaged(users, measure)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
+from rankeval_spark.result_rows.jackknife_rows import SLICE
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+    from rankeval_spark.result_rows.exposure_rows import ParityRows
 
 
 def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:

@@ -12,8 +12,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.engine.scoring.scorer import RELEVANT
-from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
-from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+from rankeval_spark.result_rows.exposure_rows import ParityRows
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from rankeval_spark.spark.exposure import group_parity, item_exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
 

@@ -16,11 +16,10 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
-from rankeval_spark.statistics.comparisons import sign_randomization
-from rankeval_spark.statistics.resampling import hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.statistics import hashed_random, paired_tests
+from rankeval_spark.statistics.replicate_sums import Draws
 from rankeval_spark.sums.published_users import UserTotals
 from rankeval_spark.sums.sums import COMPARISONS, Differences
 from tests.support.frames import scored_rows
@@ -146,6 +145,6 @@ def test_every_two_models_are_compared_once_by_every_test_whatever_the_partition
     known = values()
     common = [f"u{user}" for user in range(N_USERS) if user not in (5, 7)]
     d = np.array([[known["base", user, 1][0] - known["new", user, 1][0]] for user in common])  # type: ignore[operator]  # both are there
-    sums = sign_randomization.sign_sums(d, hashed_random.user_hashes(common), Draws(200, 5))
-    p = sign_randomization.monte_carlo_p(d.sum(axis=0), np.abs(d).sum(axis=0), sums[0])
+    sums = paired_tests.sign_sums(d, hashed_random.user_hashes(common), Draws(200, 5))
+    p = paired_tests.monte_carlo_p(d.sum(axis=0), np.abs(d).sum(axis=0), sums[0])
     assert one["new", "base", "", "P", "randomization"]["p_value"] == p[0]

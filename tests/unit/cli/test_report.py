@@ -18,7 +18,7 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import Failure, RunRecord
-from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+from rankeval_spark.statistics.hashed_random import user_hashes
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, USERS, WITHOUT_ROWS

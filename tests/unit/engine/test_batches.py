@@ -15,11 +15,10 @@ from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.scoring.scorer import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.worked_examples import examples_of
-from rankeval_spark.result_rows.exposure.exposure_rows import ExposureRows
-from rankeval_spark.result_rows.exposure.histograms import COUNTS
-from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
-from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
-from rankeval_spark.result_rows.groups import group_rows
+from rankeval_spark.result_rows import group_rows
+from rankeval_spark.result_rows.exposure_rows import ExposureRows, ParityRows
+from rankeval_spark.result_rows.histograms import COUNTS
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from tests.support.compact import to_columns
 from tests.support.rankings import OTHER_MODEL, rankings
 

@@ -18,8 +18,8 @@ from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.comparisons import comparison_state, value_cubes
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
-from rankeval_spark.statistics.comparisons.paired_differences import Differences
-from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.statistics.paired_differences import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.exposure import item_exposure
 from rankeval_spark.in_process.exposure.audience import UserSegments
 from rankeval_spark.measures import Measure
-from rankeval_spark.result_rows.counting import counted, summed
-from rankeval_spark.result_rows.pair_sums import pair_sums
+from rankeval_spark.result_rows.counting import counted, pair_sums, summed
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
 
 MEASURES = (

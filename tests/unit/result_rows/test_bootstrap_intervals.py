@@ -14,9 +14,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import aggregate_state, bootstrap_sums, partial_aggregates
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
-from rankeval_spark.statistics.resampling import hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
+from rankeval_spark.statistics import hashed_random
+from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import deltalake
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.result_rows.column_json import columns_json, type_json, type_name
+from rankeval_spark.result_rows.column_types import columns_json, type_json, type_name
 
 
 @pytest.mark.parametrize("schema", [schemas.RUNS, *schemas.PUBLISHED], ids=lambda schema: schema.name)

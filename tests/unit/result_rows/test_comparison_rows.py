@@ -21,14 +21,12 @@ from rankeval_spark.engine.comparisons import comparison_state, paired_differenc
 from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
-from rankeval_spark.statistics import moments
-from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, rank_tests, sign_randomization, tukey
-from rankeval_spark.statistics.comparisons.paired_differences import PairedValues, differences_by_group
-from rankeval_spark.statistics.resampling import bootstrap, hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.statistics import bootstrap, hashed_random, moments, paired_ratios, paired_tests, rank_tests, tukey
+from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group
+from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
+    from rankeval_spark.statistics.rank_tests import Zeros
 
 Rows: TypeAlias = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -172,7 +170,7 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)
 
         pairs = differences_by_group(PairedValues.of(new, base), group, 1)
-        sums = sign_randomization.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
+        sums = paired_tests.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         assert rows["randomization"]["p_value"] == paired_tests.randomized(pairs, sums).p[0, 0]
         drawn = bootstrap.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         low, high = bootstrap.percentile_interval(drawn.means, 0.95)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.result_rows.groups import gap_rows
+from rankeval_spark.result_rows import gap_rows
 
 TYPES: Final = {
     **dict.fromkeys((C.EVALUATION, C.MODEL_ID, C.SLICE, C.MEASURE, C.SLICE_VALUE), pa.string()),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.result_rows.groups import group_rows
-from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.result_rows import group_rows
+from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
 
 TYPES: Final = pa.schema(
     [

@@ -15,7 +15,7 @@ import pytest
 
 from rankeval_spark import Results, schemas
 from rankeval_spark.errors import ResultsError
-from rankeval_spark.result_rows.column_json import columns_json
+from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import failpoints, tables
 from tests.support import query_night
 from tests.support.cli import rankeval

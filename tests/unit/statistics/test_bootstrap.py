@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankeval_spark.statistics import moments
-from rankeval_spark.statistics.resampling import bootstrap, hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics import bootstrap, hashed_random, moments
+from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
+    from rankeval_spark.statistics.bootstrap import ReplicateSums
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(3000)])
 EVERYONE = np.zeros(3000, dtype=np.int64)

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from rankeval_spark.statistics import intervals, moments, ratios
-from rankeval_spark.statistics.comparisons import night_differences, paired_differences, paired_tests
-from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
+from rankeval_spark.statistics import (
+    bootstrap,
+    hashed_random,
+    intervals,
+    moments,
+    night_differences,
+    paired_differences,
+    paired_tests,
+    ratios,
+)
 from rankeval_spark.statistics.moments import Columns
-from rankeval_spark.statistics.resampling import bootstrap, hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Moments

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import pytest
 
-from rankeval_spark.statistics.groups.gap_bootstrap import gap_p
-from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
-from rankeval_spark.statistics.resampling.hashed_random import user_hashes
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics import bootstrap
+from rankeval_spark.statistics.bootstrap import ReplicateSums
+from rankeval_spark.statistics.group_gaps import gap_p
+from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
 
 N_SAMPLES: Final = 500
 ALPHA: Final = 0.05

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pytest
 
-from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
 
 N_SAMPLES: Final = 1000
 LEAST_COVERAGE: Final = 0.93

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
 from rankeval_spark.statistics.intervals import wilson_interval
 
 

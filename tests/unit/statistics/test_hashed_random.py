@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics import hashed_random
 
 IDS = ["", "7", "007", "ann", "bob", "a" * 8, "x" * 13, "y" * 32, "z" * 47, "é" * 40, "user-0001234", "q" * 100]
 

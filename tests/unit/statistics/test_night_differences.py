@@ -11,12 +11,11 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import moments, ratios
-from rankeval_spark.statistics.comparisons import night_differences
-from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
+from rankeval_spark.statistics import moments, night_differences, ratios
+from rankeval_spark.statistics.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.night_differences import Shift
+    from rankeval_spark.statistics.night_differences import Shift
 
 Clusters = dict[int, list[float]]
 """Values of the lists of each user."""

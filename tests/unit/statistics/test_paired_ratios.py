@@ -10,11 +10,10 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import ratios
-from rankeval_spark.statistics.comparisons import paired_ratios
+from rankeval_spark.statistics import paired_ratios, ratios
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.paired_ratios import RatioComparison, RatioPairs
+    from rankeval_spark.statistics.paired_ratios import RatioComparison, RatioPairs
 
 parts = arrays(np.float64, (4, 20, 2), elements=st.floats(0.1, 5) | st.just(np.nan))
 

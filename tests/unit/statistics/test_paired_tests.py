@@ -10,13 +10,12 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics.comparisons import paired_differences, paired_tests, sign_randomization
-from rankeval_spark.statistics.comparisons.paired_differences import Differences, PairedValues
-from rankeval_spark.statistics.resampling import hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.statistics import hashed_random, paired_differences, paired_tests
+from rankeval_spark.statistics.paired_differences import Differences, PairedValues
+from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.paired_tests import Comparison
+    from rankeval_spark.statistics.paired_tests import Comparison
 
 values_or_undefined = st.sampled_from([0.0, 0.1, 0.2, 0.3, 1 / 3, 0.7]) | st.floats(-1, 1) | st.just(np.nan)
 matrices = arrays(np.float64, (40, 2), elements=values_or_undefined)
@@ -222,7 +221,7 @@ def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
     d = np.column_stack([draw.normal(0.2, 1, 100), np.zeros(100), np.full(100, 0.1)])
     d[:8, 1] = 1.0
     users = hashed_random.user_hashes([str(number) for number in range(100)])
-    sums = sign_randomization.sign_sums(d, users, Draws(999, 1))
+    sums = paired_tests.sign_sums(d, users, Draws(999, 1))
     found = paired_tests.randomized(of(d, np.zeros_like(d)), sums)
     n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
     np.testing.assert_allclose(found.p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)

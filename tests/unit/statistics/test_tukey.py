@@ -11,14 +11,12 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import distributions, moments
-from rankeval_spark.statistics.comparisons import tukey
-from rankeval_spark.statistics.resampling import hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from rankeval_spark.statistics import distributions, hashed_random, moments, tukey
+from rankeval_spark.statistics.replicate_sums import Draws
 from tests.support import textbook
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.tukey import Tukey
+    from rankeval_spark.statistics.tukey import Tukey
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(1000)])
 

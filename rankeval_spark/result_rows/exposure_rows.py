@@ -1,4 +1,4 @@
-"""Rows of ``metrics`` of the measures that are functions of how often each item is shown."""
+"""Rows of ``metrics`` of the measures of all lists: how often each item is shown, and rates of groups of items."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
-from rankeval_spark.engine.batch.user_hashes import N_GROUPS
-from rankeval_spark.result_rows.exposure.first_order import first_order_share
-from rankeval_spark.result_rows.exposure.histograms import COUNTS, EVERYONE, Entries, Histograms
-from rankeval_spark.result_rows.exposure.jackknife_rows import (
+from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.user_hashes import GROUP as GROUP_OF_USERS, N_GROUPS
+from rankeval_spark.measures import Rates
+from rankeval_spark.measures.required_facts import BY_POPULARITY
+from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, Histograms
+from rankeval_spark.result_rows.jackknife_rows import (
     ALL_USERS,
     SLICE,
     JackknifeRows,
     MeasuredSlices,
     SlicesOfUsers,
+    first_order_share,
     slices_in,
 )
 from rankeval_spark.result_rows.metric_rows import metric_batch
+from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,3 +118,70 @@ def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.nda
         keys = {name: pc.take(in_one_piece(entries[name]), to_arrow(first[start:end])) for name in names}
         yield pa.RecordBatch.from_pydict(keys), pc.take(entries, to_arrow(chosen)), row[chosen] - start
         start = end
+
+
+@dataclass(frozen=True)
+class ParityRows:
+    """What the workers need to turn sums of groups of users into rows of ``metrics``."""
+
+    measures: tuple[Measure, ...]
+    rows: JackknifeRows
+    models: tuple[str, ...] = ()
+
+    def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
+        """Make sums of no list: a model without any list has its rows too."""
+        cells = [(index, (model, tuple(values), C.WHOLE_LIST)) for index, values in slices for model in self.models]
+        keys = dict(zip(SLICE, key_columns(0, [key for _, key in cells]), strict=False))
+        keys["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
+        sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(cells)
+        counts = dict.fromkeys(("n_users", C.N_LISTS), pa.array([0] * len(cells), pa.int64()))
+        group = pa.array([0] * len(cells), pa.int32())
+        return pa.Table.from_pydict(
+            {**keys, GROUP_OF_USERS: group, **counts, SUMS: pa.array(sums, pa.list_(pa.float64()))}
+        )
+
+    def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there.
+
+        In a slice where one model has lists, all have rows.
+        """
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given)
+        absent = self.no_lists(slices_in(table)).select(table.column_names).cast(table.schema)
+        table = pa.concat_tables([table, absent])
+        first, row = rows_by_key(table, SLICE)
+        keys = pa.RecordBatch.from_pydict({name: pc.take(in_one_piece(table[name]), to_arrow(first)) for name in SLICE})
+        place = row * N_GROUPS + to_numpy(table[GROUP_OF_USERS])
+        n_users, n_lists = (_summed(to_numpy(table[name]), place, len(first)) for name in ("n_users", C.N_LISTS))
+        sums = _summed(to_numpy(in_one_piece(table[SUMS]).flatten()).reshape(len(place), -1), place, len(first))
+        everyone = sums.sum(axis=1, keepdims=True)
+        without = np.concatenate([everyone, everyone - sums], axis=1)
+        ends = np.cumsum([_n_sums(measure) for measure in self.measures])
+        slices = MeasuredSlices(keys, n_users, n_lists.sum(axis=1))
+        for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
+            taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
+            values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
+            shrinkage = 1.0 if is_disparity(measure) else np.where(self._is_above_0(values, n_users), 1.0, np.nan)
+            yield metric_batch(self.rows.columns(measure, slices, values, shrinkage))
+
+    def _is_above_0(self, values: np.ndarray, n_users: np.ndarray) -> np.ndarray:
+        """Whether the interval of a spread of rates lies above 0: near 0 its error is no deviation, as of a root."""
+        spread = intervals.delete_a_group(
+            values[:, 0], values[:, 1:], n_users, self.rows.reported.confidence, (0.0, np.inf)
+        )
+        is_above: np.ndarray = spread.low > 0
+        return is_above
+
+
+def _n_sums(measure: Measure) -> int:
+    """Count the sums of a measure: of a category and all items, or of each group; taken, and what that is taken of."""
+    return 4 if is_disparity(measure) else 2 * len(BY_POPULARITY)
+
+
+def _summed(values: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
+    """Add values up by row and group of users: shape (n_rows, N_GROUPS, ...)."""
+    found = np.zeros((n_rows * N_GROUPS, *values.shape[1:]), dtype=values.dtype)
+    np.add.at(found, place, values)
+    return found.reshape(n_rows, N_GROUPS, *values.shape[1:])

@@ -1,15 +1,37 @@
-"""The declared columns as JSON, the form in which Delta's log and Spark keep the columns of a table."""
+"""The declared columns as Arrow types, as Spark reads them, and as JSON, the form in which Delta's log keeps them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Field, Schema
 
 Json: TypeAlias = Mapping[str, Any]
 """Columns or one column, as ``StructType.jsonValue()`` and ``StructField.jsonValue()`` of Spark return them."""
+
+ARROW_TYPES: Final = {
+    "string": pa.string(),
+    "array<string>": pa.list_(pa.string()),
+    "array<int>": pa.list_(pa.int32()),
+    "array<double>": pa.list_(pa.float64()),
+    "array<struct<first:int,last:int>>": pa.list_(pa.struct([("first", pa.int32()), ("last", pa.int32())])),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "map<string,double>": pa.map_(pa.string(), pa.float64()),
+    "date": pa.date32(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+
+_SPARK_TYPES: Final = {arrow: name for name, arrow in ARROW_TYPES.items()}
 
 ATOMIC_TYPES: Final[Mapping[str, str]] = {
     "string": "string",
@@ -23,6 +45,17 @@ ATOMIC_TYPES: Final[Mapping[str, str]] = {
 """Names of types in the log, by their names in :mod:`rankeval_spark.schemas`."""
 
 _DECLARED: Final = {name: declared for declared, name in ATOMIC_TYPES.items()}
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Columns of a result from the first one after the run's on."""
+    fields = [field for field in schema.fields if field.name not in C.RUN_KEY]
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
+
+
+def spark_columns(schema: pa.Schema) -> str:
+    """Write the names and types of columns as Spark reads them."""
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 
 def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from scipy import special
 from rankeval_spark.statistics import distributions
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.comparisons.paired_differences import Counts
     from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.paired_differences import Counts
 
 Zeros = Literal["wilcox", "pratt"]
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import special
 
-from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.comparisons.paired_differences import ROUNDING, SUM_ROUNDING
+from rankeval_spark.statistics import distributions, hashed_random, replicate_sums as replicated
 from rankeval_spark.statistics.moments import SQUARES
-from rankeval_spark.statistics.resampling import hashed_random, replicate_sums as replicated
+from rankeval_spark.statistics.paired_differences import ROUNDING, SUM_ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.statistics.intervals import Values
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, Sums
+    from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, Sums
 
 
 class Tukey(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 
 from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals
-from rankeval_spark.statistics.comparisons.paired_differences import difference_of
-from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE, Change, equal_differences_p, reasons_of
 from rankeval_spark.statistics.moments import SQUARES, is_tiny, means_of, membership_of
+from rankeval_spark.statistics.paired_differences import difference_of
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, equal_differences_p, reasons_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

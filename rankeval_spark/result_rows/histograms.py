@@ -18,8 +18,7 @@ from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures.exposure import Exposure
-from rankeval_spark.result_rows.counting import compact, counted, run_lengths, summed
-from rankeval_spark.result_rows.pair_sums import PairSums, pair_sums
+from rankeval_spark.result_rows.counting import PairSums, compact, counted, pair_sums, run_lengths, summed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,9 +23,8 @@ from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.statistics import intervals
-from rankeval_spark.statistics.groups import group_gaps
+from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.statistics import group_gaps, intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

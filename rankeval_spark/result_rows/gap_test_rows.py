@@ -30,18 +30,18 @@ from rankeval_spark.engine.aggregation.slices import (
 )
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
-from rankeval_spark.result_rows.groups.gap_rows import is_compared
+from rankeval_spark.result_rows.gap_rows import is_compared
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.comparisons.paired_tests import OUT_OF_RANGE
-from rankeval_spark.statistics.groups.gap_bootstrap import MIN_HITS, TIE, gap_p
+from rankeval_spark.statistics.bootstrap import ReplicateSums, weighted_sums
+from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
 from rankeval_spark.statistics.moments import SQUARES
-from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums, weighted_sums
-from rankeval_spark.statistics.resampling.replicate_sums import SliceGroups
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
+from rankeval_spark.statistics.replicate_sums import SliceGroups
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+    from rankeval_spark.statistics.replicate_sums import Draws
 
 Values: TypeAlias = tuple[str, ...]
 """Values of a slice, which name a group."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics import hashed_random
 
 Matrix: TypeAlias = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval_spark.statistics import replicate_sums as replicated
 from rankeval_spark.statistics.intervals import Spread
-from rankeval_spark.statistics.resampling import replicate_sums as replicated
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Moments
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Matrix, SliceGroups, Sums
+    from rankeval_spark.statistics.replicate_sums import Draws, Matrix, SliceGroups, Sums
 
 Parts: TypeAlias = NDArray[np.float64]
 """Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
@@ -88,7 +88,7 @@ def ratio_sums(
 
     Examples
     --------
-    >>> from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+    >>> from rankeval_spark.statistics.hashed_random import user_hashes
     >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), replicated.Draws(5, 0)).tolist()
     [[[[0.0, 1.0, 1.0, 0.0, 3.0]], [[0.0, 2.0, 2.0, 0.0, 6.0]]]]
     """

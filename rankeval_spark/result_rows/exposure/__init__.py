@@ -1,1 +1,0 @@
-"""Rows of measures of all lists together, with jackknife intervals."""

@@ -1,1 +1,0 @@
-"""Tests of two or more models, or of two nights, on their users."""

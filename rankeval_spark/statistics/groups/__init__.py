@@ -1,1 +1,0 @@
-"""How far groups of users are apart, and whether that is chance."""

@@ -1,1 +1,0 @@
-"""Bootstrap and jackknife: hashed random numbers, sums of replicates, intervals."""

@@ -220,12 +220,7 @@ def date_placeholder(days: int) -> str:
     return f"{{date{days:+d}}}" if days else DATE_PLACEHOLDER
 
 
-_MICROSECONDS: Final[Mapping[str, int]] = {
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
+_MICROSECONDS: Final[Mapping[str, int]] = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 """Microseconds of the units."""
 
 _LONGEST_DAYS: Final = 36_500

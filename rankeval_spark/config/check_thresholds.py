@@ -12,7 +12,6 @@ from rankeval_spark.limits import LEAST_NIGHTS
 
 LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
 
-
 OVER: Final = "a window that is over, for as long as late_data_grace says, when the events are read"
 """What is expected of every list by the check `open_windows`."""
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Policies
     from rankeval_spark.config.presets import MeasureOptions
 
-
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
 
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})

@@ -55,10 +55,8 @@ from rankeval_spark.measures import MAX_CUTOFF
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
-
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
 """Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
-
 
 DEFAULTS_VERSION: Final = 1
 """Version of the defaults of all keys: raise it when one gets another value, or the same value another meaning.

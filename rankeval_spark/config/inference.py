@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures import MeasureSet
 
-
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], each_once("quantile")]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.yaml_reader import Document
 
-
 AnyModel = TypeVar("AnyModel", bound=Model)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})", re.ASCII)

@@ -29,7 +29,6 @@ ConsumedBefore = Literal["keep", "drop"]
 
 TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
 
-
 Window = Annotated[
     str,
     BeforeValidator(duration_text),

@@ -89,10 +89,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "rectools": Preset(
         "rectools.metrics",
         {"rank_gaps": "keep"},
-        {
-            "nDCG": {"gains": "binary", "ideal": "k_ones"},
-            "DCG": _BINARY,
-        },
+        {"nDCG": {"gains": "binary", "ideal": "k_ones"}, "DCG": _BINARY},
         (
             "Every interaction is relevant there: use gains of 1, or set the option rel.",
             "The log must have ranks; with scores only, set rank_gaps to renumber.",
@@ -145,7 +142,6 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
 }
 """The presets by their :data:`PresetName`."""
-
 
 _NONE: Final = Preset("no tool")
 

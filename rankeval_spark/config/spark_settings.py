@@ -15,7 +15,6 @@ from rankeval_spark.errors import REDACTED, SHORTEST_SECRET, ConfigError, Fault,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
 _HARMLESS: Final = re.compile(
     r"spark\.(?:"
     r"default\.parallelism|task\.(?:cpus|maxFailures)|(?:driver|executor)\.(?:cores|memory|memoryOverhead|"

@@ -20,7 +20,6 @@ from rankeval_spark.demo.dataset import RATING
 if TYPE_CHECKING:
     from rankeval_spark.demo.dataset import Dataset
 
-
 FloatMatrix = NDArray[np.float64]
 
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.demo.dataset import Dataset
 
-
 TRAINING: Final = {
     # ALS serialises a deep lineage, for which the default stack can be too small.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
     from rankeval_spark.measures.required_facts import Groups
 
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -26,13 +26,11 @@ NO_IMPRESSION: Final = "the user has no impression"
 _REWARD: Final = "a negative gain is a reward, as in obp"
 NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
 
-
 Limit: TypeAlias = Annotated[float, Above(0), Meaning("Largest weight of an impression; larger ones are set to it.")]
 Power: TypeAlias = Annotated[
     Literal["1", "2"],
     Meaning("Whether weights are averaged, or their squares: n mean(w)^2 / mean(w^2) is the effective sample size."),
 ]
-
 
 estimator = partial(
     Definition,

@@ -16,7 +16,6 @@ from rankeval_spark.measures.required_facts import BY_POPULARITY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
 T = TypeVar("T")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -337,7 +336,6 @@ GROUP: Final = "group"
 
 JUDGED_ONLY: Final = "judged_only"
 """The option of every such measure in which unjudged items take places; kernels see shorter lists."""
-
 
 WEIGHTED: Final = "weighted"
 """The option of every measure that adds up relevant items; kernels see lists whose judgements have weights."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.exposure import Exposure, Rates
     from rankeval_spark.measures.lists import CutLists
 
-
 Kind: TypeAlias = Literal["list", "exposure", "parity"]
 """What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
 the rates at which groups of items are recommended, or a category of items is."""

@@ -134,7 +134,6 @@ TOTALS: Final = (
 )
 """Facts that are one number for all lists."""
 
-
 HEAD: Final = "head"
 MIDDLE: Final = "middle"
 TAIL: Final = "tail"

@@ -60,7 +60,6 @@ _NORMALISED_TIES: Final = TieHandling(
     has_mean=lambda ideal, **_: ideal != "retrieved", bounded_by_gains=_is_bounded_by_gains
 )
 
-
 gain_measure = partial(
     Definition,
     undefined=_NO_GAIN,
@@ -70,13 +69,7 @@ gain_measure = partial(
 )
 
 
-@gain_measure(
-    name="CG",
-    formula="sum_{i<=k} g_i",
-    bounds=(0, math.inf),
-    source=_JARVELIN,
-    rules=_RULES,
-)
+@gain_measure(name="CG", formula="sum_{i<=k} g_i", bounds=(0, math.inf), source=_JARVELIN, rules=_RULES)
 def cumulated_gain(
     cut: CutLists, *, gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
 ) -> FloatMatrix:
@@ -99,12 +92,7 @@ def cumulated_gain(
     ties=_NORMALISED_TIES,
 )
 def normalised_cumulated_gain(
-    cut: CutLists,
-    *,
-    gains: Gains = "grade",
-    ideal: Ideal = "judged",
-    rel: Level = 1,
-    unjudged: Unjudged = "zero",
+    cut: CutLists, *, gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1, unjudged: Unjudged = "zero"
 ) -> Ratio:
     """Sum of the gains of the first k recommendations, relative to the best k there could be.
 

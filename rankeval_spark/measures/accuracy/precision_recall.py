@@ -63,8 +63,7 @@ def precision(
     aliases={"Recall": {}},
     rules=(
         OptionRule(
-            "gains='value' only with denom='R'",
-            lambda options: options["gains"] == "value" and options["denom"] != "R",
+            "gains='value' only with denom='R'", lambda options: options["gains"] == "value" and options["denom"] != "R"
         ),
         only_with("weighted", None, "denom", "R"),
     ),

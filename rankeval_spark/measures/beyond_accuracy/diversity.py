@@ -25,7 +25,6 @@ from rankeval_spark.measures.options import Level, Meaning, Unknown
 if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
 
-
 Sim: TypeAlias = Annotated[
     Literal["vector", "jaccard", "cooccurrence", "hamming"],
     Meaning(

@@ -16,13 +16,8 @@ from rankeval_spark.measures.options import Meaning, OtherModel, Persistence
 _NO_TWO_LISTS: Final = "the user has no list of one of the two models, or they are one model"
 _ABOUT: Final = "; B is the list of the named model for the same user"
 
-
 agreement = partial(
-    Definition,
-    undefined=_NO_TWO_LISTS,
-    needs=(required_facts.OTHER_LISTS,),
-    better="neither",
-    aggregation=NEVER_FILLED,
+    Definition, undefined=_NO_TWO_LISTS, needs=(required_facts.OTHER_LISTS,), better="neither", aggregation=NEVER_FILLED
 )
 
 
@@ -60,11 +55,7 @@ def overlap(
     return quotient(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
 
 
-@agreement(
-    name="Jaccard",
-    formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}",
-    source="Jaccard (1901)",
-)
+@agreement(name="Jaccard", formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}", source="Jaccard (1901)")
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
 

@@ -23,7 +23,6 @@ from rankeval_spark.measures.options import Above, Level, Meaning, Unknown
 if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
 
-
 CountedItems: TypeAlias = Annotated[Literal["on", "off"], Meaning("Which items count: those that are relevant; all.")]
 
 _NO_DATA: Final = "the user has no list, or train is empty"
@@ -176,10 +175,7 @@ _CONTENT_NEEDS: Final = {
     "vector": (required_facts.ITEM_VECTORS, required_facts.PROFILE_VECTORS),
     "cooccurrence": (required_facts.ITEM_FAMILIARITY, required_facts.ITEM_USERS),
 }
-_NEEDS: Final = {
-    "pop": (required_facts.ITEM_LEVEL, required_facts.CATALOGUE_ITEMS),
-    "ge": (required_facts.ITEM_PLACE,),
-}
+_NEEDS: Final = {"pop": (required_facts.ITEM_LEVEL, required_facts.CATALOGUE_ITEMS), "ge": (required_facts.ITEM_PLACE,)}
 
 
 @Definition(

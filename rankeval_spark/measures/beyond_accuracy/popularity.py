@@ -18,13 +18,7 @@ NO_LIST: Final = "the user has no list"
 _LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in recommender systems"
 _SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.MOST_INTERACTIONS}
 
-
-popularity = partial(
-    Definition,
-    undefined=NO_LIST,
-    better="neither",
-    aggregation=NEVER_FILLED,
-)
+popularity = partial(Definition, undefined=NO_LIST, better="neither", aggregation=NEVER_FILLED)
 
 
 @popularity(

@@ -33,13 +33,7 @@ _SURPRISE: Final = (
     "with ties='discordant', or see 'Surprise' in docs/presets.md for its own number"
 )
 
-
-concordance = partial(
-    Definition,
-    cutoff=Cutoff("forbidden"),
-    needs=(HIT_SCORES,),
-    ties=ANY_ORDER_OF_TIES,
-)
+concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,), ties=ANY_ORDER_OF_TIES)
 
 
 @concordance(

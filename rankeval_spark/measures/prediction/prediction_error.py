@@ -30,7 +30,6 @@ NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is 
 
 _GREATEST_ERROR: Final = 1e150  # its square, and the sum of more of them than a list has items, is a double
 
-
 prediction_error = partial(
     Definition,
     bounds=(0, math.inf),

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.sums.published_users import NIGHT
+from rankeval_spark.sums.published import NIGHT
 from rankeval_spark.sums.sums import finished
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.sums.published_users import UserTotals
+    from rankeval_spark.sums.published import UserTotals
 
 
 def totals_of_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:

@@ -12,32 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.segments import to_segment_columns
-from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.aggregation.slices import PACKED, to_segment_columns
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.listed_rows import with_items
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
-from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
+from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.outputs import joined, parts_of_users
-from rankeval_spark.engine.ranking.compact_lists import to_lists
-from rankeval_spark.engine.ranking.item_lists import to_item_lists
+from rankeval_spark.engine.ranking.compact_lists import to_item_lists, to_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.matching import match_log
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
-from rankeval_spark.engine.scoring.features import to_features
-from rankeval_spark.engine.scoring.item_groups import bits_of_items
+from rankeval_spark.engine.scoring.features import bits_of_items, to_features
 from rankeval_spark.engine.scoring.user_profiles import to_profiles
 from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.outputs import ListOutputs, Part
-    from rankeval_spark.engine.ranking.list_keys import ListKeys
-    from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
     from rankeval_spark.measures.arrays import IntVector
 
 
@@ -101,7 +96,7 @@ class Job:
             yield pa.RecordBatch.from_pydict(_item_columns(batch, ranked, places, self.has_lists))
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make a row per list that has items: key, segment values if there are any, columns of :mod:`item_lists`."""
+        """Make a row per list that has items: key, segment values if there are any, columns of :mod:`compact_lists`."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             of_lists = _key_columns(batch, ranked.keys)
             if self.segments:

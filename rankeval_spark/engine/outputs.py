@@ -16,14 +16,13 @@ from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregat
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.engine.comparisons.value_cubes import ListValues
-from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
-from rankeval_spark.engine.scoring.scorer import COUNTED, Scored, Scorer, n_empty
+from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.paired_differences import ListValues
+from rankeval_spark.engine.scoring.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of, n_empty
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
-    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
+    from rankeval_spark.engine.paired_differences import DifferenceAggregator
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.replicate_sums import Draws
@@ -138,7 +137,7 @@ class ListOutputs:
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``.
 
-        Those of a bootstrap have states too, see :data:`bootstrap_sums.WITH_STATES`.
+        Those of a bootstrap have states too, see :data:`partial_aggregates.WITH_STATES`.
         """
         if self.averages_lists:
             yield from self._summariser.summarise(iter(part.users.to_batches()))

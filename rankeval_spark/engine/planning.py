@@ -12,7 +12,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.attribution import AttributionRules
-from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.engine.ranking.matching import ListRules
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:

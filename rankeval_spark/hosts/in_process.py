@@ -16,16 +16,16 @@ from typing_extensions import override
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.hosts.host import Host
-from rankeval_spark.in_process.checks.input_checks import RowFacts
-from rankeval_spark.in_process.checks.input_warnings import (
+from rankeval_spark.in_process import scored_rows
+from rankeval_spark.in_process.assembly import Usable
+from rankeval_spark.in_process.exposure import to_exposures
+from rankeval_spark.in_process.input_checks import RowFacts
+from rankeval_spark.in_process.input_warnings import (
     warn_if_nothing_is_measured,
     warn_of_absent_models,
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.in_process.exposure.all_lists import to_exposures
-from rankeval_spark.in_process.result_tables import model_agreement, scored_rows
-from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
@@ -180,7 +180,7 @@ class InProcess(Host[pa.Table]):
 
     @override
     def agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
-        return model_agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
+        return scored_rows.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
     @override
     def frame(self, table: pa.Table) -> pa.Table:

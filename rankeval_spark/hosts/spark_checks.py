@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankeval_spark.engine.batch import row_checks, row_kinds
-from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import Tally
 from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
@@ -14,7 +14,7 @@ from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.spark.checks import input_checks, row_flags
 from rankeval_spark.spark.rows import usable_rows
 from rankeval_spark.sums import sums
-from rankeval_spark.sums.input_counts import to_row_counts, to_tallies
+from rankeval_spark.sums.check_counts import to_row_counts, to_tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.request import Request
-    from rankeval_spark.engine.checks.unusable_rows import RowCounts
+    from rankeval_spark.engine.checks import RowCounts
     from rankeval_spark.spark.plans import InputFrames
 
 
@@ -111,7 +111,7 @@ def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCoun
     if not tallied.counts.has_unusable(row_kinds.HELD_OUT):
         found += _of_usable_judgements(row_flags.flag_held_out(inputs.held_out), tallied.tallies, n_judged)
     of_users = (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
-    of_lists = [row_checks.UNMATCHED_LISTS] if inputs.has_judged_lists else []
+    of_lists = [row_kinds.UNMATCHED_LISTS] if inputs.has_judged_lists else []
     found += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))
     return [*found, *_counted([tallied.unmatched])]
 
@@ -125,11 +125,11 @@ def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n
         At a check that no worker makes: its count would be 0, whatever the judgements are.
     """
     names = set(checks)
-    if unknown := names.difference(row_checks.UNUSABLE, row_checks.OF_USABLE_JUDGEMENTS):
+    if unknown := names.difference(row_kinds.UNUSABLE, row_kinds.OF_USABLE_JUDGEMENTS):
         message = f"workers do not count {', '.join(sorted(unknown))} of the judgements"
         raise ValueError(message)
-    of_unusable = [name for name in row_checks.UNUSABLE if name in names]
-    of_usable = [name for name in row_checks.OF_USABLE_JUDGEMENTS if name in names]
+    of_unusable = [name for name in row_kinds.UNUSABLE if name in names]
+    of_usable = [name for name in row_kinds.OF_USABLE_JUDGEMENTS if name in names]
     counted = _counted(tallies.get(name, Tally(name, 0, n_rows)) for name in of_usable)
     return [*_without_fault(check_rows.HELD_OUT, of_unusable, n_rows), *counted]
 

@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inference import OF_ALL_MODELS
+from rankeval_spark.engine import comparison_state
 from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.batch.joins import row_codes
-from rankeval_spark.engine.comparisons import comparison_state
-from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey
-from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
-from rankeval_spark.engine.comparisons.value_cubes import models_in_order
+from rankeval_spark.engine.batch.codes import row_codes
+from rankeval_spark.engine.comparison_state import ComparisonKey
+from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, models_in_order
 from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests

@@ -14,7 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
 from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.batch.user_hashes import GROUP as GROUP_OF_USERS, N_GROUPS
+from rankeval_spark.engine.batch.buckets import GROUP as GROUP_OF_USERS, N_GROUPS
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, Histograms

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import slice_names
-from rankeval_spark.engine.aggregation.bootstrap_sums import Users
+from rankeval_spark.engine.aggregation.partial_aggregates import Users
 from rankeval_spark.engine.aggregation.slices import (
     Key,
     encoded,
@@ -29,7 +29,7 @@ from rankeval_spark.engine.aggregation.slices import (
     unpacked,
 )
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
+from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.gap_rows import is_compared
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.bootstrap import ReplicateSums, weighted_sums

@@ -15,8 +15,8 @@ import numpy as np
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.batch.buckets import N_GROUPS
 from rankeval_spark.engine.batch.codes import starts_of_runs
-from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.measures.exposure import Exposure
 from rankeval_spark.result_rows.counting import PairSums, compact, counted, pair_sums, run_lengths, summed
 

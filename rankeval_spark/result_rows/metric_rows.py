@@ -30,7 +30,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     AggregateLayout,
     doubles_to_cells,
 )
-from rankeval_spark.engine.aggregation.bootstrap_sums import STATES, in_full
+from rankeval_spark.engine.aggregation.partial_aggregates import STATES, in_full
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
 from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, moments, ratios

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.engine import comparison_state
 from rankeval_spark.statistics import bootstrap, paired_ratios, paired_tests, rank_tests, tukey
 from rankeval_spark.statistics.bootstrap import ReplicateSums
 from rankeval_spark.statistics.moments import Moments
@@ -22,7 +22,7 @@ from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
     from rankeval_spark.config.request import ReportedSlices
-    from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest
+    from rankeval_spark.engine.paired_differences import ComparisonRequest
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
 

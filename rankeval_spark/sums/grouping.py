@@ -1,15 +1,17 @@
-"""Rows of one key together, and rows in the order of a key; for the small tables that aggregates and results are."""
+"""Rows of one key together, in order, and packed as bytes of Arrow; for small tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.buckets import hashes_of
 
 
 def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.Table]]:
@@ -44,3 +46,45 @@ def in_order_of(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 def _hashable(cell: object) -> object:
     return tuple(cell) if isinstance(cell, list) else cell
+
+
+COLUMNS: Final = "sum string, bucket int, rows binary"
+"""Packed rows as Spark reads them."""
+
+N_BUCKETS: Final = 64
+
+
+def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Cut partial rows by the bucket of their key; all are in bucket 0 without one."""
+    if not key or not rows.num_rows:
+        yield 0, rows
+        return
+    texts = [_text(rows[name]) for name in key]
+    bucket = hashes_of(pc.binary_join_element_wise(*texts, "\1")) % N_BUCKETS
+    found = np.unique(bucket).tolist()
+    for one in found:
+        yield one, rows if len(found) == 1 else rows.filter(to_arrow(bucket == one))
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Write cells as texts, lists of texts too; NULL as a text of its own."""
+    if pa.types.is_list(column.type):
+        lists = in_one_piece(column)
+        values = pc.fill_null(lists.flatten(), "\0")
+        ends = np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32)
+        column = pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), values), "\2")
+    return pc.fill_null(column.cast(pa.string()), "\0")
+
+
+def pack(name: str, bucket: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    """Return one row with the rows of a sum as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)
+    cells = (pa.array([name]), pa.array([bucket], pa.int32()), pa.array([sink.getvalue().to_pybytes()], pa.binary()))
+    return pa.RecordBatch.from_arrays(list(cells), ["sum", "bucket", "rows"])
+
+
+def unpack(cells: Iterable[pa.Scalar]) -> pa.Table:
+    """Return the rows of all cells of one sum."""
+    return pa.concat_tables(pa.ipc.open_stream(cell.as_buffer()).read_all() for cell in cells)

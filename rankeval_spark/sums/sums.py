@@ -11,19 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine import comparison_state
 from rankeval_spark.engine.aggregation import aggregate_state
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
-from rankeval_spark.engine.checks.unusable_rows import refuse_without_usable
-from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.checks import PartitionTallies, refuse_without_usable
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_test_rows import P_SCHEMA
 from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, metric_finisher
-from rankeval_spark.sums import input_counts, list_counts
+from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.grouping import applied, in_order_of
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Sum:
         return ()
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - one of lists reads none
-        """Return the partial rows of some users of one night or several, in a worker; see :mod:`published_users`."""
+        """Return the partial rows of some users of one night or several, in a worker; see :mod:`published`."""
         return ()
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - of the inputs alone
@@ -156,62 +155,62 @@ class GapTests(Sum):
 
 @dataclass(frozen=True)
 class ListCounts(Sum):
-    """Counts of the checks of lists: rows of :data:`list_counts.COUNTS`."""
+    """Counts of the checks of lists: rows of :data:`check_counts.COUNTS`."""
 
     request: Request
-    schema = list_counts.COUNTS
+    schema = check_counts.COUNTS
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         """Return the counts of some lists."""
-        lists = list_counts.counted_lists(part)
-        yield from list_counts.list_counts(lists, self.request).to_batches()
+        lists = check_counts.counted_lists(part)
+        yield from check_counts.list_counts(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Add counts up."""
-        return list_counts.united(rows)
+        return check_counts.united(rows)
 
 
 @dataclass(frozen=True)
 class RowCounts(Sum):
-    """Rows of the inputs by kind: rows of :data:`input_counts.ROWS`."""
+    """Rows of the inputs by kind: rows of :data:`check_counts.ROWS`."""
 
     is_checked: bool  # whether checks judge inputs without a usable row; else they are refused, where all counts meet
-    schema = input_counts.ROWS
+    schema = check_counts.ROWS
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the rows of a partition by kind."""
-        return input_counts.row_counts(tallies)
+        return check_counts.row_counts(tallies)
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Refuse an input that has rows and none that can be used, unless checks look at it."""
         if not self.is_checked:
-            refuse_without_usable(input_counts.to_row_counts(rows))
+            refuse_without_usable(check_counts.to_row_counts(rows))
         return rows
 
 
 class JudgementTallies(Sum):
-    """Counts of the checks of judgements: rows of :data:`input_counts.TALLIES`."""
+    """Counts of the checks of judgements: rows of :data:`check_counts.TALLIES`."""
 
-    schema = input_counts.TALLIES
+    schema = check_counts.TALLIES
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the tallies of a partition."""
-        return input_counts.judgement_tallies(tallies)
+        return check_counts.judgement_tallies(tallies)
 
 
 class UnmatchedItems(Sum):
-    """Judgements whose item is in no list: rows of :data:`input_counts.TALLIES` that add up."""
+    """Judgements whose item is in no list: rows of :data:`check_counts.TALLIES` that add up."""
 
-    schema = input_counts.TALLIES
+    schema = check_counts.TALLIES
     key = (C.ITEM_ID,)
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
         """Return the items of a partition."""
-        return input_counts.used_items(tallies)
+        return check_counts.used_items(tallies)
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Count the judgements of some items."""
-        return input_counts.unmatched(rows)
+        return check_counts.unmatched(rows)
 
 
 class Addition(Protocol):

@@ -83,7 +83,7 @@ IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_nump
 
 WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/apps/trec/")
 PANDAS_ALLOWED: Final = {
-    "rankeval_spark/engine/aggregation/bootstrap_sums.py": "its states are bytes made by Python",
+    "rankeval_spark/engine/aggregation/partial_aggregates.py": "its states are bytes made by Python",
 }
 
 

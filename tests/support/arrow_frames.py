@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
-from rankeval_spark.sums.list_counts import N_LISTED
+from rankeval_spark.sums.check_counts import N_LISTED
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Field

@@ -14,15 +14,14 @@ from rankeval_spark.config import Policies
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
+from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import ListOutputs, Part
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
-from rankeval_spark.engine.ranking.list_rules import ListRules
-from rankeval_spark.engine.ranking.matching import match_log
+from rankeval_spark.engine.ranking.matching import ListRules, match_log
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.sums.list_counts import counted_lists
+from rankeval_spark.sums.check_counts import counted_lists
 
 Row = dict[str, Any]
 """A row of an input, or of a result, by column."""

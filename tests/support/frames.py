@@ -10,9 +10,9 @@ from pyspark.sql import functions as F, types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
 from rankeval_spark.spark.rows.judgements import N_COPIES
-from rankeval_spark.sums.list_counts import N_LISTED
+from rankeval_spark.sums.check_counts import N_LISTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +131,7 @@ def compact_lists(spark: SparkSession, *rows: Mapping[str, Any], segments: bool 
 
 
 def scored_rows(spark: SparkSession, *rows: Mapping[str, Any], measures: Sequence[str] = ("p",)) -> DataFrame:
-    """Make rows as of ``population.with_population``; by default of judged users with a list of one item, at k = 1."""
+    """Make rows as of ``scorer.with_population``; by default of judged users with a list of one item, at k = 1."""
     return _filled(spark, [*_SCORED, *measures, IS_EVALUATED], rows, _SCORED_DEFAULTS)
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.in_process.checks.input_checks import RowFacts
+from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
-from rankeval_spark.sums.list_counts import list_counts, list_facts
+from rankeval_spark.sums.check_counts import list_counts, list_facts
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks

@@ -11,7 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.engine.ranking.matching import ListRules
 
 Row = dict[str, Any]
 

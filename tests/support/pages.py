@@ -25,7 +25,6 @@ NOT_RUN: Final = {
     ("CONTRIBUTING.md", "@Definition("): "an excerpt: the measure is registered already, and a name is registered once",
     ("CONTRIBUTING.md", "FirstHit:"): "an excerpt of the notes of that measure, which tests/unit/measures reads",
     ("benchmarks/README.md", "make bench"): "takes up to half an hour",
-    ("docs/architecture.md", " log "): "a drawing",
     (
         "docs/attribution.md",
         "from rankeval_spark import attributed_interactions",

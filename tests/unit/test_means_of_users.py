@@ -18,7 +18,7 @@ from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_m
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
-from rankeval_spark.sums.published_users import packed_segments
+from rankeval_spark.sums.published import packed_segments
 from rankeval_spark.sums.sums import Means
 from tests.support.arrow_frames import scored_rows, tuples
 from tests.support.skewed import hall

@@ -87,7 +87,7 @@ def changes_between(
     reported = ReportedSlices(made, config.min_slice_size, config.confidence)
     changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
     from rankeval_spark.apps.user_totals import totals_of_users  # noqa: PLC0415 - imports the engine
-    from rankeval_spark.sums.published_users import NIGHT_CHANGES, NightDifferences, UserTotals  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals  # noqa: PLC0415 - as above
 
     differences = NightDifferences(changes)
     totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)

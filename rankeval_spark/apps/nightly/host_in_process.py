@@ -17,8 +17,8 @@ from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.config.request import counting_invalid_scores
 from rankeval_spark.hosts.in_process import InProcess
-from rankeval_spark.in_process.checks.input_checks import RowFacts
-from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.in_process.assembly import Usable
+from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.results.readers import is_native

@@ -24,9 +24,9 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.engine.batch import row_checks
-from rankeval_spark.engine.checks.unusable_rows import EXPECTED, ZERO_RANK_EXPECTED, fix_of
-from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import EXPECTED, ZERO_RANK_EXPECTED, fix_of
+from rankeval_spark.engine.facts import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (
     ChecksFailedError,
     Fault,
@@ -318,7 +318,7 @@ class _Night(RunLife):
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
-                of_both = (check_rows.UNMATCHED_ITEMS, row_checks.UNMATCHED_LISTS)
+                of_both = (check_rows.UNMATCHED_ITEMS, row_kinds.UNMATCHED_LISTS)
                 self.facts = [fact for fact in self.facts if fact.check not in of_both]
             self._quarantine()
             self._refuse(*self._unusable())
@@ -326,7 +326,7 @@ class _Night(RunLife):
 
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        has_refused = any(fact.count and fact.check in row_checks.REFUSALS for fact in self.facts)
+        has_refused = any(fact.count and fact.check in row_kinds.REFUSALS for fact in self.facts)
         is_needed = self.plan.config.results.quarantine and has_refused
         self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
@@ -387,7 +387,7 @@ class _Night(RunLife):
         faults = []
         for name, n_rows in self.counts.items():
             found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
-            reasons = {reason: found[reason] for reason in row_checks.UNUSABLE if reason in found}
+            reasons = {reason: found[reason] for reason in row_kinds.UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
@@ -465,9 +465,9 @@ def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
-    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_checks.REFUSALS else ""
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_kinds.REFUSALS else ""
     fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
-    if row["check"] == row_checks.ZERO_RANKS:
+    if row["check"] == row_kinds.ZERO_RANKS:
         expected = ZERO_RANK_EXPECTED
         fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:

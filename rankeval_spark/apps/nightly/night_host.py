@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from rankeval_spark.sums.list_counts import list_facts
+from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.sums import COMPARISONS, LISTS, METRICS
 
 if TYPE_CHECKING:

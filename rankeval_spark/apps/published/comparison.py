@@ -242,7 +242,7 @@ def _computed(
     )
     from rankeval_spark.apps.user_totals import totals_of_users  # noqa: PLC0415 - imports the engine
     from rankeval_spark.engine.planning import outputs_of  # noqa: PLC0415 - as above
-    from rankeval_spark.sums.published_users import UserTotals  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
     are_judged = others["has_judged_lists"]

@@ -11,7 +11,7 @@ from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
-from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
+from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight

@@ -19,7 +19,7 @@ from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord
 from rankeval_spark.sums import sums
-from rankeval_spark.sums.published_lists import PublishedLists
+from rankeval_spark.sums.published import PublishedLists
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

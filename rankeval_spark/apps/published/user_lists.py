@@ -20,7 +20,7 @@ from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
 from rankeval_spark.engine.batch.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
-from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.spark.version import require_spark

@@ -15,8 +15,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import to_batch
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.engine.ranking.list_rules import ListRules
-from rankeval_spark.engine.ranking.matching import match_log
+from rankeval_spark.engine.ranking.matching import ListRules, match_log
 from rankeval_spark.engine.ranking.ranked_lists import to_ranked
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Lists

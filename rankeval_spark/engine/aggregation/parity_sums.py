@@ -20,10 +20,10 @@ from rankeval_spark.engine.aggregation.aggregate_state import key_columns
 from rankeval_spark.engine.aggregation.slices import PACKED, encoded, groups_of, segment_columns, unpacked
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import starts_of_runs
-from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.ranking.matching import is_in_train
-from rankeval_spark.engine.scoring.item_groups import has_category, popularity_groups
+from rankeval_spark.engine.scoring.features import has_category, popularity_groups
 from rankeval_spark.engine.scoring.user_profiles import distinct_pairs
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.judgements import Judgements
-    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.matching import ListKeys
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector
@@ -80,7 +80,7 @@ class Parity:
         Parameters
         ----------
         segments_of : callable
-            Makes the columns of :func:`segments.to_segment_columns`.
+            Makes the columns of :func:`slices.to_segment_columns`.
         """
         counts, batch = _Counts(judgements, ranked), ranked.entries.batch
         n_pairs = len(counts.starts)

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import doubles, nullable
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.joins import row_codes
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.batch.codes import row_codes
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit

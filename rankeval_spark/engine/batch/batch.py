@@ -17,11 +17,69 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import Codes, in_id_order, to_codes
-from rankeval_spark.engine.batch.constants import unpack_constants
-from rankeval_spark.engine.batch.owners import Owners
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
+
+
+@dataclass(frozen=True)
+class Owners:
+    """The lists of users that the log or the judgements name, whichever model made them.
+
+    Attributes
+    ----------
+    user : int64, shape (n_owners,)
+        User of each, ascending.
+    name : int64, shape (n_owners,)
+        Place of its ``list_id`` in `names`.
+    names : pa.Array
+        Distinct values of ``list_id``, in their order.
+    log, held_out : int64, shape (n_rows,)
+        Owner of each row of the two inputs.
+    """
+
+    user: IntVector
+    name: IntVector
+    names: pa.Array
+    log: IntVector
+    held_out: IntVector
+
+    @classmethod
+    def of(cls, log: tuple[IntVector, pa.Array], held_out: tuple[IntVector, pa.Array]) -> Owners:
+        """Find the owners of two inputs, of each its users and the texts of its ``list_id``."""
+        names = in_id_order(to_codes(pa.chunked_array([held_out[1], log[1]])))
+        n_names = max(names.n_values, 1)
+        keys, owner = np.unique(np.concatenate([held_out[0], log[0]]) * n_names + names.code, return_inverse=True)
+        user, name = np.divmod(keys, n_names)
+        return cls(user, name, names.values, owner[len(held_out[0]) :], owner[: len(held_out[0])])
+
+    def with_log(self, places: IntVector) -> Owners:
+        """Keep only some rows of the log."""
+        return replace(self, log=self.log[places])
+
+
+def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Put arrays of one value each into one cell, :data:`row_kinds.SHARED`, as Arrow writes them."""
+    batch = pa.RecordBatch.from_arrays(list(cells.values()), names=list(cells))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    cell = sink.getvalue()
+    ends = pa.py_buffer(np.array([0, len(cell)], dtype=np.int32))
+    yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.binary(), 1, [None, ends, cell])], [row_kinds.SHARED])
+
+
+def unpack_constants(cell: pa.Array) -> dict[str, pa.Array]:
+    """Unpack the cell: the columns that were put into it, one row each.
+
+    Parameters
+    ----------
+    cell : pa.Array
+        One value, which :func:`pack_constants` made.
+    """
+    with pa.ipc.open_stream(cell[0].as_buffer()) as reader:
+        batch = reader.read_next_batch()
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_checks, row_kinds
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import COLUMNS_OF
 from rankeval_spark.measures.arrays import in_ranges
@@ -23,7 +23,7 @@ _OF_LIST: Final = {C.USER_ID, C.MODEL_ID, C.INTERACTED_AT, *COLUMNS_OF[row_kinds
 
 _OF_LOG: Final = (
     row_kinds.LOG,
-    *(row_kinds.FIRST_UNUSABLE + at for at, (kind, _) in enumerate(row_kinds.UNUSABLE) if kind == row_kinds.LOG),
+    *(row_kinds.FIRST_UNUSABLE + at for at, (kind, _) in enumerate(row_kinds.UNUSABLE_KINDS) if kind == row_kinds.LOG),
 )
 
 
@@ -144,7 +144,7 @@ def _score_type(rows: pa.RecordBatch) -> pa.DataType:
 
 
 def _kinds(kinds: np.ndarray, flat: FlatLists) -> np.ndarray:
-    """Give each item the kind that it has in a flat log, see :func:`unusable_rows.with_kind`."""
+    """Give each item the kind that it has in a flat log, see :func:`checks.with_kind`."""
     found = kinds.copy()
     is_usable = kinds == row_kinds.LOG
     if flat.scores is not None:
@@ -153,7 +153,7 @@ def _kinds(kinds: np.ndarray, flat: FlatLists) -> np.ndarray:
             if pa.types.is_floating(flat.scores.type)
             else to_numpy(flat.scores.is_valid())
         )
-        found[is_usable & ~is_number] = row_kinds.unusable(row_kinds.LOG, row_checks.INVALID_SCORES)
+        found[is_usable & ~is_number] = row_kinds.unusable(row_kinds.LOG, row_kinds.INVALID_SCORES)
     if flat.items.null_count:
-        found[is_usable & to_numpy(flat.items.is_null())] = row_kinds.unusable(row_kinds.LOG, row_checks.NULL_KEYS)
+        found[is_usable & to_numpy(flat.items.is_null())] = row_kinds.unusable(row_kinds.LOG, row_kinds.NULL_KEYS)
     return found

@@ -1,11 +1,38 @@
-"""The rows that the engine takes: all inputs that have users, in one table with a column that says which."""
+"""The rows that the engine reads: all inputs that have users, in one table with a column that says which.
+
+And the names of the checks of single rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from rankeval_spark.engine.batch import row_checks
+NULL_KEYS: Final = "null_keys"
+ZERO_RANKS: Final = "zero_ranks"
+INVALID_SCORES: Final = "invalid_scores"
+INVALID_GAINS: Final = "invalid_gains"
+
+UNUSABLE: Final = (NULL_KEYS, ZERO_RANKS, INVALID_SCORES, INVALID_GAINS)
+"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
+
+NEGATIVE_GAINS: Final = "negative_gains"
+LOW_GAINS: Final = "low_gains"
+INVALID_VALUES: Final = "invalid_values"
+INVALID_WEIGHTS: Final = "invalid_weights"
+
+OF_USABLE_JUDGEMENTS: Final = (NEGATIVE_GAINS, LOW_GAINS, INVALID_VALUES, INVALID_WEIGHTS)
+"""Checks of judgements that are used; the last two where the judgements have the column."""
+
+UNMATCHED_LISTS: Final = "unmatched_lists"
+"""Check of judgements of a list that the log does not have; made where judgements name lists."""
+
+TRAIN_AFTER_CUT: Final = "train_after_cut"
+INVALID_FACTS: Final = "invalid_facts"
+
+REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
+"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
 
 KIND: Final = "_kind"
 """Which input a row is of: one of the numbers below."""
@@ -49,18 +76,18 @@ FACTS: Final = "_facts_of_row"
 NAMES: Final[Mapping[int, str]] = {LOG: "recommendations", HELD_OUT: "held_out", SEGMENTS: "segments"}
 """Name of each input whose unusable rows are counted."""
 
-UNUSABLE: Final = (
-    (LOG, row_checks.NULL_KEYS),
-    (LOG, row_checks.ZERO_RANKS),
-    (LOG, row_checks.INVALID_SCORES),
-    (HELD_OUT, row_checks.NULL_KEYS),
-    (HELD_OUT, row_checks.INVALID_GAINS),
-    (SEGMENTS, row_checks.NULL_KEYS),
+UNUSABLE_KINDS: Final = (
+    (LOG, NULL_KEYS),
+    (LOG, ZERO_RANKS),
+    (LOG, INVALID_SCORES),
+    (HELD_OUT, NULL_KEYS),
+    (HELD_OUT, INVALID_GAINS),
+    (SEGMENTS, NULL_KEYS),
 )
 """Input and failed check of the rows that are only counted."""
 
 SHARED: Final = "_shared"
-"""What is the same for all users as bytes, see :mod:`constants`, in the first row of a partition; NULL in all others.
+"""What is the same for all users as bytes, see :mod:`batch`, in the first row of a partition; NULL in all others.
 
 One column without parts: Spark asks Arrow for the size of a batch after every row, and Arrow adds up all parts of all
 columns each time.
@@ -75,9 +102,9 @@ MOST_COUNTED: Final = 10_000
 """Rows of an input that are looked at for the checks that they fail."""
 
 FIRST_UNUSABLE: Final = 16
-"""Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE`."""
+"""Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE_KINDS`."""
 
 
 def unusable(kind: int, check: str) -> int:
     """Return the kind of a row of an input that does not pass a check."""
-    return FIRST_UNUSABLE + UNUSABLE.index((kind, check))
+    return FIRST_UNUSABLE + UNUSABLE_KINDS.index((kind, check))

@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.matching import ListKeys
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 TIMING_FIELDS: Final = (

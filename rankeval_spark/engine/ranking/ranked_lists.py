@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.batch.codes import UintVector
     from rankeval_spark.engine.ranking.judgements import Judgements
-    from rankeval_spark.engine.ranking.list_keys import ListKeys
-    from rankeval_spark.engine.ranking.list_rules import ListRules
-    from rankeval_spark.engine.ranking.matching import MatchedLog
+    from rankeval_spark.engine.ranking.matching import ListKeys, ListRules, MatchedLog
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 NO_RANK = np.iinfo(np.int64).max
@@ -48,7 +46,7 @@ class LogEntries:
     batch : Batch
         The rows.
     list_code : int64
-        List of the row, a position in :class:`list_keys.ListKeys`.
+        List of the row, a position in :class:`matching.ListKeys`.
     judgement : int64
         Position of the (user, item) among the judgements; -1 without one.
     best_first : uint64

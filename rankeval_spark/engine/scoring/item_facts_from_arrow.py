@@ -1,6 +1,6 @@
 """Facts of items and users of one batch of lists, from Arrow to numpy.
 
-``engine.facts.item_facts`` makes them; the kernels read them as
+``engine.facts`` makes them; the kernels read them as
 ``measures.item_facts.ItemFacts``.
 """
 
@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_numpy
-from rankeval_spark.engine.scoring.list_columns import lengths_of, owners_of
+from rankeval_spark.engine.batch.arrays import lengths_of, owners_of, to_numpy
 from rankeval_spark.measures import ItemFacts, required_facts
 from rankeval_spark.measures.arrays import places_of
 from rankeval_spark.measures.item_facts import Judged, Labels, Shared, SimilarPairs

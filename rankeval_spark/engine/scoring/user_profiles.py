@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import lengths_of, list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
-from rankeval_spark.engine.scoring.list_columns import lengths_of, list_column
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import scaled_rows
 

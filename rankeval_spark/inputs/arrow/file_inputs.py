@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput, column_and_field
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.user_hashes import hashes_of
+from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import file_filters, files
 from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name

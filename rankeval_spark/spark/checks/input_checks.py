@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch.row_checks import UNMATCHED_LISTS
+from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.check_rows import (
     ALIKE_VALUES,

@@ -11,8 +11,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_checks, row_kinds
-from rankeval_spark.engine.checks.unusable_rows import ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
 from rankeval_spark.spark.rows.usable_rows import input_failure
 
 
@@ -32,10 +32,10 @@ def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> Da
     Parameters
     ----------
     rules : mapping
-        Conditions that rows do not pass, by check; those of :data:`row_kinds.UNUSABLE` are looked at.
+        Conditions that rows do not pass, by check; those of :data:`row_kinds.UNUSABLE_KINDS` are looked at.
     """
     number = F.lit(kind)
-    for place, (of, check) in enumerate(row_kinds.UNUSABLE):
+    for place, (of, check) in enumerate(row_kinds.UNUSABLE_KINDS):
         if of == kind and check in rules:
             number = F.when(rules[check], F.lit(row_kinds.FIRST_UNUSABLE + place)).otherwise(number)
     spread_user = F.xxhash64(*frame.columns).cast(frame.schema[C.USER_ID].dataType)
@@ -70,5 +70,5 @@ def _first_unusable(frame: DataFrame, rules: Mapping[str, Column]) -> DataFrame:
 
 def _failed(rules: Mapping[str, Column]) -> Column:
     """Name the check that makes a row unusable; NULL for one that can be used."""
-    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_checks.UNUSABLE]
+    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_kinds.UNUSABLE]
     return F.coalesce(*flagged)

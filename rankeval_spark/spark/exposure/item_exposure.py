@@ -22,9 +22,9 @@ from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS
 from rankeval_spark.engine.batch.codes import starts_of_runs
-from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
-from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
+from rankeval_spark.engine.ranking.compact_lists import ITEMS, OPENS_USER
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.histograms import ByLength, Entries, Times, to_entries

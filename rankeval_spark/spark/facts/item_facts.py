@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.facts.catalogue import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
-from rankeval_spark.engine.facts.popularity import N_INTERACTIONS, N_USERS
+from rankeval_spark.engine.facts import (
+    N_INTERACTIONS,
+    N_USERS,
+    ONCE_EXPECTED,
+    ONCE_FIX,
+    ONE_LENGTH_EXPECTED,
+    ONE_LENGTH_FIX,
+)
 from rankeval_spark.engine.planning import CATALOGUE_FACTS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.rows.usable_rows import has_keys, input_failure, is_finite_vector, quoted
@@ -78,7 +84,7 @@ def to_catalogue_size(sources: FactFrames, names: Iterable[str]) -> DataFrame:
 
 
 def to_user_count(train: DataFrame) -> DataFrame:
-    """Count the users of the training data: one row, :data:`popularity.N_USERS`."""
+    """Count the users of the training data: one row, :data:`facts.N_USERS`."""
     usable = train.where(has_keys((C.USER_ID, C.ITEM_ID)))
     return usable.select(C.USER_ID).distinct().agg(F.count("*").alias(N_USERS))
 

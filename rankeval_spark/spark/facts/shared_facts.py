@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.facts.gathered_rows import CATALOGUE, COUNTED, TOTAL, GatheredRows
+from rankeval_spark.engine.facts import CATALOGUE, COUNTED, TOTAL, GatheredRows
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.facts.item_facts import FactFrames, require_input, to_catalogue_size, to_counts, to_user_count
@@ -33,7 +33,7 @@ def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: Data
 
     Training data are counted by item, and the counts and a small catalogue meet in one worker, who makes the facts.
     A large catalogue stays where it is: the facts of its items are joined with rows, see
-    :func:`item_facts.to_catalogue_facts`, and only its totals, or its ids for the sizes of groups, are gathered.
+    :func:`facts.to_catalogue_facts`, and only its totals, or its ids for the sizes of groups, are gathered.
 
     Parameters
     ----------

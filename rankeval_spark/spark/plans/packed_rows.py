@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.spark.rows.moved_rows import map_in_arrow
-from rankeval_spark.sums import packed
-from rankeval_spark.sums.published_users import NIGHT
+from rankeval_spark.sums import grouping
+from rankeval_spark.sums.published import NIGHT
 from rankeval_spark.sums.sums import adjusted
 
 if TYPE_CHECKING:
-    from rankeval_spark.sums.published_users import UserTotals
+    from rankeval_spark.sums.published import UserTotals
     from rankeval_spark.sums.sums import Addition, Sum
 
 
@@ -28,13 +28,13 @@ def to_packed(rows: DataFrame, addition: Addition) -> DataFrame:
         for name, found in addition.add(batches):
             yield from pack_by_key(name, found, addition.sums)
 
-    return rows.mapInArrow(add, packed.COLUMNS)
+    return rows.mapInArrow(add, grouping.COLUMNS)
 
 
 def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
     """Pack rows of a sum by the bucket of their key, and those of a table as they are."""
-    for bucket, own in packed.in_buckets(rows, sums[name].key if name in sums else ()):
-        yield packed.pack(name, bucket, own)
+    for bucket, own in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
+        yield grouping.pack(name, bucket, own)
 
 
 def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
@@ -42,18 +42,18 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
 
     def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         name, bucket = (one.as_py() for one in key)
-        finished = sums[name].finish(packed.unpack(group["rows"]))
-        return pa.Table.from_batches([packed.pack(name, bucket, finished)])
+        finished = sums[name].finish(grouping.unpack(group["rows"]))
+        return pa.Table.from_batches([grouping.pack(name, bucket, finished)])
 
     partials = packed_rows.where(F.col("sum").isin(*sums))
-    return partials.groupBy("sum", "bucket").applyInArrow(merge, packed.COLUMNS)
+    return partials.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
 
 
 def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
     """Run the job that makes all sums."""
     found = to_merged(packed_rows, sums).toArrow()
     names = pc.unique(found["sum"]).to_pylist()
-    tables = {name: packed.unpack(found.filter(pc.equal(found["sum"], name))["rows"]) for name in names}
+    tables = {name: grouping.unpack(found.filter(pc.equal(found["sum"], name))["rows"]) for name in names}
     return adjusted(sums, tables)
 
 
@@ -63,7 +63,7 @@ def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str]) -> Data
     def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for cell in batch["rows"]:
-                yield from packed.unpack([cell]).to_batches()
+                yield from grouping.unpack([cell]).to_batches()
 
     return map_in_arrow(packed_rows.where(F.col("sum") == name).select("rows"), unpacked, types)
 
@@ -78,5 +78,5 @@ def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[
     found = to_packed(rows, totals)
     if totals.known:
         known = [one for name, partial in totals.known for one in pack_by_key(name, partial, totals.sums)]
-        found = found.union(rows.sparkSession.createDataFrame(pa.Table.from_batches(known), packed.COLUMNS))
+        found = found.union(rows.sparkSession.createDataFrame(pa.Table.from_batches(known), grouping.COLUMNS))
     return to_totals(found, totals.sums)

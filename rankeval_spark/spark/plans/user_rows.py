@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch import row_checks, row_kinds
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
@@ -126,7 +126,7 @@ def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks
     policies = request.policies
     has_keys = usable_rows.has_keys(C.LIST_KEY)
     if marks_unusable:
-        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={row_checks.NULL_KEYS: ~has_keys})
+        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={row_kinds.NULL_KEYS: ~has_keys})
     else:
         lists = lists.where(has_keys)
     if policies.score_precision == "single" and row_kinds.LISTED_SCORES in lists.columns:

@@ -17,8 +17,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation import parity_sums
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.user_hashes import GROUP
-from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
+from rankeval_spark.engine.batch.buckets import GROUP
+from rankeval_spark.engine.ranking.compact_lists import ITEMS, OPENS_USER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +97,7 @@ def unite(
     ----------
     inputs : mapping of int to DataFrame
         Frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as it
-        has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`unusable_rows.with_kind` numbers them.
+        has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`checks.with_kind` numbers them.
     constants : DataFrame or None
         One row with what is the same for all users.
     columns : mapping of str to DataType

@@ -9,8 +9,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch import row_checks
-from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import INVALID_ORDER
 from rankeval_spark.engine.failures import input_words, policy_words
 from rankeval_spark.engine.planning import order_column
 
@@ -67,7 +67,7 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     """
     is_valid = has_valid_order(recommendations)
     if invalid_scores == "error":
-        is_valid = _or_fail(is_valid, row_checks.INVALID_SCORES, INVALID_ORDER)
+        is_valid = _or_fail(is_valid, row_kinds.INVALID_SCORES, INVALID_ORDER)
     return recommendations.where(has_keys(schemas.RECOMMENDATIONS.key)).where(is_valid)
 
 
@@ -76,7 +76,7 @@ def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str
     if invalid_scores != "error":
         return recommendations
     is_fine = ~has_keys(schemas.RECOMMENDATIONS.key) | has_valid_order(recommendations)
-    return recommendations.where(_or_fail(is_fine, row_checks.INVALID_SCORES, INVALID_ORDER))
+    return recommendations.where(_or_fail(is_fine, row_kinds.INVALID_SCORES, INVALID_ORDER))
 
 
 def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:

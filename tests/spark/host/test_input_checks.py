@@ -17,7 +17,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
-from rankeval_spark.sums import list_counts
+from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.sums import LISTS, ListTotals, check_sums
 from tests.support import arrow_frames
 from tests.support.frames import (
@@ -209,7 +209,7 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     inputs = InputFrames(log, judged, has_one_list=True, train=train, model_names=("m",))
     rows, sums = evaluation_plans.to_user_rows(inputs, request), check_sums(request)
     packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums))
-    facts = list_counts.list_facts(evaluation_plans.to_totals(packed, sums)[LISTS], request)
+    facts = check_counts.list_facts(evaluation_plans.to_totals(packed, sums)[LISTS], request)
     return {one.check: (one.count, one.total, [*one.sample_keys]) for one in facts}
 
 
@@ -242,7 +242,9 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_vector_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_alike_facts(table(spark, "user_id country"), names=["country"]),
     )
-    of_lists = list_counts.list_facts(list_counts.COUNTS.empty_table(), Request(MeasureSet.parse(["P@1"]), Policies()))
+    of_lists = check_counts.list_facts(
+        check_counts.COUNTS.empty_table(), Request(MeasureSet.parse(["P@1"]), Policies())
+    )
     verdicts = check_rows.to_check_rows([*computed_facts(facts), *of_lists], Checks())
     found = arrow_frames.tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4 + [check_rows.VECTOR_LENGTHS]

@@ -14,11 +14,11 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.config import Checks
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.in_process.checks.input_checks import RowFacts
+from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
+from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.list_counts import list_facts
 from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of

@@ -16,13 +16,12 @@ from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.constants import unpack_constants
-from rankeval_spark.engine.facts.item_facts import FactSources, to_constants
+from rankeval_spark.engine.batch.batch import unpack_constants
+from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
-from rankeval_spark.engine.ranking.item_lists import ITEMS
-from rankeval_spark.in_process.facts import cooccurrence
-from rankeval_spark.in_process.facts.interactions import Interactions
-from rankeval_spark.in_process.rows import user_segments
+from rankeval_spark.engine.ranking.compact_lists import ITEMS
+from rankeval_spark.in_process import cooccurrence, user_segments
+from rankeval_spark.in_process.cooccurrence import Interactions
 from rankeval_spark.measures import MeasureSet, required_facts as N
 from rankeval_spark.spark.facts import cooccurrence as spark_cooccurrence, item_facts, shared_facts
 from rankeval_spark.spark.facts.item_facts import FactFrames

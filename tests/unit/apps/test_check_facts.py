@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rankeval_spark.engine.batch.row_checks import OF_USABLE_JUDGEMENTS
-from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.engine.batch.row_kinds import OF_USABLE_JUDGEMENTS
+from rankeval_spark.engine.checks import Tally
 from rankeval_spark.hosts.spark_checks import _of_usable_judgements
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.listed_rows import flat_lists, with_items
-from rankeval_spark.engine.checks.unusable_rows import RowCounts
+from rankeval_spark.engine.checks import RowCounts
 from rankeval_spark.engine.failures import RefusedError
 
 LOG, HELD_OUT = row_kinds.LOG, row_kinds.HELD_OUT

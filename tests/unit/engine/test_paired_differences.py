@@ -11,13 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import outputs
+from rankeval_spark.engine import comparison_state, outputs, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH, segment_columns
-from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
-from rankeval_spark.engine.comparisons import comparison_state, value_cubes
-from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
-from rankeval_spark.engine.comparisons.value_cubes import ListValues
+from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.checks import PartitionTallies
+from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, ListValues
 from rankeval_spark.statistics.hashed_random import user_hashes
 from rankeval_spark.statistics.paired_differences import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
@@ -97,7 +95,7 @@ def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
 
 
 @pytest.mark.parametrize(("at_once", "judged"), [(1, 100), (4, 100), (7, 100), (16_384, 2), (16_384, 1 << 22)])
-@pytest.mark.parametrize("least_bytes", [1, value_cubes.LEAST_BYTES])
+@pytest.mark.parametrize("least_bytes", [1, paired_differences.LEAST_BYTES])
 def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
     monkeypatch: pytest.MonkeyPatch, at_once: int, judged: int, least_bytes: int
 ) -> None:
@@ -116,7 +114,7 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
 
     monkeypatch.setattr(outputs, "LISTS_AT_ONCE", at_once)
     monkeypatch.setattr(outputs, "JUDGED_AT_ONCE", judged)
-    monkeypatch.setattr(value_cubes, "LEAST_BYTES", least_bytes)
+    monkeypatch.setattr(paired_differences, "LEAST_BYTES", least_bytes)
     found = merged(differences(made, aggregator, table.to_batches()))
     assert found.keys() == expected.keys()
     for key, numbers in expected.items():

@@ -10,9 +10,9 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies, Tally
+from rankeval_spark.engine.checks import PartitionTallies, Tally
 from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.sums import input_counts
+from rankeval_spark.sums import check_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,14 +52,14 @@ def together(make: Callable[[PartitionTallies], Iterable[pa.RecordBatch]], *part
 
 
 def test_rows_are_counted_by_kind_over_partitions() -> None:
-    counts = input_counts.to_row_counts(together(input_counts.row_counts, *map(seen, INPUTS)))
+    counts = check_counts.to_row_counts(together(check_counts.row_counts, *map(seen, INPUTS)))
     assert [int(counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT, UNUSABLE)] == [3, 4, 1]
     assert counts.has_unusable(row_kinds.LOG)
     assert not counts.has_unusable(row_kinds.HELD_OUT)
 
 
 def test_items_say_how_they_are_used() -> None:
-    found = together(input_counts.used_items, seen(*INPUTS)).to_pylist()
+    found = together(check_counts.used_items, seen(*INPUTS)).to_pylist()
     assert sorted(tuple(item.values()) for item in found) == [
         ("a", 0, True),
         ("a", 2, False),
@@ -72,7 +72,7 @@ def test_items_say_how_they_are_used() -> None:
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
     partitions = [seen(*INPUTS)] if n_partitions == 1 else [seen(part) for part in INPUTS]
-    found = input_counts.to_tallies(together(input_counts.judgement_tallies, *partitions))
+    found = check_counts.to_tallies(together(check_counts.judgement_tallies, *partitions))
     assert found == {
         "duplicates": Tally("duplicates", 1, 4, "u", "u"),
         "zero_relevant": Tally("zero_relevant", 2, 3, "v", "x"),
@@ -84,9 +84,9 @@ def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partit
 
 def test_a_partition_without_rows_counts_nothing() -> None:
     nothing = PartitionTallies(is_enabled=True)
-    assert list(input_counts.used_items(nothing)) == []
-    assert input_counts.to_tallies(together(input_counts.judgement_tallies, nothing)) == {}
-    assert not input_counts.to_row_counts(together(input_counts.row_counts, nothing)).by_kind.any()
+    assert list(check_counts.used_items(nothing)) == []
+    assert check_counts.to_tallies(together(check_counts.judgement_tallies, nothing)) == {}
+    assert not check_counts.to_row_counts(together(check_counts.row_counts, nothing)).by_kind.any()
 
 
 def test_judgements_that_name_lists_are_counted_by_list() -> None:

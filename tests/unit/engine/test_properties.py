@@ -18,10 +18,10 @@ from hypothesis import given, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, hashes_of
+from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, hashes_of
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.ranking.item_lists import ITEMS as LISTED, OPENS_USER
-from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.engine.ranking.compact_lists import ITEMS as LISTED, OPENS_USER
+from rankeval_spark.engine.ranking.matching import ListRules
 from tests.support import naive_lists
 from tests.support.engine_rows import (
     Row,

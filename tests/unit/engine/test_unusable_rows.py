@@ -6,15 +6,14 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
-from rankeval_spark.engine.checks.unusable_rows import RowCounts, refuse_unusable, refuse_without_usable
+from rankeval_spark.engine.checks import PartitionTallies, RowCounts, refuse_unusable, refuse_without_usable
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.sums.input_counts import row_counts, to_row_counts
+from rankeval_spark.sums.check_counts import row_counts, to_row_counts
 
 
 def number(name: int, check: str) -> int:
     """Return the kind of the rows of an input that fail a check."""
-    return row_kinds.FIRST_UNUSABLE + row_kinds.UNUSABLE.index((name, check))
+    return row_kinds.FIRST_UNUSABLE + row_kinds.UNUSABLE_KINDS.index((name, check))
 
 
 NO_KEY, NO_SCORE = number(row_kinds.LOG, "null_keys"), number(row_kinds.LOG, "invalid_scores")

@@ -14,11 +14,11 @@ from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import CheckCount
-from rankeval_spark.sums.list_counts import N_LISTED
+from rankeval_spark.sums.check_counts import N_LISTED
 from tests.support.arrow_sources import source
 from tests.support.input_checks import to_checks
 

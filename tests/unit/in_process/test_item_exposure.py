@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process.exposure import item_exposure
-from rankeval_spark.in_process.exposure.audience import UserSegments
+from rankeval_spark.in_process import exposure
+from rankeval_spark.in_process.shown_items import UserSegments
 from rankeval_spark.measures import Measure
 from rankeval_spark.result_rows.counting import counted, pair_sums, summed
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
@@ -45,7 +45,7 @@ def rows_of(ranked: pa.Table, measures: tuple[str, ...] = MEASURES, **options: A
         **options,
     }
     chosen["reported"] = ReportedSlices(chosen.pop("slices"), 5, 0.95)
-    return item_exposure.to_exposure_rows(ranked, measures=[Measure.parse(one) for one in measures], **chosen)
+    return exposure.to_exposure_rows(ranked, measures=[Measure.parse(one) for one in measures], **chosen)
 
 
 def country_of(user: str) -> str | None:

@@ -16,13 +16,11 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.facts.catalogue import to_catalogue
-from rankeval_spark.engine.facts.item_facts import FactSources, to_item_table, to_totals
+from rankeval_spark.engine.facts import FactSources, to_catalogue, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scoring.features import UNSEEN
-from rankeval_spark.in_process.facts import cooccurrence
-from rankeval_spark.in_process.facts.cooccurrence import to_familiarity, to_pairs
-from rankeval_spark.in_process.facts.interactions import Interactions
+from rankeval_spark.in_process import cooccurrence
+from rankeval_spark.in_process.cooccurrence import Interactions, to_familiarity, to_pairs
 from rankeval_spark.measures import required_facts as N
 
 DAY: Final = dt.date(2026, 1, 31)

@@ -18,8 +18,8 @@ from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
-from rankeval_spark.sums import published_users
-from rankeval_spark.sums.published_users import NIGHT_CHANGES, NightDifferences, UserTotals, packed_segments
+from rankeval_spark.sums import published
+from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals, packed_segments
 from rankeval_spark.sums.sums import COMPARISONS, Differences, Sum
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def nights() -> tuple[ds.Dataset, ds.Dataset]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published_users, "in_buckets", partial(in_buckets, budget=20_000))
+    monkeypatch.setattr(published, "in_buckets", partial(in_buckets, budget=20_000))
 
 
 def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:

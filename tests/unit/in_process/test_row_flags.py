@@ -14,7 +14,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process.checks import row_flags
+from rankeval_spark.in_process import row_flags
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from tests.support.arrow_sources import source

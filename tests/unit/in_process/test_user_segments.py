@@ -15,7 +15,7 @@ from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.in_process.rows.user_segments import to_segment_rows, to_segments
+from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
 

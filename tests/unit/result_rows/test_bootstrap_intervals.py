@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation import aggregate_state, bootstrap_sums, partial_aggregates
+from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
 from rankeval_spark.engine.aggregation.slices import USER_HASH
-from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
 from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
 from rankeval_spark.statistics import hashed_random
 from rankeval_spark.statistics.replicate_sums import Draws
@@ -123,7 +123,7 @@ def test_intervals_are_those_of_a_naive_bootstrap_on_any_partitioning(n_partitio
 def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rows()
     n_before = len(passed_on(data))
-    monkeypatch.setattr(bootstrap_sums, "HELD_BYTES", 1)
+    monkeypatch.setattr(partial_aggregates, "HELD_BYTES", 1)
     batches = passed_on(data)
     assert len(batches) >= n_before
     assert_close(merged(batches), expected(data))
@@ -134,7 +134,7 @@ def test_moments_pass_through_as_they_are() -> None:
     plain = partial_aggregates.PartialAggregator(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
     without = pa.Table.from_batches(plain.summarise(iter(pa.Table.from_pylist(data).to_batches())))
     batches = pa.Table.from_batches(passed_on(data))
-    kept = batches.filter(batches[aggregate_state.STATE].is_valid()).drop_columns(list(bootstrap_sums.STATES))
+    kept = batches.filter(batches[aggregate_state.STATE].is_valid()).drop_columns(list(partial_aggregates.STATES))
     assert kept.to_pylist() == without.to_pylist()
 
 

@@ -16,9 +16,9 @@ from scipy import stats
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
+from rankeval_spark.engine import comparison_state, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH
-from rankeval_spark.engine.comparisons import comparison_state, paired_differences, value_cubes
-from rankeval_spark.engine.comparisons.value_cubes import ListValues
+from rankeval_spark.engine.paired_differences import ListValues
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import bootstrap, hashed_random, moments, paired_ratios, paired_tests, rank_tests, tukey
@@ -259,10 +259,10 @@ def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(mon
             assert other[key][name] == same, (key, name)
 
 
-@pytest.mark.parametrize("least_bytes", [1, value_cubes.LEAST_BYTES])
+@pytest.mark.parametrize("least_bytes", [1, paired_differences.LEAST_BYTES])
 def test_lists_and_rows_are_compared_alike(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
     by_rows = compared(scored(), 2, tests=EVERY, pairs="all")
-    monkeypatch.setattr(value_cubes, "LEAST_BYTES", least_bytes)
+    monkeypatch.setattr(paired_differences, "LEAST_BYTES", least_bytes)
     by_lists = compared(scored(), 3, are_lists=True, tests=EVERY, pairs="all")
     assert by_lists.keys() == by_rows.keys()
     for key, row in by_rows.items():

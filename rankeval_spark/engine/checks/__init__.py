@@ -1,1 +1,0 @@
-"""What the workers count in the inputs while they evaluate them."""

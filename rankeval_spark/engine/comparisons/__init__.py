@@ -1,1 +1,0 @@
-"""Paired differences of models, as partial aggregates that merge."""

@@ -1,1 +1,0 @@
-"""What is known of items: facts that follow from counts of the training data, and facts of the catalogue."""

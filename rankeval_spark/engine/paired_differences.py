@@ -1,0 +1,555 @@
+"""The work of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
+
+It contains no formula. Aggregates of two partitions merge; rows of ``comparisons`` are made of them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import comparison_state
+from rankeval_spark.engine.aggregation.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.codes import row_codes
+from rankeval_spark.engine.comparison_state import ComparisonKey, HeldSums, Partial
+from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.statistics import (
+    bootstrap,
+    moments,
+    paired_differences,
+    paired_ratios,
+    paired_tests,
+    rank_tests,
+    tukey,
+)
+from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, members
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.inference import TestName
+    from rankeval_spark.statistics.rank_tests import Zeros
+
+
+LEAST_BYTES: Final = 1 << 25
+"""Values that are aggregated in one go: 32 MB, because each chunk sends one aggregate per pair, slice and cutoff."""
+
+
+class ListValues(NamedTuple):
+    """Values of lists of a (model, user) each; those of a user follow one another.
+
+    Attributes
+    ----------
+    table : pa.Table
+        Model and user of each list, the hash of the user, and segments as they travel.
+    values : float64, shape (n_lists, n_ks, n_columns)
+        NaN where undefined.
+    """
+
+    table: pa.Table
+    values: np.ndarray
+
+
+class ComparedModels(NamedTuple):
+    """The model that others are compared with, and models that are expected to have rows, whether they have or not."""
+
+    baseline: str | None
+    expected: tuple[str, ...]
+
+    def with_those(self, found: Iterable[str]) -> tuple[str, ...]:
+        """Add models that have rows, and order all."""
+        known = (self.baseline,) if self.baseline is not None else ()
+        return models_in_order({*known, *self.expected, *found}, self.baseline)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Values of a chunk of users.
+
+    Attributes
+    ----------
+    models : tuple of str
+        In the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
+        without rows too.
+    values : float64, shape (n_models, n_ks, n_users, n_columns)
+        NaN where undefined, and where the user is not of the population under the model.
+    is_there : bool, shape (n_models, n_users)
+        Whether the user is.
+    users : pyarrow.Table
+        A row for each user, with segments as they travel.
+    """
+
+    models: tuple[str, ...]
+    values: np.ndarray
+    is_there: np.ndarray
+    users: pa.Table
+
+    @classmethod
+    def of_rows(cls, table: pa.Table, columns: Sequence[str], ks: Sequence[int], models: ComparedModels) -> Cube:
+        """Lay out rows of a (model, user, k) each; no key occurs twice."""
+        values = matrix(table, columns)
+        return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), models)
+
+    @classmethod
+    def of_lists(cls, lists: ListValues, models: ComparedModels) -> Cube:
+        """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
+        return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], models)
+
+    @classmethod
+    def _laid_out(
+        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, named: ComparedModels
+    ) -> Cube:
+        """Put the values of each row where its model, the places of its cutoffs and its user are."""
+        encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
+        user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
+        models = named.with_those(pc.unique(table[C.MODEL_ID]).to_pylist())
+        model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
+        cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
+        cells[model, place, user] = values
+        is_there = np.zeros((len(models), n_users), dtype=np.bool_)
+        is_there[model, user] = True
+        return cls(models, cells, is_there, pc.take(table, to_arrow(np.unique(user, return_index=True)[1])))
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """Hash of each user's id."""
+        return to_numpy(self.users[USER_HASH])
+
+    def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
+        """List the positions of the models that are compared, the one that is compared with first."""
+        return [(one, other) for one, other in combinations(range(len(self.models)), 2) if all_pairs or one == 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Slicing:
+    """One slice: the values that occur, and the group of each user among them."""
+
+    index: int
+    values: list[tuple[str | None, ...]]
+    group: np.ndarray
+
+    def has_any(self, is_one: np.ndarray) -> np.ndarray:
+        """Return which groups have a user who is one."""
+        counts: np.ndarray = np.bincount(self.group[is_one], minlength=len(self.values))
+        return counts > 0
+
+
+def models_in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
+    """Order models by name, the baseline before all others; of each two the earlier one is compared with."""
+    return tuple(sorted(models, key=lambda name: (name != baseline, name)))
+
+
+def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
+    """Find the groups of users of each slice."""
+    users, n_users = unpacked(users), users.num_rows
+    plain = pa.Table.from_pydict(
+        {
+            **{name: users[name] for names in slices for name in names},
+            C.MODEL_ID: to_texts([""] * n_users),  # users are grouped, not rows of a model and cutoff
+            C.K: to_arrow(np.zeros(n_users, dtype=np.int32)),
+        }
+    )
+    found = [groups_of(plain, names, (0,)) for names in slices]
+    return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
+
+
+def gathered(parts: Iterable[ListValues]) -> Iterator[ListValues]:
+    """Join lists to chunks of about LEAST_BYTES of values that cut no user's lists in two."""
+    held: list[ListValues] = []
+    for part in parts:
+        held.append(part)
+        if sum(one.values.nbytes for one in held) >= LEAST_BYTES:
+            whole = _joined(held)
+            n_before_last = _n_before_last(whole.table[C.USER_ID])
+            if n_before_last:
+                yield ListValues(whole.table.slice(0, n_before_last), whole.values[:n_before_last])
+            held = [ListValues(whole.table.slice(n_before_last), whole.values[n_before_last:])]
+    if any(len(one.values) for one in held):
+        yield _joined(held)
+
+
+def _joined(parts: Sequence[ListValues]) -> ListValues:
+    return ListValues(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
+
+
+def _n_before_last(ids: pa.ChunkedArray) -> int:
+    """Count the rows before those of the last user."""
+    return len(ids) - int(pc.sum(pc.equal(ids, ids[-1])).as_py())
+
+
+def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches, sorted by user, to chunks that cut no user's rows in two."""
+    held: pa.Table | None = None
+    for chunk in in_chunks(batches):
+        table = chunk if held is None else pa.concat_tables([held, chunk])
+        n_before_last = _n_before_last(table[C.USER_ID])
+        if n_before_last:
+            yield table.slice(0, n_before_last)
+        held = table.slice(n_before_last)
+    if held is not None:
+        yield held
+
+
+MOST_SUMMED: Final = 1 << 26
+"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
+with more pairs and groups than fit, they take turns."""
+
+_ARRAYS_A_COLUMN: Final = 6
+"""Of the bootstrap: weights, sums and squares, and a copy of each."""
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What is compared, and how.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Column of each measure that is compared.
+    weights : tuple of str or None
+        Column of its denominators, where it is a ratio of sums.
+    cutoffs : tuple of frozenset of int
+        Cutoffs at which it was requested.
+    ks : tuple of int
+        The cutoffs that occur.
+    tests : tuple of str
+        Tests that are made.
+    wilcoxon_zeros : {"wilcox", "pratt"}
+        What Wilcoxon's test does with users without a difference.
+    margin : float or None
+        Difference of a user's two values above which the user is counted as one who wins or loses by more.
+    expected : tuple of str
+        Names of all models where they are known before; empty: those that have rows.
+    """
+
+    columns: tuple[str, ...]
+    weights: tuple[str | None, ...]
+    cutoffs: tuple[frozenset[int], ...]
+    ks: tuple[int, ...]
+    tests: tuple[TestName, ...]
+    wilcoxon_zeros: Zeros
+    replicates: int
+    seed: int
+    baseline: str | None
+    all_pairs: bool
+    margin: float | None = None
+    expected: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> ComparedModels:
+        """Models that are compared with or without rows."""
+        return ComparedModels(self.baseline, self.expected)
+
+    @property
+    def draws(self) -> Draws:
+        """Random draws of the tests that need them."""
+        return Draws(self.replicates, self.seed)
+
+    @property
+    def of_sums(self) -> list[int]:
+        """Positions of the measures that are ratios of sums."""
+        return [position for position, weight in enumerate(self.weights) if weight is not None]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Columns that are read: those of the measures, then those of denominators."""
+        return (*self.columns, *(weight for weight in self.weights if weight is not None))
+
+    def at(self, k: int) -> list[int]:
+        """Positions of the measures requested at a cutoff."""
+        return [position for position, ks in enumerate(self.cutoffs) if k in ks]
+
+    def means_at(self, k: int) -> list[int]:
+        """Positions of those that are means over users: only they have other tests than t."""
+        return [position for position in self.at(k) if self.weights[position] is None]
+
+    @cached_property
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Place of the cutoff, and position of the measure, of every requested mean."""
+        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
+        place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        return place, position
+
+    def has_any(self, *tests: TestName) -> bool:
+        """Whether one of these tests is made, of any measure."""
+        return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
+
+
+@dataclass(frozen=True)
+class DifferenceAggregator:
+    """What the workers need to aggregate their users."""
+
+    requested: ComparisonRequest
+    slices: tuple[tuple[str, ...], ...]
+    owner: tuple[str, ...] = (C.USER_ID,)  # what has lists that are counted: users, or lists that judgements name
+
+    def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
+        requested = self.requested
+        columns, ks, models = requested.stored, requested.ks, requested.models
+        yield from self._aggregate(Cube.of_rows(table, columns, ks, models) for table in whole_users(batches))
+
+    def aggregate_lists(self, parts: Iterable[ListValues]) -> Iterator[pa.RecordBatch]:
+        """Aggregate lists with the values of ``requested.stored``, all those of some users at a time: the same rows."""
+        yield from self._aggregate(Cube.of_lists(part, self.requested.models) for part in gathered(parts))
+
+    def aggregate_all_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate the rows of evaluated users, and count all users with a list: the same rows.
+
+        The rows, with IS_EVALUATED and the length of the list, may be those of users who are not evaluated too.
+        """
+        counts: list[pa.RecordBatch] = []
+
+        def evaluated() -> Iterator[pa.RecordBatch]:
+            for table in whole_users(batches):
+                if self.owner == (C.USER_ID,):
+                    is_listed = (pc.field(C.K) == self.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
+                    counts.extend(self.count_lists(table.filter(is_listed)))
+                yield from table.filter(table[IS_EVALUATED]).to_batches()
+
+        yield from self.aggregate_rows(evaluated())
+        yield from counts
+
+    def count_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the owners of lists, of Arrow's rows as :meth:`count_lists` reads them, sorted by user."""
+        for table in whole_users(batches):
+            yield from self.count_lists(table)
+
+    def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
+
+        Parameters
+        ----------
+        lists : pa.Table
+            Model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
+        """
+        if not lists.num_rows:
+            return
+        kinds = {comparison_state.LISTED: self.owner}
+        if self.owner != (C.USER_ID,):
+            kinds[comparison_state.LISTED_USERS] = (C.USER_ID,)
+        partials = (one for kind, owner in kinds.items() for one in self._owners(lists, owner, kind))
+        yield from comparison_state.to_batches(partials)
+
+    def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
+        _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
+        names = self.requested.models.with_those(pc.unique(lists[C.MODEL_ID]).to_pylist())
+        model = to_numpy(pc.index_in(lists[C.MODEL_ID], value_set=to_texts(names)))
+        has_list = np.zeros((2, len(names), len(first)), dtype=np.bool_)
+        has_list[0, model, owner] = True
+        is_evaluated = to_numpy(lists[IS_EVALUATED])
+        has_list[1, model[is_evaluated], owner[is_evaluated]] = True
+        for slicing in slicings_of(pc.take(lists, to_arrow(first)), self.slices):
+            groups = membership_of(slicing.group, len(slicing.values))
+            parts = [
+                groups @ one.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
+                for own in has_list
+                for one in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
+            ]
+            for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
+                key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
+                yield key, kind, of_group.tobytes()
+
+    def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
+        yield from comparison_state.to_batches(self._partials(cubes))
+
+    def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
+        """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
+        requested, held = self.requested, HeldSums()
+        for cube in cubes:
+            chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
+            yield from chunk.of_pairs()
+            if requested.has_any("wilcoxon"):
+                yield from chunk.values()
+            if requested.has_any("bootstrap", "randomization"):
+                yield from chunk.drawn(held)
+            if requested.has_any("tukey", "randomized_tukey"):
+                yield from chunk.of_all_models(held)
+        yield from held.release()
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some users, all of their values and all of their slices."""
+
+    requested: ComparisonRequest
+    cube: Cube
+    slicings: list[Slicing]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        return self.cube.pairs(all_pairs=self.requested.all_pairs)
+
+    def of_pairs(self) -> Iterator[Partial]:
+        """Aggregate the differences, and the parts of ratios of sums."""
+        n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
+        for pair in self.pairs:
+            first, values = (self.cube.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
+            pairs = PairedValues.of(values[:, :n], first[:, :n], margin=self.requested.margin)
+            model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
+            for slicing in self.slicings:
+                n_groups = len(slicing.values)
+                group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
+                states = {
+                    comparison_state.DIFFERENCES: paired_differences.differences_by_group(
+                        pairs, group, n_ks * n_groups
+                    ).to_bytes()
+                }
+                if of_sums:
+                    states[comparison_state.RATIOS] = paired_ratios.ratio_pairs_by_group(
+                        model, baseline, group, n_ks * n_groups
+                    ).to_bytes()
+                for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
+                    key = self._key(pair, slicing, one)
+                    for place, k in enumerate(self.requested.ks):
+                        for kind, of_groups in states.items():
+                            yield key._replace(k=k), kind, of_groups[place * n_groups + one]
+
+    def values(self) -> Iterator[Partial]:
+        """Give the differences themselves, which ranks cannot do without."""
+        for pair in self.pairs:
+            difference = paired_differences.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
+            for slicing in self.slicings:
+                is_shown = self._is_shown(pair, slicing)
+                for group, users in members(slicing.group):
+                    key = self._key(pair, slicing, group)
+                    for place, k in enumerate(self.requested.ks):
+                        columns = self.requested.means_at(k)
+                        if is_shown[group] and columns:
+                            own = difference[place][users][:, columns]
+                            yield key._replace(k=k), comparison_state.VALUES, rank_tests.magnitudes_to_bytes(own)
+
+    def drawn(self, held: HeldSums) -> Iterator[Partial]:
+        """Add up the differences with random weights and signs.
+
+        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
+        groups of users have to take turns.
+        """
+        n_of_pair = self.requested.slots[0].size * _ARRAYS_A_COLUMN
+        at_once = max(1, self._n_columns // n_of_pair)
+        for start in range(0, len(self.pairs), at_once):
+            pairs = self.pairs[start : start + at_once]
+            shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
+            difference = np.concatenate([self._differences(pair) for pair in pairs]).T
+            for groups, meaning in self._blocks(len(pairs) * n_of_pair):
+                sums = self._sums(difference, SliceGroups(groups, len(meaning)))
+                for local, (index, group) in enumerate(meaning):
+                    of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
+                    for number, pair in enumerate(pairs):
+                        if shown[pair][index][group]:
+                            key = self._key(pair, self.slicings[index], group)
+                            for kind, of_pairs in of_group.items():
+                                yield from self._held(held, key, kind, of_pairs[number])
+
+    def _differences(self, pair: tuple[int, int]) -> np.ndarray:
+        """Take the differences of the means: shape (n_slots, n_users)."""
+        place, position = self.requested.slots
+        values, baseline = (self.cube.values[each][place, :, position] for each in (pair[1], pair[0]))
+        return paired_differences.difference_of(values, baseline)
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of sums that fit at a time."""
+        return MOST_SUMMED // (8 * self.requested.replicates)
+
+    def _sums(self, difference: np.ndarray, groups: SliceGroups) -> dict[str, np.ndarray]:
+        """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
+        requested, hashes, sums = self.requested, self.cube.hashes, {}
+        if "bootstrap" in requested.tests:
+            found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups)
+            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
+        if "randomization" in requested.tests:
+            sums[comparison_state.SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
+        return sums
+
+    def of_all_models(self, held: HeldSums) -> Iterator[Partial]:
+        """Aggregate all models at once: those with users in the group, on the users that have values under all."""
+        present = [np.stack([slicing.has_any(own) for own in self.cube.is_there]) for slicing in self.slicings]
+        for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
+            own = [(each == pattern[:, None]).all(axis=0) for each in present]
+            yield from self._of_models(np.flatnonzero(pattern), own, held)
+
+    def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: HeldSums) -> Iterator[Partial]:
+        """Aggregate some models over the groups that have them, by slice, and no others."""
+        place, position = self.requested.slots
+        names = tuple(self.cube.models[each] for each in models)
+        values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
+        centred = tukey.row_centred(values)
+        rounding = tukey.squared_rounding(values, centred)
+        with_means = np.concatenate([centred, tukey.user_means(values)], axis=1).reshape(len(values), -1)
+        for slicing, is_own in zip(self.slicings, own, strict=True):
+            users = np.flatnonzero(is_own[slicing.group])
+            group, n_groups = slicing.group[users], len(slicing.values)
+            found = moments.moments_by_group(with_means[users], group, n_groups)
+            sums = membership_of(group, n_groups)
+            with np.errstate(over="ignore"):
+                absolute = sums @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
+            parts = np.concatenate([found.n, found.mean, found.m2, sums @ rounding[users], absolute], axis=1)
+            states = parts.reshape(n_groups, -1, len(place))
+            for one in np.flatnonzero(is_own).tolist():
+                key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)
+                yield from (
+                    (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
+                )
+        if "randomized_tukey" in self.requested.tests:
+            yield from self._orders(names, centred, own, held)
+
+    def _orders(
+        self, names: tuple[str, ...], centred: np.ndarray, own: Sequence[np.ndarray], held: HeldSums
+    ) -> Iterator[Partial]:
+        """Add up users whose models are in random order."""
+        for groups, meaning in self._blocks(centred[0].size):
+            sums = tukey.permuted_sums(
+                centred, self.cube.hashes, self.requested.draws, SliceGroups(groups, len(meaning))
+            )
+            for local, (index, group) in enumerate(meaning):
+                if own[index][group]:
+                    key = ComparisonKey(None, None, index, self.slicings[index].values[group], 0, names)
+                    yield from self._held(held, key, comparison_state.ORDERS, sums[local])
+
+    def _held(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+        for each, own in self._by_k(key, sums):
+            yield from held.add(each, kind, own)
+
+    def _by_k(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
+        """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
+        for place, k in enumerate(self.requested.ks):
+            is_own = self.requested.slots[0] == place
+            if is_own.any():
+                yield key._replace(k=k), parts[:, is_own]
+
+    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
+        first, model = (self.cube.models[each] for each in pair)
+        return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
+
+    def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
+        """Return which groups have rows.
+
+        All that have users, of whichever model, where the models are known before: then every partition has rows of
+        them. Else those with a user of the model, and of both where neither is the baseline.
+        """
+        if self.requested.expected:
+            return np.ones(len(slicing.values), dtype=np.bool_)
+        first, model = pair
+        is_of_baseline = self.cube.models[first] == self.requested.baseline
+        return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
+
+    def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
+        """Give as many groups of users at a time as fit: each user's code by slice, and what each code means."""
+        meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
+        starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
+        codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
+        size = max(1, self._n_columns // n_columns)
+        for start in range(0, len(meaning), size):
+            block = meaning[start : start + size]
+            is_own = (codes >= start) & (codes < start + len(block))
+            yield np.where(is_own, codes - start, -1)[is_own.any(axis=1)], block

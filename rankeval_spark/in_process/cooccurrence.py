@@ -1,0 +1,276 @@
+"""Training data as codes, and which items have users in common.
+
+The cosine of two items is (users of both) / sqrt(users of one * of the other). The matrix of all cosines may be far
+larger than the inputs, so that only a part of its rows is there at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import in_id_order, places_in, row_codes, starts_of_runs, to_codes
+from rankeval_spark.engine.scoring.user_profiles import owned_items
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """The usable rows of the training data; what is counted is counted once, when it is first read.
+
+    Attributes
+    ----------
+    users : pa.Array
+        Distinct ids of the users, by first appearance.
+    items : pa.Array
+        Distinct ids of the items, in their order: integers by value, texts by their UTF-8 bytes.
+    user, item : int64, shape (n_rows,)
+        Positions of the ids of each row.
+    """
+
+    users: pa.Array
+    items: pa.Array
+    user: IntVector
+    item: IntVector
+
+    @classmethod
+    def of(cls, train: pa.Table) -> Interactions:
+        """Encode rows with ``user_id`` and ``item_id``, none of them NULL."""
+        users, items = to_codes(train[C.USER_ID]), in_id_order(to_codes(train[C.ITEM_ID]))
+        return cls(users.values, items.values, users.code, items.code)
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct items."""
+        return len(self.items)
+
+    @property
+    def n_users(self) -> int:
+        """Number of distinct users."""
+        return len(self.users)
+
+    @cached_property
+    def owned(self) -> sparse.csr_array:
+        """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
+        return owned_items(self.user, self.item, n_users=self.n_users, n_items=self.n_items)
+
+    @cached_property
+    def interactions(self) -> IntVector:
+        """Interactions of each item: int64, shape (n_items,)."""
+        return np.bincount(self.item, minlength=self.n_items)
+
+    @cached_property
+    def item_users(self) -> IntVector:
+        """Users who have each item: int64, shape (n_items,)."""
+        return np.bincount(self.owned.indices, minlength=self.n_items)
+
+
+MOST_CELLS: Final = 1 << 24
+"""Cosines that are in memory at a time: 200 MB."""
+
+AT_ONCE: Final = 1 << 21
+"""Pairs of items that are looked up at a time."""
+
+
+def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
+    """Make one row per (user, recommended item) with its mean similarity to the items that the user has.
+
+    Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
+
+    Parameters
+    ----------
+    ranked : pa.Table
+        Rows of ``Job.ranked_items``.
+    train : Interactions
+        Usable rows of the training data.
+    depth : int
+        Last rank that is read; 0 for whole lists.
+
+    Returns
+    -------
+    pa.Table
+        ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
+    """
+    top = _down_to(ranked, depth)
+    users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
+    owner, n_items = places_in(users.values, train.users)[users.code], max(items.n_values, 1)
+    wanted = np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0])
+    user, code = np.divmod(wanted, n_items)
+    item = places_in(items.values, train.items)[code]
+    similarity = _mean_similarities(train.owned, user, item)
+    return pa.Table.from_pydict(
+        {
+            C.USER_ID: pc.take(train.users, to_arrow(user)),
+            C.ITEM_ID: pc.take(items.values, to_arrow(code)),
+            row_kinds.SIMILARITY: to_arrow(similarity),
+        }
+    )
+
+
+def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
+    """Make one row per list with the pairs of its items that have users in common; none for a list without such pairs.
+
+    Parameters
+    ----------
+    ranked, train, depth
+        As for :func:`to_familiarity`.
+
+    Returns
+    -------
+    pa.Table
+        The columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
+        (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
+    """
+    top = _down_to(ranked, depth)
+    items = to_codes(top[C.ITEM_ID])
+    place = places_in(items.values, train.items)
+    top = top.filter(to_arrow((place >= 0)[items.code]))
+    item = place[items.code]
+    wanted, item = np.unique(item[item >= 0], return_inverse=True)
+    key = [name for name in C.LIST_KEY if name in top.column_names]
+    lists, rank = row_codes(top, key), to_numpy(top[C.RANK]).astype(np.int64)
+    order = np.lexsort((rank, lists))
+    found = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
+    owner = lists[order[found.later]]
+    starts = np.flatnonzero(starts_of_runs(owner))
+    structs = pa.StructArray.from_arrays(
+        [
+            *(to_arrow(rank[order[one]].astype(np.int32)) for one in (found.later, found.earlier)),
+            to_arrow(found.similarity),
+        ],
+        names=["later", "earlier", "similarity"],
+    )
+    first = to_arrow(order[found.later[starts]])
+    keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
+    return pa.Table.from_pydict({**keys, C.PAIRS: list_column(np.diff(starts, append=len(owner)), structs)})
+
+
+def _down_to(ranked: pa.Table, depth: int) -> pa.Table:
+    return ranked.filter(to_arrow(to_numpy(ranked[C.RANK]) <= depth)) if depth else ranked
+
+
+class _Part(NamedTuple):
+    """Cosines of the items ``start`` to ``end`` with all items; 0 where two items have no user in common."""
+
+    start: int
+    end: int
+    cosines: sparse.csr_array | FloatMatrix
+
+    def at(self, item: IntVector, other: IntVector) -> FloatVector:
+        """Look cosines up."""
+        if not len(item):  # of which scipy makes a sparse array
+            return np.zeros(0)
+        return np.asarray(self.cosines[item - self.start, other]).ravel()
+
+
+def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
+    """Compute the rows of some items, ascending, a part at a time."""
+    by_item = owned.T.tocsr()
+    n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
+    most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)
+    starts = np.flatnonzero(starts_of_runs((np.cumsum(most) - most) // MOST_CELLS))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(items)], strict=False):
+        own = items[start:end]
+        together = (by_item[own] @ owned).tocsr()
+        of_both = np.repeat(n_users[own], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
+        together.data /= np.sqrt(of_both.astype(np.float64))
+        if len(own) * n_items <= 2 * MOST_CELLS:
+            yield _Part(start, end, together.toarray())
+        else:
+            together.sort_indices()  # found by bisection
+            yield _Part(start, end, together)
+
+
+def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
+    """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1)."""
+    total = np.zeros(len(item))
+    order = np.argsort(item, kind="stable")
+    order = order[np.searchsorted(item[order], 0) :]
+    items, place = np.unique(item[order], return_inverse=True)
+    for part in _cosines(owned, items):
+        first, last = np.searchsorted(place, [part.start, part.end])
+        chosen = order[first:last]
+        total[chosen] = _summed(owned, part, place[first:last], user[chosen])
+    mean: FloatVector = total / np.diff(owned.indptr)[user]
+    return mean
+
+
+def _summed(owned: sparse.csr_array, part: _Part, item: IntVector, user: IntVector) -> FloatVector:
+    """Add up the cosines of items with all items of a user, ascending: in another order the last bit differs."""
+    total = np.zeros(len(item))
+    n_owned = np.diff(owned.indptr)[user]
+    width = 1 << np.ceil(np.log2(n_owned)).astype(np.int64)
+    for columns in np.unique(width):
+        alike = np.flatnonzero(width == columns)
+        for start in range(0, len(alike), max(AT_ONCE // columns, 1)):
+            chosen = alike[start : start + max(AT_ONCE // columns, 1)]
+            place = np.arange(columns)
+            is_own = place < n_owned[chosen, None]
+            at = np.where(is_own, owned.indptr[user[chosen], None] + place, 0)
+            cosines = part.at(np.repeat(item[chosen], columns), owned.indices[at].ravel()).reshape(is_own.shape)
+            cosines[~is_own] = 0  # zeros come first, and change no sum
+            cosines.sort(axis=1)
+            total[chosen] = np.cumsum(cosines, axis=1)[:, -1]
+    return total
+
+
+class _Similar(NamedTuple):
+    """Pairs of positions with a similarity, in the order of (later, earlier)."""
+
+    later: IntVector
+    earlier: IntVector
+    similarity: FloatVector
+
+    @classmethod
+    def joined(cls, found: Sequence[_Similar]) -> _Similar:
+        """Put pairs together, each of which is in order by itself."""
+        later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
+        is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
+        if is_next.all():
+            return cls(later, earlier, similarity)
+        order = np.lexsort((earlier, later))
+        return cls(later[order], earlier[order], similarity[order])
+
+
+def _similar_pairs(owned: sparse.csr_array, lists: IntVector, item: IntVector) -> _Similar:
+    """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank."""
+    start = np.maximum.accumulate(np.where(starts_of_runs(lists), np.arange(len(lists)), 0))
+    n_earlier = np.arange(len(lists)) - start
+    nothing = np.zeros(0, dtype=np.int64)
+    found = [_Similar(nothing, nothing, np.zeros(0))]
+    for part in _cosines(owned, np.arange(owned.shape[1])):
+        for first, last in _blocks(n_earlier):
+            later, earlier = _pairs_of(start[first:last], n_earlier[first:last], first)
+            low, high = np.minimum(item[later], item[earlier]), np.maximum(item[later], item[earlier])
+            here = np.flatnonzero((low >= part.start) & (low < part.end))
+            similarity = part.at(low[here], high[here])
+            is_similar = similarity > 0
+            here = here[is_similar]
+            found.append(_Similar(later[here], earlier[here], similarity[is_similar]))
+    return _Similar.joined(found)
+
+
+def _blocks(n_pairs: IntVector) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks with so many pairs each."""
+    starts = np.flatnonzero(starts_of_runs((np.cumsum(n_pairs) - n_pairs) // AT_ONCE))
+    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(n_pairs)], strict=True)
+
+
+def _pairs_of(start: IntVector, n_earlier: IntVector, first: int) -> tuple[IntVector, IntVector]:
+    """Pair each row with those of its list that are ahead of it."""
+    later = np.repeat(np.arange(len(start)), n_earlier)
+    before = np.cumsum(n_earlier) - n_earlier
+    return later + first, start[later] + np.arange(len(later)) - before[later]

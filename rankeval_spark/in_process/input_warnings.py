@@ -1,0 +1,198 @@
+"""Warnings of inputs that can be evaluated, but are hardly what was meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.ranking.attribution import text_of_micros
+from rankeval_spark.errors import warn_user
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+
+
+_MOST_NAMED: Final = 10
+"""Models that a warning names."""
+
+_MOST_EXPLAINED: Final = 3
+"""Measures of which a warning says where they are undefined."""
+
+_DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before")
+"""Policies that take items out of lists."""
+
+
+def warn_if_nothing_is_measured(
+    metrics: pa.Table, tables: Tables, log: pa.Table, judged: pa.Table, request: Request
+) -> None:
+    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there.
+
+    Parameters
+    ----------
+    metrics : pa.Table
+        The means.
+    log, judged : pa.Table
+        The usable rows of the recommendations, of known items where others are dropped, and of the judgements.
+    """
+    given = tables.recommendations.table
+    if not judged.num_rows:
+        found = "held_out has no rows"
+    elif log.num_rows:
+        is_alone = bool(_absent(tables, request.measures.other_models))
+        found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
+    elif _absent(tables, request.models or ()):
+        return  # they have a warning of their own
+    elif given.num_rows:
+        found = "no recommended item is in the catalogue, and unknown_items drops all others"
+    else:
+        found = f"recommendations have no row{' of a model' if C.MODEL_ID in given.column_names else ''}"
+    if found:
+        warn_user(f"nothing is measured: {found}; see .checks")
+
+
+def _why_no_value(
+    metrics: pa.Table, log: pa.Table, judged: pa.Table, request: Request, *, is_alone: bool
+) -> Iterator[str]:
+    """Yield the reasons why no user has a value, or why all values are 0, by the ids and gains of both inputs.
+
+    Parameters
+    ----------
+    is_alone : bool
+        Whether a model that a measure compares with has no row, which has a warning of its own.
+    """
+    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
+    if not rows.num_rows:  # measures of all lists together need no judgement
+        return
+    population = request.policies.population
+    has_users, is_all_zero = pc.max(rows["n_users"]).as_py() > 0, not pc.max(pc.abs(rows["value"])).as_py()
+    if not is_all_zero and population == "run":
+        return  # of users that need no judgement
+    if unmatched := _unmatched(log, judged):
+        yield unmatched
+    if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
+        dropping = [name for name in _DROPPING if getattr(request.policies, name) in (True, "drop")]
+        yield f"no user of held_out has a list{' left by ' if dropping else ''}{', '.join(dropping)}"
+    least = _least_gain(request)
+    if is_all_zero and least is not None:
+        relevant, largest = judged.filter(pc.greater_equal(judged[C.GAIN], least)), pc.max(judged[C.GAIN]).as_py()
+        if not relevant.num_rows:
+            yield f"no user has a relevant judgement (a gain of at least {least:g}; the largest is {largest:g})"
+        elif population in ("truth", "intersection") and not _share(C.USER_ID, log, relevant):
+            yield "no user with a relevant judgement has a list"
+    if not has_users and not is_alone:
+        yield f"no user has a value{_why_undefined(log, judged, request)}"
+    if has_users and is_all_zero and not _share(C.ITEM_ID, log, judged):
+        yield "no item of held_out is in a list; ids of both tables have to match"
+
+
+def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
+    """Write the times that attribution compares or, without it, where the measures are undefined."""
+    if request.policies.is_attributed:
+        return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
+    undefined = {one.name: one.entry.definition.undefined for one in request.measures.per_list}
+    return ": " + ", ".join(f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED])
+
+
+def _least_gain(request: Request) -> float | None:
+    """Return the least gain without which no measure has a value; None where one needs no such gain."""
+    least = []
+    for one in request.measures.per_list:
+        rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
+        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.entry.without_relevant(one.options)):
+            return None
+        least.append(float(rel))
+    return min(least)
+
+
+def warn_of_absent_models(tables: Tables, request: Request) -> None:
+    """Warn of models that are named and have no row in the log: those expected, and those that measures compare with.
+
+    The users of the first are all missing, and the measures have no value.
+    """
+    absent = _absent_models(tables, request)
+    others = request.measures.other_models
+    lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
+    if lost:
+        known = sorted(filter(None, _models_of(tables)))
+        warn_user(
+            f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
+            f"the log has: {', '.join(known[:_MOST_NAMED])}"
+        )
+
+
+def _absent_models(tables: Tables, request: Request) -> list[str]:
+    return _absent(tables, request.models or ())
+
+
+def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
+    """Say which models a log with models has no row of."""
+    log = tables.recommendations.table
+    if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
+        return []
+    known = _models_of(tables)
+    return [name for name in names if name not in known]
+
+
+def _models_of(tables: Tables) -> set[str | None]:
+    return set(pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist())
+
+
+def warn_of_unread_times(tables: Tables) -> None:
+    """Warn of rows whose time is NULL or could not be read: attribution leaves them out."""
+    for source, name in ((tables.recommendations, C.RECOMMENDED_AT), (tables.held_out, C.INTERACTED_AT)):
+        times = source.table[name]
+        if times.null_count:
+            warn_user(
+                f"{source.name}: {times.null_count:,} of {len(times):,} rows have no time that can be read in {name!r} "
+                "and are left out; expected timestamps, text such as '2026-01-31 05:00:00', or seconds since 1970 "
+                "(pandas.to_datetime reads other forms and units)"
+            )
+
+
+def warn_of_merged_lists(log: Source) -> None:
+    """Warn of a log without ids of lists in which users were shown lists at several times: they would be one list."""
+    if C.LIST_ID in log.given:
+        return
+    keys = [name for name in (C.MODEL_ID, C.USER_ID) if name in log.table.column_names]
+    users = log.table.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min"), (C.RECOMMENDED_AT, "max")])
+    is_several = pc.not_equal(users[f"{C.RECOMMENDED_AT}_min"], users[f"{C.RECOMMENDED_AT}_max"])
+    n_several = pc.sum(is_several).as_py()
+    if not n_several or log.table.group_by([*keys, C.RECOMMENDED_AT]).aggregate([]).num_rows * 2 > log.table.num_rows:
+        return  # one time of each list, or times of single items
+    warn_user(
+        "recommendations have no column 'list_id', so all rows of a user are one list, but "
+        f"{n_several:,} of {len(users):,} have several times in recommended_at; name the lists in list_id, "
+        "such as by a copy of recommended_at"
+    )
+
+
+def _share(name: str, log: pa.Table, judged: pa.Table) -> bool:
+    """Return True if an id of the judgements is in the log."""
+    ids = pc.unique(judged[name]).drop_null()
+    return bool(pc.any(pc.is_in(log[name], value_set=ids.cast(log[name].type))).as_py())
+
+
+def _unmatched(log: pa.Table, judged: pa.Table) -> str:
+    """Write that no user of the judgements, or no list that they name, is in the log; nothing where one is."""
+    if not _share(C.USER_ID, log, judged):
+        return "no user of held_out has a list; ids of both tables have to match"
+    if C.LIST_ID not in judged.column_names:
+        return ""
+    parts = ((table[C.USER_ID].cast(pa.string()), table[C.LIST_ID]) for table in (log, judged))
+    listed, named = (pc.unique(pc.binary_join_element_wise(*part, "\0")) for part in parts)
+    if pc.any(pc.is_in(named, value_set=listed)).as_py():
+        return ""
+    one, other = (pc.min(table[C.LIST_ID]).as_py() for table in (judged, log))
+    return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
+
+
+def _span(times: pa.ChunkedArray) -> str:
+    """Write the first and last of times."""
+    ends = (pc.min_max(times)[name] for name in ("min", "max"))
+    return " to ".join(dict.fromkeys(text_of_micros(end.value) if end.is_valid else "no time" for end in ends))

@@ -1,0 +1,64 @@
+"""The time of the last list of a date, by the log alone: what the check ``open_windows`` will say of a night."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.request import counting_invalid_scores, request_of
+from rankeval_spark.in_process.row_flags import of_known_items, usable_recommendations
+from rankeval_spark.inputs.arrow.file_inputs import open_input
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+
+
+def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
+    """Read when the last list was shown, in microseconds since 1970; None where no list has a time.
+
+    Lists are those of a run: of the expected models, of rows that can be used. Each was shown at the earliest time of
+    its rows.
+
+    Raises
+    ------
+    ForSparkError
+        Spark reads the log.
+    InputError
+        A file is damaged, or a column has a type that cannot be read.
+    """
+    request = request_of(config, date)
+    log = _usable_log(config, request, date)
+    if C.RECOMMENDED_AT not in log.column_names:
+        return None
+    keys = [name for name in C.LIST_KEY if name in log.column_names]
+    shown = log.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min")])[f"{C.RECOMMENDED_AT}_min"]
+    found: int | None = pc.max(shown.cast(pa.int64())).as_py()
+    return found
+
+
+def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa.Table:
+    """Read the rows that enter lists; scores that a run refuses are left out, as it says so itself."""
+    source = open_input(config, "recommendations", date).read()
+    log = usable_recommendations(source, counting_invalid_scores(request), are_checked=True)
+    if request.policies.unknown_items == "keep":
+        return log
+    catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()
+    return of_known_items(log, catalogue.table)
+
+
+def moment_text(micros: int) -> str:
+    """Write a time in UTC, also one after the year 9999.
+
+    Examples
+    --------
+    >>> moment_text(1), moment_text(253_402_300_800_000_000)
+    ('1970-01-01T00:00:00.000001+00:00', '10000-01-01T00:00:00+00:00')
+    """
+    return f"{np.datetime64(micros, 'us')}".removesuffix(".000000") + "+00:00"

@@ -1,1 +1,0 @@
-"""Result tables as Arrow: metrics, comparisons, gap tests, values of users."""

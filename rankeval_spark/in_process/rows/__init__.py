@@ -1,1 +1,0 @@
-"""Rows of users in buckets, and the threads that work on them."""

@@ -1,0 +1,293 @@
+"""Counts of the checks of lists, and of what workers saw of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.checks import ITEM_FIELDS, RowCounts, Tally
+from rankeval_spark.engine.outputs import n_listed
+from rankeval_spark.engine.ranking.attribution import micros_of
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.checks import PartitionTallies
+    from rankeval_spark.engine.outputs import Part
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Rows whose keys are written out together: one Arrow array of texts holds 2 GiB."""
+
+_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
+"""Key of every row of a table that does not have the column."""
+
+
+def sample_row_keys(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> list[str]:
+    """Name the first and the last row with a flag, in the order of the bytes of their keys' texts.
+
+    Parameters
+    ----------
+    keys : sequence of str
+        Columns, whose texts are joined by a blank; NULL is written as ``NULL``.
+    flag : bool, shape (n_rows,)
+
+    Returns
+    -------
+    list of str
+        Two texts, one where both are the same, none without a flag.
+    """
+    if not flag.any():
+        return []
+    concerned = table.select([key for key in keys if key in table.column_names]).filter(to_arrow(flag))
+    return sample_text_keys(_joined(batch, keys) for batch in concerned.to_batches(max_chunksize=_ROWS_AT_ONCE))
+
+
+def sample_value_keys(values: pa.Array, flag: BoolVector) -> list[str]:
+    """Name the first and the last of some ids with a flag, likewise."""
+    return sample_text_keys([values.filter(to_arrow(flag)).cast(pa.string())]) if flag.any() else []
+
+
+def sample_text_keys(parts: Iterable[pa.Array]) -> list[str]:
+    """Return the first and the last of the texts, each once; those of no text are none."""
+    ends = [pc.min_max(part).as_py() for part in parts if len(part)]
+    if not ends:
+        return []
+    return list(dict.fromkeys((min(each["min"] for each in ends), max(each["max"] for each in ends))))
+
+
+def _joined(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
+    parts = [
+        batch[key].cast(pa.string()) if key in batch.schema.names else to_texts([_DEFAULTS[key]])[0] for key in keys
+    ]
+    blank = to_texts([" "])[0]
+    return pc.binary_join_element_wise(*parts, blank, null_handling="replace", null_replacement="NULL")
+
+
+ROWS: Final = pa.schema({"kind": pa.int32(), "count": pa.int64()}.items())
+"""Rows of the inputs by their kind, see :class:`RowCounts`."""
+
+TALLIES: Final = pa.schema(
+    {"check": pa.string(), "count": pa.int64(), "total": pa.int64(), "first": pa.string(), "last": pa.string()}.items()
+)
+"""Fields of :class:`Tally`."""
+
+
+def row_counts(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a partition by kind."""
+    by_kind = tallies.counts.by_kind.astype(np.int64)
+    kind = np.flatnonzero(by_kind)
+    yield pa.RecordBatch.from_arrays([to_arrow(kind.astype(np.int32)), to_arrow(by_kind[kind])], schema=ROWS)
+
+
+def to_row_counts(rows: pa.Table) -> RowCounts:
+    """Add up the rows of all partitions."""
+    counts = RowCounts()
+    np.add.at(counts.by_kind, to_numpy(rows["kind"]), to_numpy(rows["count"]))
+    return counts
+
+
+def judgement_tallies(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
+    """Yield what was counted of the judgements of a partition."""
+    yield pa.RecordBatch.from_pylist([asdict(one) for one in tallies.tallies.values()], TALLIES)
+
+
+def to_tallies(rows: pa.Table) -> dict[str, Tally]:
+    """Add up the tallies of all partitions, by check."""
+    found: dict[str, Tally] = {}
+    for row in rows.to_pylist():
+        one = Tally(**row)
+        found[one.check] = found.get(one.check, Tally(one.check, 0, 0)).plus(one)
+    return found
+
+
+def used_items(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
+    """Yield the items of the log and the judgements of a partition, with the judgements of each."""
+    for columns in tallies.items:
+        yield pa.RecordBatch.from_arrays(list(columns), names=ITEM_FIELDS)
+
+
+def unmatched(rows: pa.Table) -> pa.Table:
+    """Count the judgements of items that no list has: one row of :data:`TALLIES`; rows of an item are all there."""
+    items = rows.group_by(C.ITEM_ID).aggregate([("n_judged", "sum"), ("is_listed", "any")])
+    n_judged = items["n_judged_sum"]
+    found = items.filter(pc.and_(pc.invert(items["is_listed_any"]), pc.greater(n_judged, 0)))
+    ends = pc.min_max(found[C.ITEM_ID].cast(pa.string())).as_py()
+    count, total = (pc.sum(each).as_py() or 0 for each in (found["n_judged_sum"], n_judged))
+    row = {
+        "check": check_rows.UNMATCHED_ITEMS,
+        "count": count,
+        "total": total,
+        "first": ends["min"],
+        "last": ends["max"],
+    }
+    return pa.Table.from_pylist([row], TALLIES)
+
+
+COUNTS: Final = pa.schema(
+    {
+        "check": pa.string(),
+        C.MODEL_ID: pa.string(),  # where a check looks at each model; else ''
+        "count": pa.int64(),
+        "total": pa.int64(),
+        "first": pa.string(),  # key concerned
+        "last": pa.string(),
+        "until": pa.int64(),  # end of the last window, in microseconds
+        "newest": pa.int64(),  # newest event, likewise
+    }.items()
+)
+"""A count of a check in some lists; counts of two parts add up, see :func:`united`."""
+
+N_LISTED: Final = "_n_listed"
+"""Usable rows of the list in the log, copies of items included."""
+
+_LISTS: Final = "lists"
+"""Row of each model: its lists, of all lists and empty rows of judged users."""
+
+
+def counted_lists(part: Part) -> pa.Table:
+    """Return a row per list with what is counted of it, at the largest cutoff or of the whole list."""
+    lists, measures = part.lists, part.outputs.measures
+    place = measures.ks.index(measures.last_cutoff)
+    n_recommended = to_numpy(lists[C.N_RECOMMENDED])
+    has_ties = to_arrow(part.scored.counts[C.HAS_TIES][:, place], is_null=n_recommended == 0)
+    n_judged = to_arrow(part.scored.counts[C.N_JUDGED][:, place])
+    names = [C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, C.N_DUPLICATES, *C.FOR_CHECKS]
+    columns = {name: lists[name] for name in names if name in lists}
+    return pa.Table.from_pydict({**columns, C.N_JUDGED: n_judged, C.HAS_TIES: has_ties, N_LISTED: n_listed(lists)})
+
+
+def list_counts(lists: pa.Table, request: Request) -> pa.Table:
+    """Count what the checks look for in some lists: rows of :data:`COUNTS`.
+
+    Parameters
+    ----------
+    lists : pa.Table
+        Of every list, outside the population too, as of :func:`counted_lists`.
+    """
+    found = _Lists(lists, request)
+    rows = [*found.of_rows(), *found.of_ranks(), *found.of_seen(), *found.of_timing(), *found.of_models()]
+    none = dict.fromkeys(COUNTS.names)
+    return pa.Table.from_pylist([{**none, C.MODEL_ID: "", **row} for row in rows], COUNTS)
+
+
+def united(rows: pa.Table) -> pa.Table:
+    """Add up the counts of each check and model."""
+    how = {"count": "sum", "total": "sum", "first": "min", "last": "max", "until": "max", "newest": "max"}
+    found = rows.group_by(["check", C.MODEL_ID]).aggregate(list(how.items()))
+    names = ["check", C.MODEL_ID, *how]
+    return found.select([*names[:2], *(f"{name}_{op}" for name, op in how.items())]).rename_columns(names).cast(COUNTS)
+
+
+def list_facts(rows: pa.Table, request: Request) -> list[CheckCount]:
+    """Return the facts of the checks, of counts of all lists.
+
+    With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
+    that their users have in the training data; not where these were dropped, which the rows of the log show.
+    """
+    found = united(rows).to_pylist()
+    by_check: dict[str, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
+    models = sorted((row for row in found if row["check"] == _LISTS), key=lambda row: row[C.MODEL_ID])
+    names = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS, check_rows.SEEN_IN_TRAIN]
+    names += [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
+    if not found:  # no list at all
+        has_times, asks_open = request.policies.is_attributed, request.events_until is not None
+        timing = [*check_rows.OF_TIMING, check_rows.EVENTS_END, *([check_rows.OPEN_WINDOWS] if asks_open else [])]
+        by_check = dict.fromkeys([*names[:6], *(timing if has_times else [])], dict.fromkeys(COUNTS.names))
+    facts = []
+    for name in names:
+        row = by_check.get(name)
+        if row is None:
+            continue
+        if name == check_rows.EVENTS_END:
+            facts.append(check_rows.events_end([(row["until"], row["newest"], request.policies.window)]))
+            continue
+        keys = list(dict.fromkeys(key for key in (row["first"], row["last"]) if key is not None))
+        facts.append(CheckCount(RECOMMENDATIONS, name, row["count"] or 0, row["total"] or 0, keys))
+    baseline = None if request.comparisons is None else request.comparisons.baseline
+    if baseline is not None:
+        is_absent = baseline not in [row[C.MODEL_ID] for row in models if row["until"]]
+        sample = [baseline] if is_absent else []
+        facts.append(CheckCount(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, sample))
+    missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in models)
+    return [*facts, check_rows.missing_users(missing)]
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """One row per list, empty ones of judged users too."""
+
+    table: pa.Table
+    request: Request
+
+    def of_rows(self) -> Iterator[dict[str, Any]]:
+        is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
+        n_rows, n_copies = self._numbers(N_LISTED), self._numbers(C.N_DUPLICATES)
+        has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
+        n_lists, k = np.count_nonzero(has_list), self.request.measures.last_cutoff
+        yield self._row(check_rows.DUPLICATES, n_copies.sum(), n_rows.sum(), n_copies > 0)
+        yield self._flagged("short_lists", n_lists, has_list & (n_rows - n_copies < k))
+        yield self._flagged("ties", np.count_nonzero(is_judged & has_list), has_ties)
+        yield self._flagged("extra_users", n_lists, ~is_judged)
+
+    def of_ranks(self) -> Iterator[dict[str, Any]]:
+        """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
+        for check, column in check_rows.OF_RANKS.items():
+            if column not in self.table.column_names:
+                yield {"check": check, "count": 0, "total": 0}
+                continue
+            flags = self.table[column]
+            yield self._flagged(check, len(flags) - flags.null_count, to_numpy(flags, null=0).astype(np.bool_))
+
+    def of_seen(self) -> Iterator[dict[str, Any]]:
+        if C.SEEN in self.table.column_names and self.request.policies.seen_in_train != "drop":
+            n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
+            yield self._row(check_rows.SEEN_IN_TRAIN, n_seen.sum(), n_items.sum(), n_seen > 0)
+
+    def of_timing(self) -> Iterator[dict[str, Any]]:
+        if C.TIMING not in self.table.column_names:
+            return
+        for check, names in check_rows.OF_TIMING.items():
+            n_found, n_of = (self._field(C.TIMING, name) for name in names)
+            yield self._row(check, n_found.sum(), n_of.sum(), n_found > 0)
+        ends, events = (pc.struct_field(self.table[C.TIMING], name) for name in ("until", "newest"))
+        if self.request.events_until is not None:
+            until = micros_of(self.request.events_until)
+            is_open = to_numpy(ends, null=until) > until
+            yield self._flagged(check_rows.OPEN_WINDOWS, len(ends) - ends.null_count, is_open)
+        yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
+
+    def of_models(self) -> Iterator[dict[str, Any]]:
+        """Count the judged users of each model, those of them without a list, and whether it has a list (``until``)."""
+        is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
+        names = self.table[C.MODEL_ID].combine_chunks().dictionary_encode()
+        code, models = to_numpy(names.indices), names.dictionary.to_pylist()
+        n_judged, n_missing, n_lists = (
+            np.bincount(code[flag], minlength=len(models)) for flag in (is_judged, is_judged & ~has_list, has_list)
+        )
+        for place, model in enumerate(models):
+            counts = {"count": int(n_missing[place]), "total": int(n_judged[place]), "until": int(n_lists[place] > 0)}
+            yield {"check": _LISTS, C.MODEL_ID: model, **counts}
+
+    def _flagged(self, check: str, total: Any, flag: BoolVector) -> dict[str, Any]:  # noqa: ANN401 - an integer of numpy
+        return self._row(check, np.count_nonzero(flag), total, flag)
+
+    def _row(self, check: str, count: Any, total: Any, flag: BoolVector) -> dict[str, Any]:  # noqa: ANN401 - as above
+        keys = sample_row_keys(self.table, (C.MODEL_ID, C.USER_ID), flag)
+        ends = {"first": keys[0], "last": keys[-1]} if keys else {}
+        return {"check": check, "count": int(count), "total": int(total), **ends}
+
+    def _field(self, column: str, name: str) -> IntVector:
+        return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)
+
+    def _numbers(self, name: str) -> IntVector:
+        return to_numpy(self.table[name]).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,14 +10,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.staged_rows import (
-    StagedRows,
-    Summaries,
-    Summary,
-    key_of,
-    plain_columns,
-    rules_of,
-)
+from rankeval_spark.results.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns, rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
@@ -35,38 +28,40 @@ class RowsOnSpark(StagedRows):
 
     def refused(self, schema: Schema) -> list[Fault]:
         """Count hashes of keys: eight bytes per row are moved, and keys only if two hashes agree."""
-        counts = self.frame.select(_hash(schema), _broken(schema)).groupBy("_hash")
+        table, key = f"table {schema.name}", key_of(schema)
+        hashed = F.xxhash64(*key).alias("_hash")
+        counts = self.frame.select(hashed, _broken(schema)).groupBy("_hash")
         counted = counts.agg(F.count("*").alias("_count"), F.max("_broken").alias("_broken"))
         suspects = counted.where((F.col("_count") > 1) | F.col("_broken").isNotNull()).take(MAX_SUSPECTS)
-        broken = [row for row in suspects if row["_broken"] is not None]
+        faults = []
+        for row in [row for row in suspects if row["_broken"] is not None][:1]:
+            example = self.frame.where(hashed == row["_hash"]).select(*key).head()
+            faults.append(Fault(table, _written(example) if example else "a row", f"rows with {row['_broken']}"))
         repeated = [row["_hash"] for row in suspects if row["_count"] > 1]
-        return [*self._broken_among(schema, broken), *(self._duplicates_among(schema, repeated) if repeated else [])]
+        if repeated:
+            rows = self.frame.where(hashed.isin(*repeated)).groupBy(*key).agg(F.count("*").alias("_count"))
+            doubles = rows.where(F.col("_count") > 1).select(*key).take(3)
+            found = "; ".join(map(_written, doubles))
+            faults += [Fault(table, f"several rows for {found}", "one row a key")] if doubles else []
+        return faults
 
     def has_several_lists(self) -> bool:
         """Return whether a list has a name."""
         return not self.frame.where(F.col(C.LIST_ID) != F.lit(C.ONE_LIST)).isEmpty()
 
     def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
-        """Aggregate them in one job."""
+        """Aggregate the columns in one job."""
         frame = self.frame
-        if over_users:
-            frame = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*_over_lists(weights))
-        summaries = (_summary(*of_column).alias(of_column[0]) for of_column in weights.items())
-        rows = frame.groupBy(C.MODEL_ID, C.K).agg(*summaries).collect()
+        if over_users:  # a ratio of sums over the lists of the user, if it has a denominator
+            values = (F.coalesce(_mean(name, weight), F.avg(name)).alias(name) for name, weight in weights.items())
+            averages = (F.avg(weight).alias(weight) for weight in weights.values() if weight is not None)
+            frame = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*values, *averages)
+        fields = (
+            F.struct(F.count(name), F.min(name), F.max(name), _mean(name, weight)).alias(name)
+            for name, weight in weights.items()
+        )
+        rows = frame.groupBy(C.MODEL_ID, C.K).agg(*fields).collect()
         return {(row[C.MODEL_ID], row[C.K]): {name: Summary(*row[name]) for name in weights} for row in rows}
-
-    def _broken_among(self, schema: Schema, suspects: Sequence[Row]) -> list[Fault]:
-        if not suspects:
-            return []
-        example = self.frame.where(_hash(schema) == suspects[0]["_hash"]).select(*key_of(schema)).head()
-        where = ", ".join(f"{name}={example[name]!r}" for name in key_of(schema)) if example else "a row"
-        return [Fault(f"table {schema.name}", where, f"rows with {suspects[0]['_broken']}")]
-
-    def _duplicates_among(self, schema: Schema, suspects: Sequence[int]) -> list[Fault]:
-        own = self.frame.where(_hash(schema).isin(*suspects)).groupBy(*key_of(schema)).agg(F.count("*").alias("_count"))
-        doubles = own.where(F.col("_count") > 1).take(3)
-        found = "; ".join(", ".join(f"{name}={row[name]!r}" for name in key_of(schema)) for row in doubles)
-        return [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")] if doubles else []
 
 
 def _broken(schema: Schema) -> Column:
@@ -77,22 +72,11 @@ def _broken(schema: Schema) -> Column:
     return F.coalesce(F.lit(None).cast("string"), *whens).alias("_broken")
 
 
-def _hash(schema: Schema) -> Column:
-    return F.xxhash64(*key_of(schema)).alias("_hash")
-
-
-def _summary(column: str, weight: str | None) -> Column:
-    """Return the fields of :class:`Summary`."""
-    return F.struct(F.count(column), F.min(column), F.max(column), _mean(column, weight))
-
-
 def _mean(column: str, weight: str | None) -> Column:
     if weight is None:
         return F.avg(column)
     return F.try_divide(F.sum(F.col(column) * F.col(weight)), F.sum(weight))
 
 
-def _over_lists(weights: Mapping[str, str | None]) -> list[Column]:
-    """Average the lists of a user: numerators and denominators, where these are summed."""
-    values = (F.coalesce(_mean(column, weight), F.avg(column)).alias(column) for column, weight in weights.items())
-    return [*values, *(F.avg(weight).alias(weight) for weight in weights.values() if weight is not None)]
+def _written(row: Row) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in row.asDict().items())

@@ -30,7 +30,7 @@ NIGHT_COLUMNS: Final = (
 
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
-    """Print the differences of a night from another one, or of its models from one of them."""
+    """Print the differences between two nights, or between a night's models and one of them."""
     asked = ComparisonSelection(
         selection.models,
         selection.names,

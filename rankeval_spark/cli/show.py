@@ -219,7 +219,7 @@ def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None: 
 
 
 def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
-    """Read the selected rows of the date, or of the newest one of each evaluation."""
+    """Read the selected rows on the date, by default the newest of each evaluation."""
     rows = _read_selected(results, selection, schemas.METRICS.name).to_pylist()
     if any(group_statistics.parts_of(label) for label in selection.labels):
         rows += _read_selected(results, selection, schemas.GROUP_METRICS.name).to_pylist()
@@ -260,7 +260,7 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
-    """Read rows of the selected date, or of the newest night of each evaluation."""
+    """Read rows on the selected date, by default the newest of each evaluation."""
     nights = results.nights()
     if selection.day is not None:
         nights = [night for night in nights if night[1] == selection.day]

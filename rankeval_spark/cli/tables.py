@@ -182,7 +182,7 @@ def _p(p: float | None) -> str:
 
 
 def _others(row: Row) -> str:
-    """Format the p of each other test, adjusted, as that of t, for the tests of its own kind."""
+    """Format the p of each other test, adjusted for tests of its own kind, as that of t."""
     return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
 
 

@@ -33,7 +33,7 @@ _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
 def headline(error: BaseException) -> str:
-    """Return the message of an error of ours, or one line of any other instead of Java's stack trace."""
+    """Return the message of our error, or one line of any other instead of Java's stack trace."""
     if isinstance(error, RankevalError):
         text = str(error)
     elif isinstance(error, KeyboardInterrupt):

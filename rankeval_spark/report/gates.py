@@ -1,4 +1,4 @@
-"""The verdict of all gates of a night, and the summary at the top of its page."""
+"""The verdict on a night's gates, and the summary at the top of its page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tone_of(verdict: str) -> Tone:
 
 
 def verdict_of(gates: Sequence[Mapping[str, Any]]) -> NightVerdict:
-    """Return the verdict of all rules of a night, from at least one row of ``gates``."""
+    """Return the verdict on all rules, from at least one row of ``gates``."""
     tones = Counter(tone_of(row["verdict"]) for row in gates)
     n_rules = len({row["gate"] for row in gates})
     broken = {row["gate"] for row in gates if tone_of(row["verdict"]) == "bad"}

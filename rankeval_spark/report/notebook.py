@@ -1,4 +1,4 @@
-"""The notebook's view of results: the summary of an evaluation, and its figures and those of published nights."""
+"""The notebook's view: the summary of an evaluation, its figures, and those of published nights."""
 
 from __future__ import annotations
 

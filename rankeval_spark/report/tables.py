@@ -1,4 +1,4 @@
-"""Sources of figures and pages: result frames of any library as Arrow, and rows of them."""
+"""Sources of figures and pages: result frames from any library as Arrow, and their rows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _usual(kind: pa.DataType) -> pa.DataType:
 
 
 def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
-    """Select columns and the rows of one cutoff of a DataFrame of Spark; return other frames as they are."""
+    """Select columns and one cutoff from a Spark DataFrame; return other frames as they are."""
     if not callable(getattr(frame, "toArrow", None)):
         return frame
     there = [name for name in columns if name in frame.columns]

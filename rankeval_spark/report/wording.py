@@ -20,7 +20,7 @@ FAILED_IN: Final = "failed in "
 
 
 def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
-    """Return the decimals of a column of numbers: two digits of the narrowest interval, from 2 to 5.
+    """Return the decimals for a column of numbers: two digits of the narrowest interval, from 2 to 5.
 
     Without an interval, four digits of the greatest value.
 

@@ -41,7 +41,7 @@ def refused_rows(staged: Mapping[str, StagedRows], schemas: Sequence[Schema]) ->
 
 
 def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[MeasureRecord]) -> list[Fault]:
-    """Return faults of values that are not finite or out of range, and of means that the per-user rows do not have.
+    """Return faults: values that are not finite or out of range, and means that differ from the per-user rows.
 
     One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them (of means
     over lists, to count the users).
@@ -61,7 +61,7 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
 
 
 def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Fault]:
-    """Return faults of measures of all lists together: values that are not finite or out of range."""
+    """Return faults of measures over all lists: values that are not finite or out of range."""
     owners = {measure.measure: measure for measure in measures if measure.column is None}
     if not owners:
         return []
@@ -94,7 +94,7 @@ def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureRecord]) -> li
 
 
 def _range_faults(where: str, low: float | None, high: float | None, measure: MeasureRecord) -> list[Fault]:
-    """Return the fault of values that are not finite or out of the range of their measure, if any."""
+    """Return the fault if values are not finite or outside their measure's range."""
     least = -math.inf if measure.low is None else measure.low
     most = math.inf if measure.high is None else measure.high
     if low is None or high is None:

@@ -359,7 +359,7 @@ def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
 
 
 def columns_of(results: Results[Any]) -> dict[str, list[str]]:
-    """Names of the columns of every published table as it is now; one of an older version lacks some."""
+    """Return the current column names by published table; older tables lack some."""
     return {table: results._small.columns(table) for table in (schemas.RUNS.name, *results.table_versions())}
 
 

@@ -201,7 +201,7 @@ class PublishedResults(Generic[Frame]):
         return _deleted(events)
 
     def _computed(self, where: Filters) -> dict[Requested, set[str]]:
-        """Return the measures of the published runs, in the order of their requests, and the runs of each."""
+        """Return the measures of published runs in the order requested, with their runs."""
         published = [*where, ("status", "=", PUBLISHED)]
         found: dict[Requested, set[str]] = {}
         for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):

@@ -84,7 +84,7 @@ def row_condition(where: Filters) -> Column:
 
 
 def refuse_log(root: str, table: str) -> None:
-    """Raise ConfigError if the log of a table, or a file of it, is a link out of the allowed folders."""
+    """Raise ConfigError if a table's log, or a file in it, is a link out of the allowed folders."""
     if allowed_folders.is_limited():
         logs = allowed_folders.delta_log_paths(inside(root, table))
         allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Summary(NamedTuple):
-    """Count, lowest, highest, and mean or ratio of sums of the values of a column that are not NULL."""
+    """Count, lowest, highest, and mean or ratio of sums, over the non-NULL values in a column."""
 
     n: int = 0
     low: float | None = None
@@ -47,7 +47,7 @@ class StagedRows(ABC):
 
     @abstractmethod
     def refused(self, schema: Schema) -> list[Fault]:
-        """Return faults of repeated keys, and of rows that break a constraint of the table.
+        """Return faults: repeated keys, and rows that break a constraint.
 
         The table itself would refuse the rows only after the run has announced its publish, which nobody could finish.
         """

@@ -73,7 +73,7 @@ class Staging:
         return delta_log.columns(self._storage, self._table(table))
 
     def files(self, table: str) -> list[dict[str, Any]]:
-        """Return the log's record of each file of a staged table, with its ``location``: the folder of the table."""
+        """Return the add action of each staged file, with the table's folder as ``location``."""
         path = self._table(table)
         location = inside(self._storage.root, path)
         return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
@@ -123,7 +123,7 @@ class Staging:
 
 
 def remove_all(storage: Storage, night: NightKey) -> None:
-    """Remove the staging of crashed runs of a night; the caller holds the run lock of the night."""
+    """Remove the staging of a night's crashed runs; the caller holds its run lock."""
     for name in storage.names(STAGING_FOLDER):
         if name.rpartition(".")[0] == night.slug:
             storage.remove(f"{STAGING_FOLDER}/{name}")

@@ -29,7 +29,7 @@ Part = TypeVar("Part")
 
 
 class TableChanges(ABC, Generic[Part]):
-    """Changes of the tables of one root. A part of a table is what is rewritten as a whole: a file, or a night."""
+    """Changes of the tables in one root. A ``Part`` is rewritten as a whole: a file, or a night."""
 
     def __init__(self, root: Root) -> None:
         self.root = root

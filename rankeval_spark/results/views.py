@@ -1,4 +1,4 @@
-"""Views of a results root as SQL, for the catalog of Spark or a database of DuckDB: plain columns, no versions.
+"""Views of a results root as SQL, for Spark's catalog or a DuckDB database: plain columns, no versions.
 
 A view reads its table as it is now. A run replaces a night of a table in one commit, so each view has whole nights; two
 views that are joined while a run publishes can be of two runs. ``Results`` pins all tables to one commit instead.

@@ -1,4 +1,4 @@
-"""Figures of ``metrics``: leaderboard, curves over cutoffs, history of nights, groups of users, trade-offs."""
+"""Figures of ``metrics``: leaderboard, curves over cutoffs, history, groups of users, trade-offs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of single users: precision-recall curves, distributions of values, and of differences between two models."""
+"""Figures of single users: precision-recall curves, and distributions of values and differences."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pr_curve(
 
 
 def level_of(label: str) -> float | None:
-    """Return the level of recall of a measure; None if it is not part of a curve."""
+    """Return a measure's level of recall; None if it is not part of a curve."""
     measure = measure_of(label)
     is_level = measure is not None and measure.name == defaults.CURVE and measure.group is None
     return float(str(measure.options["recall"])) if is_level and measure is not None else None

@@ -18,7 +18,7 @@ from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
 
 if TYPE_CHECKING:
-    from rankeval_spark.apps.first_config.guessed_inputs import GuessedInput, Guesses
+    from rankeval_spark.apps.first_config import GuessedInput, Guesses
     from rankeval_spark.apps.nightly.look_ahead import LookAhead
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
@@ -179,9 +179,8 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
 
 
 def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
-    from rankeval_spark.apps.first_config.config_text import config_text  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.apps.first_config.guessed_inputs import guessed  # noqa: PLC0415 - as above
-    from rankeval_spark.apps.first_config.table_samples import look_at  # noqa: PLC0415 - as above
+    from rankeval_spark.apps.first_config import config_text, guessed  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.apps.sampled_tables import look_at  # noqa: PLC0415 - as above
 
     missing = [_option(name) for name in ("recommendations", "held_out") if name not in tables]
     if missing:

@@ -1,0 +1,469 @@
+"""A first config, guessed from tables: columns, dates, types of ids and segments, each with a comment that says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.sampled_tables import (
+    BY_TIMES,
+    OF_NESTED,
+    Guess,
+    date_column,
+    guessed_columns,
+    guessed_gains,
+    guessed_nested,
+    has_dates,
+    nested_values,
+)
+from rankeval_spark.config.base import DATE_PLACEHOLDER
+from rankeval_spark.config.inputs import (
+    Gains,
+    HeldOutInput,
+    InputConfig,
+    ItemsInput,
+    Nested,
+    RecommendationsInput,
+    SegmentsInput,
+    TrainInput,
+    column_and_field,
+)
+from rankeval_spark.config.json_schema import SCHEMA
+from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
+from rankeval_spark.inputs.input_columns import plain_name
+
+if TYPE_CHECKING:
+    from rankeval_spark.apps.sampled_tables import TableSample
+
+INPUTS: Final[Mapping[str, type[InputConfig]]] = {
+    "recommendations": RecommendationsInput,
+    "held_out": HeldOutInput,
+    "segments": SegmentsInput,
+    "train": TrainInput,
+    "items": ItemsInput,
+}
+"""Inputs in the order of the config."""
+
+_SCHEMAS: Final = {
+    "recommendations": schemas.RECOMMENDATIONS,
+    "held_out": schemas.HELD_OUT,
+    "train": schemas.TRAIN,
+    "items": schemas.ITEMS,
+}
+_IDS: Final = (C.USER_ID, C.ITEM_ID)
+_BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
+
+MOST_SEGMENTS: Final = 5
+MOST_VALUES: Final = 50
+"""Values of a segment in the sample; a column of text with more names single users rather than groups."""
+
+_FEW_NUMBERS: Final = 10
+"""Numbers in the sample up to which each is a value of its own, not a band."""
+
+_OF_SEGMENTS: Final = (is_text, is_number, pa.types.is_boolean, pa.types.is_dictionary)
+"""Types of the columns that segments are made of."""
+
+_SEPARATORS: Final = ("|", ";", ",")
+
+CUTOFFS: Final = (5, 10, 20)
+
+
+@dataclass(frozen=True)
+class GuessedInput:
+    """One input, as it was guessed."""
+
+    name: str  # as in the config
+    table: TableSample  # what was looked at
+    columns: Mapping[str, Guess]  # column of the table by canonical column
+    day: Guess | None  # column with the evaluation date
+    missing: tuple[str, ...]  # canonical columns that the input needs and that were not found
+    as_text: tuple[str, ...] = ()  # ids that are whole numbers here and text in another input
+    nested: Nested | None = None  # arrays of items and scores, where a row is a whole list
+    gains: Gains | None = None  # how a column of events becomes gains
+    unknown_events: tuple[str, ...] = ()  # events whose gain no word in their name says
+
+    def column_of(self, canonical: str) -> pa.ChunkedArray | None:
+        """Values of a canonical column in the sample."""
+        if self.nested is not None and canonical == C.ITEM_ID:
+            return nested_values(self.table.rows, self.nested.items)
+        guess = self.columns.get(canonical)
+        return None if guess is None else self.table.rows[guess.column]
+
+    @property
+    def time_column(self) -> str | None:
+        """Column with the times of interactions, where filters can compare it with a date."""
+        values = self.column_of(C.INTERACTED_AT)
+        is_time = values is not None and (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type))
+        return self.columns[C.INTERACTED_AT].column if is_time else None
+
+    @property
+    def counts_ranks_from_0(self) -> bool:
+        """Whether the first rank of the sample is 0."""
+        ranks = self.column_of(C.RANK)
+        return ranks is not None and pc.min(ranks).as_py() == 0
+
+    @property
+    def list_separator(self) -> str | None:
+        """What separates categories that are text; None where they are lists, or JSON."""
+        values = self.column_of(C.CATEGORIES)
+        if values is None or not is_text(values.type):
+            return None
+        texts = [text for text in values.to_pylist() if text]
+        if texts and all(text.startswith("[") for text in texts):
+            return None
+        return max(_SEPARATORS, key=lambda one: sum(one in text for text in texts))
+
+    @property
+    def newest_date(self) -> str | None:
+        """Newest date that was seen."""
+        if self.day is None:
+            return self.table.path_date
+        values = self.table.partitions.get(self.day.column) or [
+            str(value) for value in pc.unique(self.table.rows[self.day.column]).to_pylist() if value is not None
+        ]
+        return max(values)
+
+    @property
+    def unread(self) -> list[str]:
+        """Columns of the table that were taken for nothing."""
+        used = {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
+        shapes = [one for one in (self.nested, self.gains) if one is not None]
+        paths = [path for shape in shapes for path in shape.renames.values()]
+        used |= {column_and_field(path, self.table.rows.column_names)[0] for path in paths}
+        return [name for name in self.table.rows.column_names if name not in used]
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Everything that a config is written of."""
+
+    inputs: Mapping[str, GuessedInput]
+    slices: tuple[str, ...] = ()  # segments with few values, and those of numbers
+    bands: tuple[str, ...] = ()  # those of numbers
+    models: tuple[str, ...] = ()  # models that were seen
+    cutoffs: tuple[int, ...] = field(default=CUTOFFS)  # usual ones, up to the longest list of the sample
+
+    @property
+    def baseline(self) -> str | None:
+        """Model that others are probably compared with, by its name."""
+        plain = {name: "".join(filter(str.isalnum, name.lower())) for name in self.models}
+        likely = [name for name in self.models if plain[name] in _BASELINES]
+        return min(likely, key=lambda name: _BASELINES.index(plain[name])) if likely and len(self.models) > 1 else None
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether lists and interactions both have times, so that an interaction belongs to the lists before it."""
+        judged = self.inputs["held_out"].columns
+        has_times = C.INTERACTED_AT in judged and C.LIST_ID not in judged  # lists that are named need no times
+        return has_times and C.RECOMMENDED_AT in self.inputs["recommendations"].columns
+
+    @property
+    def window_column(self) -> str | None:
+        """Column of the judgements that filters keep to the days of the window; None where there is none, or no day."""
+        held_out = self.inputs["held_out"]
+        if not self.is_attributed or self.newest_date is None:
+            return None
+        return held_out.day.column if held_out.day else held_out.time_column
+
+    @property
+    def has_events_of_all_days(self) -> bool:
+        """Whether each date has its own lists and reads all events: no column of them can be filtered by date."""
+        is_narrowed = self.window_column is not None or self.inputs["held_out"].table.path_date is not None
+        return self.is_attributed and self.newest_date is not None and not is_narrowed
+
+    @property
+    def day_name(self) -> str:
+        """How a column with the day of an event is best called: as that of the recommendations."""
+        log = self.inputs["recommendations"]
+        return log.day.column if log.day else "day"
+
+    @property
+    def newest_date(self) -> str | None:
+        """Newest date that the recommendations have."""
+        return self.inputs["recommendations"].newest_date
+
+
+def guessed(tables: Mapping[str, TableSample]) -> Guesses:
+    """Guess what tables hold; ``recommendations`` and ``held_out`` are among them."""
+    by_name = {name: _guessed_input(name, tables) for name in INPUTS if name in tables}
+    by_name["held_out"] = _with_lists_of(by_name["recommendations"], by_name["held_out"])
+    inputs = {name: replace(one, as_text=tuple(_ids_as_text(one, by_name))) for name, one in by_name.items()}
+    log = inputs["recommendations"]
+    plain, numbers = _segments(inputs["segments"]) if "segments" in inputs else ([], [])
+    models = tuple(log.table.distinct(log.columns[C.MODEL_ID].column)) if C.MODEL_ID in log.columns else ()
+    return Guesses(
+        inputs,
+        slices=tuple((*plain, *numbers)[:MOST_SEGMENTS]),
+        bands=tuple(name for name in (*plain, *numbers)[:MOST_SEGMENTS] if name in numbers),
+        models=models,
+        cutoffs=_cutoffs(log),
+    )
+
+
+def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
+    table, log = tables[name], date_column(tables["recommendations"])
+    day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
+    wanted = _SCHEMAS[name].field_names() if name in _SCHEMAS else [C.USER_ID]
+    nested = guessed_nested(table) if name == "recommendations" else None
+    of_items = OF_NESTED if nested is not None else ()
+    wanted = [one for one in wanted if one not in of_items]
+    columns = guessed_columns(table, wanted, taken=[day.column] if day else [])
+    needed = [one for one in INPUTS[name].id_columns if one not in of_items]
+    if name == "recommendations" and nested is None and C.RANK not in columns:
+        needed.append(C.SCORE)
+    missing = tuple(one for one in needed if one not in columns)
+    if name == "recommendations" and nested is None and _has_list_times(table, columns, day):
+        columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, BY_TIMES)
+    has_events = name == "held_out" and C.GAIN not in columns
+    gains, unknown = (guessed_gains(table) if has_events else None) or (None, ())
+    return GuessedInput(name, table, columns, day, missing, (), nested, gains, unknown)
+
+
+def _with_lists_of(log: GuessedInput, judged: GuessedInput) -> GuessedInput:
+    """Take the lists of judgements for those of the log only where both have a column of this name and a value of it.
+
+    A column ``list_id`` is read in any case.
+    """
+    own, listed = judged.columns.get(C.LIST_ID), log.columns.get(C.LIST_ID)
+    if own is None or own.column == C.LIST_ID:
+        return judged
+    if listed is not None and plain_name(own.column) == plain_name(listed.column):
+        values = (set(one.table.distinct(guess.column)) for one, guess in ((judged, own), (log, listed)))
+        if set.intersection(*values):
+            return judged
+    return replace(judged, columns={name: guess for name, guess in judged.columns.items() if name != C.LIST_ID})
+
+
+def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess | None) -> bool:
+    """Whether a log without ids of lists has several times of a user and day, each of several items: those of lists."""
+    if C.LIST_ID in columns or C.RECOMMENDED_AT not in columns or C.USER_ID not in columns:
+        return False
+    keys = [columns[name].column for name in (C.MODEL_ID, C.USER_ID) if name in columns] + ([day.column] if day else [])
+    shown = columns[C.RECOMMENDED_AT].column
+    keys = [name for name in dict.fromkeys(keys) if name in table.rows.column_names and name != shown]
+    lists = table.rows.group_by([*keys, shown]).aggregate([([], "count_all")])
+    return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= table.rows.num_rows
+
+
+def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:
+    """Yield the ids that are numbers in this input and text in another."""
+    for name in _IDS:
+        ids = {other.name: (other.table, other.column_of(name)) for other in inputs.values()}
+        is_text_id = {
+            of: not table.has_typed_ids or not pa.types.is_integer(values.type)
+            for of, (table, values) in ids.items()
+            if values is not None
+        }
+        if any(is_text_id.values()) and not is_text_id.get(one.name, True):
+            yield name
+
+
+def _segments(one: GuessedInput) -> tuple[list[str], list[str]]:
+    """Find the columns with few values, and those of numbers with many."""
+    plain: list[str] = []
+    numbers: list[str] = []
+    for name in one.unread:
+        values = one.table.rows[name]
+        n_values = pc.count_distinct(values).as_py() if not pa.types.is_nested(values.type) else 0
+        if not name.isidentifier() or name == C.ALL_USERS or n_values < 2:  # noqa: PLR2004 - one value cuts nothing
+            continue
+        if is_number(values.type) and n_values > _FEW_NUMBERS:
+            numbers.append(name)
+        elif n_values <= MOST_VALUES and any(is_kind(values.type) for is_kind in _OF_SEGMENTS):
+            plain.append(name)
+    return plain, numbers
+
+
+def _cutoffs(log: GuessedInput) -> tuple[int, ...]:
+    """Choose cutoffs up to the longest list of the sample."""
+    rows = log.table.rows
+    if log.nested is not None:
+        lists = rows[column_and_field(log.nested.items, rows.column_names)[0]]
+        longest = pc.max(pc.list_value_length(lists)).as_py() or CUTOFFS[-1]
+    else:
+        keys = [log.columns[name].column for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID) if name in log.columns]
+        keys += [log.day.column] if log.day else []
+        if not keys or not rows.num_rows:
+            return CUTOFFS
+        longest = pc.max(rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
+    return tuple(k for k in CUTOFFS if k <= longest) or (longest,)
+
+
+_PLAIN: Final = re.compile(r"(\.\./|/)?[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+"""What YAML takes for something else than text."""
+
+WINDOW_DAYS: Final = 7
+"""Days of the attribution window."""
+
+_COMMENTS_FROM: Final = 44
+"""Column of the comments."""
+
+
+def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
+    """Write a config for a file, from whose folder its paths start."""
+    return "\n".join(_lines(guesses, config, results)) + "\n"
+
+
+def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
+    yield f"# yaml-language-server: $schema=./{SCHEMA}"
+    yield "#"
+    yield "# Written by rankeval init, which looked at the tables: check what it guessed. Paths start from this folder."
+    yield "# Every key there is, with its meaning: rankeval init OTHER.yaml, without tables."
+    yield f"evaluation: {_text(re.sub('[^A-Za-z0-9_.-]', '_', config.stem).lstrip('._-') or 'nightly')}"
+    yield ""
+    yield "inputs:"
+    for one in guesses.inputs.values():
+        window = guesses.window_column if one.name == "held_out" else None
+        yield from _input_lines(one, config, window=window)
+        if one.name == "held_out" and guesses.has_events_of_all_days:
+            yield from _unfiltered_lines(guesses)
+    yield ""
+    yield from _model_lines(guesses)
+    if guesses.is_attributed:
+        yield ""
+        yield _with_comment("policies:", "both tables have times: an event counts for the last list before it")
+        yield "  attribution: last_touch"
+        yield _with_comment(f"  attribution_window: {WINDOW_DAYS}d", "a night runs once this window is over")
+    yield ""
+    yield "measures: [nDCG, AP, R, RR, Success]        # rankeval measures lists the others"
+    yield f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]"
+    yield from _slice_lines(guesses)
+    yield ""
+    yield "results:"
+    yield f"  root: {_path(results, config)}"
+    yield "  lists: true" + " " * (_COMMENTS_FROM - 13) + "# so that rankeval score can add measures later"
+
+
+def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iterator[str]:
+    table = one.table
+    yield f"  {one.name}:"
+    yield f"    format: {table.format}"
+    yield f"    path: {_path(table.path, config)}"
+    yield "    columns:"
+    for name, guess in one.columns.items():
+        yield _with_comment(f"      {name}: {_text(guess.column)}", f"guessed by {guess.by}")
+    for name in one.missing:
+        yield _with_comment(f"      {name}: {name}", f"NOT FOUND, write one of: {', '.join(one.unread) or 'none left'}")
+    yield from _shape_lines(one)
+    if one.as_text:
+        types = ", ".join(f"{name}: string" for name in one.as_text)
+        yield _with_comment(f"    types: {{{types}}}", "numbers here, text in another input")
+    yield from _filter_lines(one, window)
+    if one.counts_ranks_from_0:
+        yield _with_comment("    ranks_from: 0", "the first rank of the sample is 0")
+    if one.list_separator is not None:
+        yield _with_comment(f"    list_separator: {json.dumps(one.list_separator)}", "guessed by the categories")
+    if table.separator not in ("", ","):
+        yield f"    options: {{sep: {json.dumps(table.separator)}}}"
+    others = [f"{name}, with dates" if has_dates(table, name) else name for name in one.unread]
+    if others and one.name != "segments":
+        yield f"    # not read: {_one_line(', '.join(others))}"
+
+
+def _filter_lines(one: GuessedInput, window: str | None) -> Iterator[str]:
+    """Write the filters: the days of the attribution window, or the evaluation date."""
+    if window is not None:
+        yield _with_comment("    filters:", "the days of the attribution window")
+        yield from (f"      - {condition}" for condition in _window_conditions(window, of_days=one.day is not None))
+    elif one.day is not None:
+        condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
+        yield f"    filters: [{condition}]  # guessed by {one.day.by}"
+
+
+def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
+    """Write the two conditions for the days of the window, on a column of days or of times."""
+    # The window of the last list ends on the last day, so times end at the midnight after it.
+    op, days = ("<=", WINDOW_DAYS) if of_days else ("<", WINDOW_DAYS + 1)
+    yield f'{{column: {_text(column)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
+    yield f'{{column: {_text(column)}, op: "{op}", value: "{{date+{days}}}"}}'
+
+
+def _unfiltered_lines(guesses: Guesses) -> Iterator[str]:
+    """Say that no column of the judgements can be filtered by the day, and what to add."""
+    day, times = guesses.day_name, _one_line(guesses.inputs["held_out"].columns[C.INTERACTED_AT].column)
+    yield f"    # NOT FILTERED: {times} cannot be compared with a date, so each date reads the events of all days,"
+    yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"
+    yield "    # table, and these filters:"
+    yield "    # filters:"
+    yield from (f"    #   - {_one_line(condition)}" for condition in _window_conditions(day, of_days=True))
+
+
+def _shape_lines(one: GuessedInput) -> Iterator[str]:
+    """Write the arrays of a list, and the gains of events."""
+    if one.nested is not None:
+        yield _with_comment("    nested:", "a row is a whole list, guessed by the types")
+        yield f"      items: {_text(one.nested.items)}"
+        if one.nested.scores is not None:
+            yield f"      scores: {_text(one.nested.scores)}"
+    if one.gains is not None:
+        yield _with_comment("    gains:", "guessed by the names of the events: what is each worth?")
+        yield f"      column: {_text(one.gains.column)}"
+        gains = ", ".join(f"{_text(event)}: {gain:g}" for event, gain in one.gains.values.items())
+        unknown = ", ".join(one.unknown_events)
+        comment = f"unknown, so 1: {unknown}" if unknown else ""
+        line = f"      values: {{{gains}}}"
+        yield _with_comment(line, comment) if comment else line
+
+
+def _model_lines(guesses: Guesses) -> Iterator[str]:
+    if C.MODEL_ID not in guesses.inputs["recommendations"].columns:
+        yield "# The log has no column of models: all of its lists are those of one, 'model'."
+        return
+    shown = ", ".join(_text(name) for name in guesses.models[:10])
+    yield f"# models: [{_one_line(shown)}]  # seen; without this key, those in the log"
+    baseline = guesses.baseline or next(iter(guesses.models), "popular")
+    if guesses.baseline is None:
+        yield "# comparisons:"
+        yield _with_comment(f"#   baseline: {_one_line(_text(baseline))}", "the model that others are compared with")
+    else:
+        yield "comparisons:"
+        yield _with_comment(f"  baseline: {_text(baseline)}", "guessed by its name")
+
+
+def _slice_lines(guesses: Guesses) -> Iterator[str]:
+    if "segments" not in guesses.inputs:
+        return
+    left = [name for name in guesses.inputs["segments"].unread if name not in guesses.slices]
+    yield ""
+    if guesses.slices:
+        yield f"slices: [{', '.join(map(_text, guesses.slices))}]  # guessed by the number of their values"
+    if left:
+        yield f"# other columns of segments: {_one_line(', '.join(left))}"
+    if guesses.bands:
+        yield "bands:"
+        yield from (
+            _with_comment(f"  {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
+            for name in guesses.bands
+        )
+
+
+def _with_comment(text: str, comment: str) -> str:
+    return f"{text:<{_COMMENTS_FROM - 1}} # {_one_line(comment)}"
+
+
+def _one_line(text: str) -> str:
+    """Keep a name with line ends within its comment."""
+    return text if text.isprintable() else json.dumps(text)
+
+
+def _path(path: str, config: Path) -> str:
+    """Write a path so that it starts from the folder of the config."""
+    expanded = os.path.expanduser(path)
+    is_absolute = os.path.isabs(expanded)
+    return _text(expanded if is_absolute else os.path.relpath(expanded, config.parent))
+
+
+def _text(text: str) -> str:
+    """Write text for YAML: plain where it is nothing else, else in quotes."""
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if is_plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -1,1 +1,0 @@
-"""The first config of a user, written by looking at their tables."""

@@ -1,0 +1,439 @@
+"""Samples of the tables of a user, and guesses about their columns, arrays and events."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import io
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import deltalake
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as ds
+import pyarrow.json as pa_json
+from deltalake.exceptions import DeltaError
+
+from rankeval_spark import columns as C
+from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
+from rankeval_spark.config.base import DATE_PLACEHOLDER
+from rankeval_spark.config.inputs import Gains, Nested, column_and_field
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
+from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
+from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
+
+SAMPLE_ROWS: Final = 10_000
+"""Rows that are looked at; of text files, lines."""
+
+ROWS_OF_A_COLUMN: Final = 2_000_000
+"""Rows of which a single column is read."""
+
+ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+_SUFFIXES: Final = {
+    ".parquet": "parquet",
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), "csv"),
+    **dict.fromkeys((".json", ".json.gz", ".jsonl", ".jsonl.gz", ".ndjson"), "json"),
+}
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_EXPECTED: Final = "a Delta table, or files that end with .parquet, .csv or .json"
+_FIX: Final = "rankeval init CONFIG without tables writes every key, to be filled in"
+
+
+@dataclass(frozen=True)
+class TableSample:
+    """A table that was looked at."""
+
+    path: str  # as the user gave it, with ``{date}`` where it has that
+    format: str  # ``delta``, ``parquet``, ``csv`` or ``json``
+    rows: pa.Table  # its first rows, with all columns
+    # values of each column that the table is partitioned by
+    partitions: dict[str, list[str]] = field(default_factory=dict)
+    path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
+    separator: str = ","  # of csv
+    dataset: ds.Dataset | None = None  # all rows, of Delta and Parquet
+
+    def distinct(self, column: str) -> list[str]:
+        """List the values of a column, of many rows where only that column has to be read for it."""
+        if self.dataset is None:
+            return _texts(self.rows[column])
+        found: set[str] = set()
+        n_rows = 0
+        for batch in self.dataset.to_batches(columns=[column]):
+            found.update(_texts(batch[column]))
+            n_rows += batch.num_rows
+            if n_rows >= ROWS_OF_A_COLUMN:
+                break
+        return sorted(found)
+
+    @property
+    def has_typed_ids(self) -> bool:
+        """Whether ids have the types of their columns: those of text files are text."""
+        return self.format in {"delta", "parquet"}
+
+
+def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
+    """Look at a table on this machine, named by an option; of a path with ``{date}``, at the newest date.
+
+    With ``splits_days``, a folder that has a file or folder of each day, and nothing else, is read a day at a time.
+
+    Raises ConfigError if it is elsewhere, or of no known format; InputError if it is not there, or cannot be read.
+    """
+    if scheme_of(path):
+        raise ConfigError(Fault(option, repr(path), "a folder or file of this machine", _FIX))
+    path = _of_days(option, path) if splits_days else path
+    found, newest = _newest(option, path)
+    require_allowed((option, str(found)))
+    format_ = _format_of(option, found)
+    if format_ == "delta":
+        require_allowed(*((option, log) for log in delta_log_paths(str(found))))
+    try:
+        if format_ == "delta":
+            files = [found / name for name in deltalake.DeltaTable(str(found)).to_pyarrow_dataset().files]
+        else:
+            files = _files_of(found)
+        require_allowed(*((option, str(file)) for file in files))  # links may lead elsewhere
+        read = _READERS[format_](found)
+    except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
+        told = f"a table that cannot be read ({first_line(str(error))}) at {found}"
+        raise InputError(Fault(option, told, "a readable table")) from error
+    return replace(read, path=path, path_date=newest)
+
+
+def _of_days(option: str, path: str) -> str:
+    """Add ``{date}`` to the path of a folder of days; a partition such as ``day=2026-01-01`` is a column instead."""
+    folder = Path(os.path.expanduser(path))
+    if DATE_PLACEHOLDER in path or not folder.is_dir() or (folder / "_delta_log").is_dir():
+        return path
+    require_allowed((option, str(folder)))
+    names = {entry.name for entry in folder.iterdir() if entry.name[0] not in "_."}
+    forms = {ISO_DATE.sub(DATE_PLACEHOLDER, name, count=1) for name in names}
+    form = forms.pop() if len(forms) == 1 else ""
+    return f"{path.rstrip('/')}/{form}" if DATE_PLACEHOLDER in form and "=" not in form else path
+
+
+def _newest(option: str, path: str) -> tuple[Path, str | None]:
+    """Find what a path names; of one with a date, the newest, and its date."""
+    digits = "-".join("[0-9]" * n for n in (4, 2, 2))
+    found = sorted(glob.glob(glob.escape(os.path.expanduser(path)).replace(DATE_PLACEHOLDER, digits)))
+    if not found:
+        raise InputError(Fault(option, f"no such path at {path}", "a folder or file", "correct the path"))
+    if DATE_PLACEHOLDER not in path:
+        return Path(found[0]), None
+    pattern = re.escape(os.path.expanduser(path)).replace(re.escape(DATE_PLACEHOLDER), f"({ISO_DATE.pattern})", 1)
+    pattern = pattern.replace(re.escape(DATE_PLACEHOLDER), ISO_DATE.pattern)
+    dated = {match[1]: one for one in found if (match := re.fullmatch(pattern, one))}
+    newest = max(dated)
+    return Path(dated[newest]), newest
+
+
+def _format_of(option: str, path: Path) -> str:
+    if (path / "_delta_log").is_dir():
+        return "delta"
+    files = _files_of(path)
+    formats = {format_ for file in files for suffix, format_ in _SUFFIXES.items() if file.name.endswith(suffix)}
+    if len(formats) != 1:
+        found = "files of several formats" if formats else "files of no known format" if files else "no file"
+        raise ConfigError(Fault(option, f"{found} at {path}", _EXPECTED, _FIX))
+    return formats.pop()
+
+
+def _files_of(path: Path) -> Sequence[Path]:
+    if path.is_file():
+        return [path]
+    files = (file for file in path.rglob("*") if file.is_file())
+    return sorted(file for file in files if not any(part[0] in "_." for part in file.relative_to(path).parts))
+
+
+def _delta(path: Path) -> TableSample:
+    table = deltalake.DeltaTable(str(path))
+    names = table.metadata().partition_columns
+    folders = table.partitions() if names else []
+    partitions = {name: sorted({str(folder[name]) for folder in folders}) for name in names}
+    dataset = table.to_pyarrow_dataset()
+    return TableSample(str(path), "delta", dataset.head(SAMPLE_ROWS), partitions, separator="", dataset=dataset)
+
+
+def _parquet(path: Path) -> TableSample:
+    files = _files_of(path)
+    partitions: dict[str, set[str]] = {}
+    for file in files:
+        for name, is_given, value in (part.partition("=") for part in file.parts[:-1]):
+            if is_given and path.is_dir() and f"{name}={value}" in file.relative_to(path).parts:
+                partitions.setdefault(name, set()).add(value)
+    values = {name: sorted(each) for name, each in partitions.items()}
+    dataset = ds.dataset([str(file) for file in files], format="parquet", partitioning="hive")
+    return TableSample(str(path), "parquet", dataset.head(SAMPLE_ROWS), values, separator="", dataset=dataset)
+
+
+def _csv(path: Path) -> TableSample:
+    """Read the first lines; the separator is the one that the header has most of."""
+    text = _first_lines(path)
+    header = text.split("\n", 1)[0]
+    separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+    options = pa_csv.ParseOptions(delimiter=separator)
+    rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=options)
+    return TableSample(str(path), "csv", rows, separator=separator)
+
+
+def _json(path: Path) -> TableSample:
+    rows = pa_json.read_json(io.BytesIO(_first_lines(path).encode()))
+    return TableSample(str(path), "json", rows, separator="")
+
+
+def _first_lines(path: Path) -> str:
+    file = _files_of(path)[0]
+    open_ = gzip.open if file.suffix == ".gz" else open
+    with open_(file, "rt", encoding="utf-8") as lines:
+        return "".join(islice(lines, SAMPLE_ROWS))
+
+
+_READERS: Final = {"delta": _delta, "parquet": _parquet, "csv": _csv, "json": _json}
+
+
+def _texts(values: pa.ChunkedArray) -> list[str]:
+    return sorted({str(value) for value in values.unique().to_pylist() if value is not None})
+
+
+def is_date(value: object) -> bool:
+    """Whether a value is written as the evaluation date is."""
+    return isinstance(value, date | str) and bool(ISO_DATE.fullmatch(str(value)))
+
+
+BY_NAME: Final = "its name"
+BY_PART: Final = "a part of its name"
+BY_TYPE: Final = "its type: no other column is left"
+BY_PARTITION: Final = "the partitions of the table"
+BY_VALUES: Final = "its name and values"
+BY_TIMES: Final = "times that many items of a user share"
+
+_USERS: Final = ("user", "customer", "client", "member", "account", "visitor", "profile", "subscriber", "uid")
+_ITEMS: Final = (
+    *("item", "product", "article", "movie", "track", "song", "video", "book", "content", "document", "doc", "sku"),
+    *("asin", "isbn", "offer", "iid"),
+)
+_TIMES: Final = ("interactedat", "timestamp", "time", "ts", "eventtime", "datetime", "ratedat", "createdat", "date")
+
+_NAMES: Final[Mapping[str, Sequence[str]]] = {
+    C.MODEL_ID: (*MODEL_NAMES, "variant", "system"),
+    C.USER_ID: (*(f"{one}id" for one in _USERS), *_USERS),
+    C.LIST_ID: ("listid", "list", "requestid", "impressionid", "slateid", "sessionid"),
+    C.ITEM_ID: (*(f"{one}id" for one in _ITEMS), *_ITEMS),
+    C.SCORE: ("score", "prediction", "predicted", "pred", "probability", "prob", "similarity", "relevancescore"),
+    C.RANK: ("rank", "position", "pos", "ranking"),
+    C.GAIN: GAIN_NAMES,
+    C.VALUE: ("value", "revenue", "price", "amount"),
+    C.PREDICTED_REWARD: ("predictedreward", "estimatedreward", "expectedreward"),
+    C.PROPENSITY: ("propensity", "propensityscore", "pscore"),
+    C.WEIGHT: ("weight", "inversepropensity"),
+    C.INTERACTED_AT: _TIMES,
+    C.RECOMMENDED_AT: ("recommendedat", "shownat", "servedat", "impressionat", "impressiontime"),
+    C.CATEGORIES: ("categories", "category", "genres", "genre", "tags", "topics"),
+    C.VECTOR: ("vector", "embedding", "emb", "features"),
+    C.PUBLISHED_AT: ("publishedat", "releasedate", "releasedat", "published", "availablefrom", "createdat"),
+}
+"""Names by canonical column, the likeliest first; small letters and digits only."""
+
+_PARTS: Final = {C.USER_ID: _USERS, C.ITEM_ID: _ITEMS}
+"""Words within a name that say whose id it is."""
+
+_DAYS: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapshotdate")
+"""Names of a column with the evaluation date."""
+
+
+def is_id(kind: pa.DataType) -> bool:
+    """Whether ids can be of a type."""
+    return bool(is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_integer(kind))
+
+
+_TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), is_id),
+    **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT), is_number),
+    C.RANK: lambda kind: bool(pa.types.is_integer(kind)),
+    **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), _is_time),
+    C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),
+    C.VECTOR: lambda kind: is_list(kind) and is_number(kind.value_type),
+    C.PUBLISHED_AT: lambda kind: bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind)),
+}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The column of a table that is taken for a canonical one, and what it was guessed by."""
+
+    column: str
+    by: str
+
+
+def guessed_columns(table: TableSample, wanted: Sequence[str], *, taken: Sequence[str] = ()) -> dict[str, Guess]:
+    """Guess the columns of an input, by canonical column; those without a likely column are left out.
+
+    ``wanted`` are looked for in this order; ``taken`` are columns of the table that are something else.
+    """
+    kinds = {one.name: one.type for one in table.rows.schema if one.name not in taken}
+    found: dict[str, Guess] = {}
+    for by, likely in ((BY_NAME, _named), (BY_PART, _named_in_part), (BY_TYPE, _only_one_left)):
+        for name in wanted:
+            if name in found or (by == BY_TYPE and name == C.SCORE and C.RANK in found):
+                continue
+            used = {guess.column for guess in found.values()}
+            left = {column: kind for column, kind in kinds.items() if column not in used and _TYPES[name](kind)}
+            column = likely(name, left)
+            if column is not None:
+                found[name] = Guess(column, by)
+    return {name: found[name] for name in wanted if name in found}
+
+
+def _named(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
+    places = {
+        column: _NAMES[name].index(plain_name(column)) for column in columns if plain_name(column) in _NAMES[name]
+    }
+    return min(places, key=places.__getitem__, default=None)
+
+
+def _named_in_part(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
+    words = _PARTS.get(name, ())
+    return next((column for column in columns if any(word in plain_name(column) for word in words)), None)
+
+
+def _only_one_left(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
+    """Take the only column of the type, where the input needs one: ids of users and items, and scores."""
+    if name not in (C.USER_ID, C.ITEM_ID, C.SCORE):
+        return None
+    likely = [column for column, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
+    return likely[0] if len(likely) == 1 else None
+
+
+def date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
+    """Guess which column holds the evaluation date: a partition, or one by name whose values are dates.
+
+    ``like``: only a partition, or a column of this name: in other inputs, a date may be that of an interaction.
+    """
+    for name, values in table.partitions.items():
+        if values and all(map(is_date, values)):
+            return Guess(name, BY_PARTITION)
+    for column in table.rows.column_names:
+        if (column == like or (like is None and plain_name(column) in _DAYS)) and has_dates(table, column):
+            return Guess(column, BY_VALUES)
+    return None
+
+
+def has_dates(table: TableSample, column: str) -> bool:
+    """Whether a column has values, all of them written as the evaluation date is."""
+    values = [value for value in table.rows[column].slice(0, 100).to_pylist() if value is not None]
+    return bool(values) and all(map(is_date, values))
+
+
+def is_item_name(name: str) -> bool:
+    """Return True if a name is one of items, or has a word for them in it."""
+    return plain_name(name) in _NAMES[C.ITEM_ID] or any(word in plain_name(name) for word in _ITEMS)
+
+
+def is_score_name(name: str) -> bool:
+    """Return True if a name is one of scores; MLlib calls them ratings."""
+    return plain_name(name) in (*_NAMES[C.SCORE], "rating")
+
+
+_EVENTS: Final = (
+    *("event", "eventtype", "eventname", "action", "actiontype", "interaction", "interactiontype", "behavior"),
+    *("behaviour", "activity", "type"),
+)
+"""Names of a column with kinds of events, the likeliest first."""
+
+_AGAINST: Final = re.compile(
+    r"skip|hid(?:e|den)|dis ?like|dismiss|impression|remove|delete|cancel|refund|\bundo|return(?!ing| to | visit)"
+    r"|(?:\bun |un)(?:like|follow|subscri|sav|share|favou?rit|bookmark)"
+)
+"""What says, within the words of the name of an event, that the user takes something back or does not want it: gain 0.
+
+It comes before the other words, because `dislike`, `remove from cart` and `cancel order` have one of those too."""
+
+_GAINS: Final[Sequence[tuple[int, tuple[str, ...]]]] = (
+    (3, ("purchase", "buy", "bought", "order", "transaction", "conversion", "checkout", "subscribe")),
+    (2, ("cart", "wishlist", "favorite", "favourite", "like", "share", "save", "follow", "download", "bookmark")),
+    (0, ("report",)),
+    (1, ("view", "click", "watch", "play", "listen", "read", "open", "visit")),
+)
+"""Gains, and words within the name of an event of that gain. `report` comes late: who downloads a report wants it."""
+
+MOST_EVENTS: Final = 20
+"""Kinds of events up to which a column of text is taken for one of events."""
+
+_Kinds = Mapping[str, pa.DataType]
+
+
+def guessed_nested(table: TableSample) -> Nested | None:
+    """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
+    kinds: _Kinds = {one.name: one.type for one in table.rows.schema}
+    if any(is_item_name(name) and is_id(kind) for name, kind in kinds.items()):
+        return None
+    lists = {name: kind.value_type for name, kind in kinds.items() if is_list(kind)}
+    structs = [(name, kind) for name, kind in lists.items() if pa.types.is_struct(kind)]
+    places = [{f"{name}.{one.name}": one.type for one in kind} for name, kind in structs]
+    for place in [*places, lists]:
+        items = _likeliest(place, is_id, is_item_name)
+        if items is not None:
+            others = {name: kind for name, kind in place.items() if name != items}
+            return Nested(items=items, scores=_likeliest(others, is_number, is_score_name))
+    return None
+
+
+def _likeliest(kinds: _Kinds, is_of_type: Callable[[pa.DataType], bool], is_name: Callable[[str], bool]) -> str | None:
+    """Choose the first column of a type by its name, be it in the plural; else the only one of the type."""
+    likely = [name for name, kind in kinds.items() if is_of_type(kind)]
+    named = [
+        name for name in likely if is_name(name.rpartition(".")[2]) or is_name(name.rpartition(".")[2].rstrip("s"))
+    ]
+    return next(iter(named or (likely if len(likely) == 1 else [])), None)
+
+
+def guessed_gains(table: TableSample) -> tuple[Gains, tuple[str, ...]] | None:
+    """Guess which column holds kinds of events, and what each is worth.
+
+    The gains, and the kinds of events that no known word is in, which have 1. None without a column of events, or where
+    all would be worth the same.
+    """
+    texts = [one.name for one in table.rows.schema if is_text(one.type) or pa.types.is_dictionary(one.type)]
+    named = [name for name in texts if plain_name(name) in _EVENTS]
+    if not named:
+        return None
+    column = min(named, key=lambda name: _EVENTS.index(plain_name(name)))
+    kinds = table.distinct(column)
+    found = {kind: _gain_of(kind) for kind in kinds}
+    if len(kinds) > MOST_EVENTS or len({1 if gain is None else gain for gain in found.values()}) < 2:  # noqa: PLR2004 - a single gain says nothing
+        return None
+    values = {kind: 1 if gain is None else gain for kind, gain in found.items()}
+    best_first = dict(sorted(values.items(), key=lambda one: (-one[1], one[0])))
+    return Gains(column=column, values=best_first), tuple(kind for kind, gain in found.items() if gain is None)
+
+
+def _gain_of(kind: str) -> int | None:
+    apart = re.sub("([a-z0-9])([A-Z])", r"\1 \2", kind)  # of `removeFromCart` as of `remove_from_cart`
+    if _AGAINST.search(re.sub("[^a-z0-9]+", " ", apart.lower())):
+        return 0
+    plain = plain_name(kind)
+    return next((gain for gain, words in _GAINS if any(word in plain for word in words)), None)
+
+
+def nested_values(table: pa.Table, path: str) -> pa.ChunkedArray:
+    """Return the elements of all lists of a column, or of a field of their structs."""
+    name, field = column_and_field(path, table.column_names)
+    elements = pc.list_flatten(table[name])
+    return elements if field is None else pc.struct_field(elements, field)
+
+
+OF_NESTED: Final = (C.ITEM_ID, C.SCORE, C.RANK)
+"""Columns of an item that arrays have instead."""

@@ -1,4 +1,4 @@
-"""Hold the published numbers against the rules of the config: small tables, no Spark work on the inputs."""
+"""Verdicts of the rules of a config on published numbers: small tables, no Spark work on the inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.few_differences import with_exact_test
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gates import FAILING
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
     from rankeval_spark.errors import Fault
     from rankeval_spark.results import Results, StagedRun
+
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_change_rows`."""
@@ -39,25 +39,15 @@ T_TESTS: Final = {"test": ["t"]}
 
 @dataclass(frozen=True)
 class Previous:
-    """How the night differs from the one that was published before it.
+    """How the night differs from the one that was published before it."""
 
-    Attributes
-    ----------
-    day : date
-        The date of that one.
-    rows : sequence of mapping
-        Rows of :mod:`rankeval_spark.result_rows.night_change_rows`; none of a measure that was defined otherwise
-        then, or of a slice that was not made.
-    has_users : bool
-        Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
-    damage : sequence of Fault
-        Files of these rows that are missing or damaged.
-    """
-
-    day: date
+    day: date  # the date of that one
+    # rows of :mod:`rankeval_spark.result_rows.night_change_rows`; none of a measure that was defined otherwise
+    # then, or of a slice that was not made
     rows: Sequence[Row]
+    # whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them
     has_users: bool = True
-    damage: Sequence[Fault] = ()
+    damage: Sequence[Fault] = ()  # files of these rows that are missing or damaged
 
     def change_of(self, row: Row) -> Row | None:
         """Find the change of a row of ``metrics``, if users had a value on that night."""
@@ -69,13 +59,7 @@ def _key(row: Row) -> tuple[object, ...]:
 
 
 def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | None) -> list[dict[str, Any]]:
-    """Judge every rule of the config by the tables that a run has staged, as :func:`judge_rows` does.
-
-    Parameters
-    ----------
-    previous : Previous or None
-        What the rules against the previous night go by; None where none was published.
-    """
+    """Judge every rule of the config by the tables that a run has staged; ``previous`` is None for a first night."""
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
         table = run.rows(name)
@@ -123,13 +107,7 @@ def judge_rows(
     comparisons: Sequence[Row],
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every rule by rows that are here already.
-
-    Returns
-    -------
-    list of dict
-        Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
-    """
+    """Judge every rule by rows in memory: rows of ``schemas.GATES`` from ``gate``, at least one a rule."""
     tables = {"metrics": metrics, "comparisons": comparisons}
     judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
     return [row for judge in judges for row in judge.rows(tables)]
@@ -169,11 +147,11 @@ class _Judge:
         return [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
 
     def _is_wanted(self, model: str) -> bool:
-        """Say whether the rule is about a model; by default not where the measure compares others with this one."""
+        """Return True if the rule is about a model; by default not where the measure compares others with this one."""
         return model != self._measure.other_model if self._gate.models is None else model in self._gate.models
 
     def _is_about(self, row: Row) -> bool:
-        """Say whether a row is of the slice, measure and cutoff; of a comparison, with the baseline and with users."""
+        """Return True if a row is of the slice, measure and cutoff, and of a comparison with the baseline and users."""
         gate = self._gate
         is_in = gate.slice_values in (None, tuple(row[C.SLICE_VALUES])) and row[C.SLICE] == gate.slice
         is_of_value = not gate.needs_baseline or C.BASELINE_MODEL_ID not in row
@@ -223,14 +201,10 @@ class _Judge:
             return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
-    def _evidence(self, row: Row) -> Evidence:
-        gate = self._gate
-        if gate.needs_previous:
-            return self._of_night(row)
-        return self._of_change(row) if gate.needs_baseline else self._of_value(row)
-
     def _verdicts(self, rows: Sequence[Row]) -> Sequence[GateVerdict]:
-        gate, evidence = self._gate, [self._evidence(row) for row in rows]
+        gate = self._gate
+        changed = self._of_change if gate.needs_baseline else self._of_value
+        evidence = [self._of_night(row) if gate.needs_previous else changed(row) for row in rows]
         if gate.alpha is None:
             found = [self._verdict(one) for one in evidence]
         else:
@@ -240,31 +214,27 @@ class _Judge:
         return [with_exact_test(gate, *each) for each in zip(rows, evidence, found, strict=True)]
 
     def _verdict(self, evidence: Evidence) -> GateVerdict:
-        gate, least = self._gate, self._least_users
+        gate, least, rel = self._gate, self._least_users, self._gate.relative
         if gate.least_gain is not None:
-            return arithmetic.least_change(
-                evidence, least=gate.least_gain, is_relative=gate.relative, least_users=least
-            )
+            return arithmetic.least_change(evidence, least=gate.least_gain, is_relative=rel, least_users=least)
         if gate.margin is not None:
-            return arithmetic.non_inferiority(
-                evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
-            )
+            return arithmetic.non_inferiority(evidence, margin=gate.margin, is_relative=rel, least_users=least)
         if evidence.has_too_few_groups:
-            return arithmetic.too_few_groups(evidence.what, self._least_users)
-        low = -math.inf if gate.at_least is None else gate.at_least
+            return arithmetic.too_few_groups(evidence.what, least)
         if gate.slice != C.ALL_USERS and not evidence.n_users:
             return arithmetic.missing_slice(evidence.what)
-        high = math.inf if gate.at_most is None else gate.at_most
-        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=self._least_users)
+        low, high = gate.at_least, gate.at_most
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        return arithmetic.value_bounds(evidence, low=ends[0], high=ends[1], least_users=least)
 
     def _of_value(self, row: Row) -> Evidence:
-        """Take a row of ``metrics``."""
+        """Return the evidence of a row of ``metrics``."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
         too_few = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
         return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=too_few)
 
     def _of_change(self, row: Row) -> Evidence:
-        """Take a row of ``comparisons``, whose interval is that of the difference; its test is symmetric."""
+        """Return the evidence of a row of ``comparisons``: its interval is of the difference, its test symmetric."""
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
@@ -286,18 +256,22 @@ class _Judge:
         )
 
     def _of_night(self, row: Row) -> Evidence:
-        """Take a row of ``metrics`` and its change from the previous night, whose users are only partly the same."""
+        """Return the evidence of a row of ``metrics`` with its change since a night whose users partly differ."""
         what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
-        if self._previous is None:
-            return Evidence(what, row["n_users"], value, lacking="earlier published night")
-        night = f"the night of {self._previous.day}"
-        if not self._previous.has_users:
-            return Evidence(what, row["n_users"], value, lacking=f"users of {night} (deleted by rankeval maintain)")
-        if self._previous.damage:
-            return Evidence(what, row["n_users"], value, lacking=f"whole files of {night} (run it again)")
-        change = self._previous.change_of(row)
-        if change is None:
-            return Evidence(what, row["n_users"], value, lacking=f"value of the same definition on {night}")
+        previous = self._previous
+        night = f"the night of {previous.day}" if previous else ""
+        change = previous.change_of(row) if previous else None
+        lacking = ""
+        if previous is None:
+            lacking = "earlier published night"
+        elif not previous.has_users:
+            lacking = f"users of {night} (deleted by rankeval maintain)"
+        elif previous.damage:
+            lacking = f"whole files of {night} (run it again)"
+        elif change is None:
+            lacking = f"value of the same definition on {night}"
+        if change is None or lacking:
+            return Evidence(what, row["n_users"], value, lacking=lacking)
         return Evidence(
             what,
             min(change["n_users"], change["n_earlier_users"]),
@@ -326,7 +300,7 @@ class _Judge:
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
     def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> GateVerdict:
-        """Say why a rule has no row: no baseline, no user in the slice, or no such row."""
+        """Return why a rule has no row: no baseline, no user in the slice, or no such row."""
         gate = self._gate
         if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
             what = self._what(model or "every model", gate.slice_value or "any")
@@ -342,7 +316,7 @@ class _Judge:
 
     @staticmethod
     def _models_there(name: str, metrics: Sequence[Row]) -> str:
-        """Name the models that there are: a name that is misspelt looks like one that is not there yet."""
+        """List the models that there are: a name that is misspelt looks like one that is not there yet."""
         names = sorted({row[C.MODEL_ID] for row in metrics})
         hint = nearest(name, names)
         return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
@@ -372,7 +346,7 @@ def _estimate(row: Row, value: str, ends: str) -> Estimate:
 
 
 def _one_sided(row: Row) -> tuple[float, float]:
-    """Take the two-sided p apart; all tests of ``comparisons`` are symmetric."""
+    """Split the two-sided p; all tests of ``comparisons`` are symmetric."""
     p, delta = _number(row["p_value"]), _number(row["delta"])
     if delta == 0:
         return (math.nan, math.nan) if math.isnan(p) else (1.0, 1.0)
@@ -386,3 +360,33 @@ def _number(value: float | None) -> float:
 
 def _nullable(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verdict: GateVerdict) -> GateVerdict:
+    """Keep a verdict unless the exact test says otherwise, or none could be made: then too few users differ.
+
+    An interval is always that of t. Where few users differ, the test is exact, and the two may disagree: for 5 users
+    better and none worse the interval leaves 0 out, and p is .0625. So a gain that passes needs its test too, and a
+    rule that allows a loss does not fail where the test finds a gain.
+    ``row`` is one of ``comparisons``, or for a change from the previous night of ``metrics``.
+    """
+    value = evidence.gain(is_relative=False).value
+    if verdict.outcome not in {"passed", "failed"} or math.isnan(value) or value == 0:
+        return verdict
+    p = 2 * min(evidence.p_less, evidence.p_greater)
+    is_of_t = not math.isnan(p) and evidence.is_of_t and evidence.std_error != 0
+    is_gain = value > 0 and p <= 1 - row["ci_level"]
+    passed = verdict.outcome == "passed"
+    if gate.alpha is not None:
+        is_contradicted = passed and math.isnan(p)
+    elif passed:
+        is_contradicted = verdict.bound >= 0 and not is_gain
+    else:
+        is_contradicted = verdict.bound <= 0 and is_gain
+    if is_of_t or not is_contradicted:
+        return verdict
+    delta, low, high = evidence.difference
+    found = f"{delta:.4g} ({low:.4g} to {high:.4g}, {evidence.n_users:,} users)"
+    test = "for a test" if math.isnan(p) else f"for the interval: the exact test gives p = {p:.2g}"
+    text = f"{evidence.what} differs from {evidence.versus} by {found}, but too few users differ {test}: not judged."
+    return GateVerdict("too_few_users", math.nan, math.nan, text)

@@ -22,27 +22,13 @@ MOST_DAYS: Final = 36_500
 
 @dataclass(frozen=True)
 class MaintenanceOptions:
-    """What is requested in addition to the removal of staging and the merging of small files.
+    """What is requested in addition to the removal of staging and the merging of small files."""
 
-    Attributes
-    ----------
-    keep_days : int, optional
-        Delete rows of single users that are older than this.
-    newest : date, optional
-        The date to count from; the newest published one by default.
-    erase_user : str, optional
-        Erase this user.
-    evaluation : str, optional
-        Delete and erase in this evaluation only.
-    vacuum : bool
-        Delete the files that no version needs, rather than count them.
-    """
-
-    keep_days: int | None = None
-    newest: date | None = None
-    erase_user: str | None = None
-    evaluation: str | None = None
-    vacuum: bool = False
+    keep_days: int | None = None  # delete rows of single users that are older than this
+    newest: date | None = None  # the date to count from; the newest published one by default
+    erase_user: str | None = None  # erase this user
+    evaluation: str | None = None  # delete and erase in this evaluation only
+    vacuum: bool = False  # delete the files that no version needs, rather than count them
 
     def __post_init__(self) -> None:
         """Refuse what would silently do something else than was meant."""
@@ -61,29 +47,14 @@ class MaintenanceOptions:
 
 @dataclass
 class Maintained:
-    """What was done.
+    """What was done."""
 
-    Attributes
-    ----------
-    staging : Staged or None
-        Folders that were removed, and those of live runs.
-    given_up : sequence of str
-        Damaged files that are no part of ``runs`` any more.
-    deleted : DeletedNights or None
-        Nights whose rows of single users are gone.
-    erased : mapping
-        Rows of each table that named the user.
-    compacted : mapping
-        Files that were merged, by table.
-    unneeded : mapping
-        Files that no version needs any more, by table: counted, or deleted with ``vacuum``.
-    """
-
-    staging: Staged | None = None
-    given_up: Sequence[str] = ()
-    deleted: DeletedNights | None = None
-    erased: Mapping[str, int] = field(default_factory=dict)
-    compacted: dict[str, Compacted] = field(default_factory=dict)
+    staging: Staged | None = None  # folders that were removed, and those of live runs
+    given_up: Sequence[str] = ()  # damaged files that are no part of ``runs`` any more
+    deleted: DeletedNights | None = None  # nights whose rows of single users are gone
+    erased: Mapping[str, int] = field(default_factory=dict)  # rows of each table that named the user
+    compacted: dict[str, Compacted] = field(default_factory=dict)  # files that were merged, by table
+    # files that no version needs any more, by table: counted, or deleted with ``vacuum``
     unneeded: dict[str, int] = field(default_factory=dict)
 
 
@@ -97,14 +68,9 @@ def maintain_root(
 ) -> Maintained:
     """Bring a results root into order.
 
-    Raises
-    ------
-    ConfigError
-        The root is not one, or a table keeps its files for less time than readers need.
-    ResultsBusyError
-        A publish takes longer than ten minutes.
-    ResultsError
-        The tables have other columns than this version declares.
+    Raises ConfigError if the root is not one, or a table keeps its files for less time than readers need;
+    ResultsBusyError if a publish takes longer than ten minutes; ResultsError if the tables have other columns than this
+    version declares.
     """
     steps, done = Steps(progress or Progress()), Maintained()
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)

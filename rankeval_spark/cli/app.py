@@ -366,7 +366,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
 ) -> None:
     """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
-    from rankeval_spark.apps.trec import Settings, evaluate_files  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.apps.trec_report import Settings, evaluate_files  # noqa: PLC0415 - pyarrow takes a moment
 
     settings = Settings(
         measures=measures or ["official"],

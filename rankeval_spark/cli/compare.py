@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
+from rankeval_spark.apps.published_runs import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import session_for
 from rankeval_spark.cli.show import ANY_SLICE, COMPARISON_COLUMNS, RowSelection, chosen_night

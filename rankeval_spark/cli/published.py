@@ -11,9 +11,12 @@ import typer
 from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps import gates
-from rankeval_spark.apps.history import night_changes
-from rankeval_spark.apps.history.published_runs import (
+from rankeval_spark.apps import gates, run_history
+from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
+from rankeval_spark.apps.nightly.backfill import GATE_FAILED
+from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
+from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
+from rankeval_spark.apps.published_runs import (
     PastNight,
     chosen_nights,
     dates_after,
@@ -21,10 +24,6 @@ from rankeval_spark.apps.history.published_runs import (
     require_dates,
     unknown_evaluation,
 )
-from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
-from rankeval_spark.apps.nightly.backfill import GATE_FAILED
-from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
-from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for
 from rankeval_spark.cli.show import RowSelection, selected_rows
@@ -91,9 +90,9 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
 def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
     results = results_of(spark, root)
     previous = None
-    if night_changes.rules_of(config):
+    if run_history.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
-        previous = night_changes.since_previous(results, config, night_changes.NightSide.of(results, night), earlier)
+        previous = run_history.since_previous(results, config, run_history.NightSide.of(results, night), earlier)
         for fault in previous.damage if previous else ():
             say_note(str(fault))
     return gates.judge_published(config, results, night, previous)

@@ -13,12 +13,12 @@ import typer
 from rich.markup import escape
 
 from rankeval_spark.apps.gates import failed
-from rankeval_spark.apps.history.published_runs import published_dates
 from rankeval_spark.apps.nightly import backfill
 from rankeval_spark.apps.nightly.dry_run import planned_inputs
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
+from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session, start
 from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done

@@ -15,8 +15,8 @@ import pyarrow as pa
 from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.history.published_runs import PastNight, chosen_nights
 from rankeval_spark.apps.published.user_lists import UserLists, user_lists
+from rankeval_spark.apps.published_runs import PastNight, chosen_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.table import Table
 
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.results import Results
 
 

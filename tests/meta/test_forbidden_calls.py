@@ -81,7 +81,7 @@ PRINT_ALLOWED: Final = {
 IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_numpy"})
 """Calls of pyarrow that import pandas; see ``engine/batch/arrays``."""
 
-WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/apps/trec/")
+WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/apps/trec_")
 PANDAS_ALLOWED: Final = {
     "rankeval_spark/engine/aggregation/partial_aggregates.py": "its states are bytes made by Python",
 }

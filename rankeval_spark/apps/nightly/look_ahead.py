@@ -7,9 +7,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rankeval_spark.apps.history.run_history import require_no_means
 from rankeval_spark.apps.nightly.host_in_process import open_here
 from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
+from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together

@@ -16,13 +16,13 @@ from typing_extensions import override
 from rankeval_spark import schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
-from rankeval_spark.apps.history.run_history import RunHistory
 from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
 from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_run_id, require_baseline
 from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Steps
+from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import EXPECTED, ZERO_RANK_EXPECTED, fix_of

@@ -10,8 +10,8 @@ import numpy as np
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import T_TESTS
-from rankeval_spark.apps.history.night_changes import NightSide, changes_between, segments_by_slice
 from rankeval_spark.apps.published.recorded_plan import has_judged_lists
+from rankeval_spark.apps.run_history import NightSide, changes_between, segments_by_slice
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
@@ -23,7 +23,7 @@ from rankeval_spark.statistics import multiple_testing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.statistics.multiple_testing import Correction
@@ -240,7 +240,7 @@ def _computed(
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
     )
-    from rankeval_spark.apps.user_totals import totals_of_users  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.apps.run_history import totals_of_users  # noqa: PLC0415 - imports the engine
     from rankeval_spark.engine.planning import outputs_of  # noqa: PLC0415 - as above
     from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above

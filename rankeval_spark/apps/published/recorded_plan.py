@@ -14,7 +14,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
 
 if TYPE_CHECKING:
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.results import Event, Results

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.apps.history.published_runs import PastNight
 from rankeval_spark.apps.nightly.night import rehearse_night
 from rankeval_spark.apps.nightly.night_plan import new_run_id
 from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
 from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison, compare_tables, left_out
+from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.results import Event, Rehearsal, event_frame
 from rankeval_spark.spark.session.builder import is_local

@@ -24,7 +24,7 @@ from rankeval_spark.sums.published import PublishedLists
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config.request import Request
     from rankeval_spark.results import Results
 

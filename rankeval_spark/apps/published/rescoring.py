@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import __version__, columns as C, schemas
-from rankeval_spark.apps.history.published_runs import PastNight, published_nights
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import new_run_id
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.apps.published.rescored_night import RescoredHere, RescoredNight
+from rankeval_spark.apps.published_runs import PastNight, published_nights
 from rankeval_spark.config.cross_checks import judgement_faults, tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.config.request import request_of

@@ -15,7 +15,7 @@ from rankeval_spark.results import Rehearsal, Results, results_at
 from rankeval_spark.spark.result_tables import table_diff
 
 if TYPE_CHECKING:
-    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.schemas import Schema
 
 MOST_EXAMPLES: Final = 3

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.history.published_runs import means_of
 from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
+from rankeval_spark.apps.published_runs import means_of
 from rankeval_spark.engine.batch.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
@@ -28,8 +28,8 @@ from rankeval_spark.spark.version import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.apps.history.published_runs import PastNight
     from rankeval_spark.apps.nightly.night_plan import NightPlan
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.inputs.arrow.input_tables import Source
 
 

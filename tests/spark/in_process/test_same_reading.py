@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pytest
 
-from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
+from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.config import load_config
 from rankeval_spark.results.readers import is_native
 from tests.support import nights

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.published.user_lists import UserLists, user_lists
+from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.config import load_config
 from tests.support import nights
 from tests.support.nights import FIRST

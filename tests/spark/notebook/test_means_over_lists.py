@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_nights
+from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from tests.support import nights

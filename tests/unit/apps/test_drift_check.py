@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.apps.history.drift_check import fact_of
+from rankeval_spark.apps.run_history import fact_of
 
 if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount

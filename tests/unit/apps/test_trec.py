@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from rankeval_spark.apps.trec import Settings, evaluate_files
+from rankeval_spark.apps.trec_report import Settings, evaluate_files
 from rankeval_spark.measures import Lists, MeasureSet
 from tests.support import oracles
 from tests.support.trec import random_topics, write_files
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rankeval_spark.apps.trec import Report
+    from rankeval_spark.apps.trec_report import Report
     from tests.support.trec import Judgements, Runs
 
 NOT_NUMBERS = ("runid", "num_q", "relstring")

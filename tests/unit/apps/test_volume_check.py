@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rankeval_spark.apps.history import volume_check
-from rankeval_spark.apps.history.published_runs import PastNight
+from rankeval_spark.apps import run_history
+from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.config import Policies
 from rankeval_spark.results import RunRecord
 
@@ -34,7 +34,7 @@ def facts(**changes: Any) -> RunRecord:  # noqa: ANN401 - as above
 
 def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, int, list[str]]]:  # noqa: ANN401 - as above
     """Count, total and samples; the input has rows tonight, and so has one that no night before had."""
-    rows = volume_check.to_volume_facts({"recommendations": n_rows, "train": 5}, facts(**changes), nights)
+    rows = run_history.to_volume_facts({"recommendations": n_rows, "train": 5}, facts(**changes), nights)
     assert all((row.input, row.check) == ("recommendations", "volume") for row in rows)
     return [(row.count, row.total, list(row.sample_keys)) for row in rows]
 
@@ -62,9 +62,9 @@ def test_only_nights_that_read_the_input_alike_are_compared() -> None:
     unlike = [night(4, 1, inputs=other), night(5, 1, models=["als"]), night(6, 1, inputs=other)]
     assert volumes(100, *alike, *unlike) == [(0, 100, [])]
     assert volumes(1, *unlike, night(7, 1, models=["als"]), night(8, 1, models=["als"]), models=["als"]) == [(0, 1, [])]
-    found = volume_check.last_alike(facts(models=["als"]), [*alike, *unlike[:2], unlike[2]])
+    found = run_history.last_alike(facts(models=["als"]), [*alike, *unlike[:2], unlike[2]])
     assert found is unlike[1]  # other models, but read from the same rows
-    assert volume_check.last_alike(facts(), [unlike[0]]) is None
+    assert run_history.last_alike(facts(), [unlike[0]]) is None
 
 
 def mean(model: str, n: int, *, n_missing: int | None = 0, n_extra: int = 0, n_undefined: int = 0) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def mean(model: str, n: int, *, n_missing: int | None = 0, n_extra: int = 0, n_u
 def test_users_with_a_list_follow_from_the_counts_next_to_the_means(policies: dict[str, str], expected: int) -> None:
     rows = [mean("als", 10, n_missing=3, n_extra=1, n_undefined=2), mean("als", 99, n_missing=None)]
     recorded = {"policies": Policies(**policies).model_dump()}  # type: ignore[arg-type] # pydantic takes the text
-    assert volume_check.users_with_list(rows, recorded) == {"als": expected}
+    assert run_history.users_with_list(rows, recorded) == {"als": expected}
 
 
 def of_models(
@@ -92,7 +92,7 @@ def of_models(
     before: Sequence[Mapping[str, Any]],
     **changes: Any,  # noqa: ANN401 - as above
 ) -> dict[str, tuple[int, int, list[str]]]:
-    rows = volume_check.to_model_facts(facts(**changes), tonight, before, night(8, 1))
+    rows = run_history.to_model_facts(facts(**changes), tonight, before, night(8, 1))
     assert {row.input for row in rows} <= {"recommendations"}
     return {row.check: (row.count, row.total, list(row.sample_keys)) for row in rows}
 

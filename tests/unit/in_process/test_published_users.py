@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from rankeval_spark.apps.user_totals import totals_of_users
+from rankeval_spark.apps.run_history import totals_of_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import ReportedSlices, Request

@@ -1,4 +1,4 @@
-"""What ``-m`` asks for: trec_eval's measures under its names, and ours under theirs, as lines to print."""
+"""Lines that ``-m`` asks for: trec_eval's measures under its names, and ours under theirs, as lines to print."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OLD: Final = 9
 
 
 class TopicCounts(NamedTuple):
-    """What there is for each topic: retrieved, relevant, and both, float64 of shape (n_topics, 1); and judged ones."""
+    """Documents of each topic that are retrieved, relevant, both, and retrieved and judged: float64, (n_topics, 1)."""
 
     n_retrieved: FloatMatrix
     n_relevant: FloatMatrix
@@ -42,24 +42,12 @@ Summary: TypeAlias = Literal["mean", "sum", "geometric mean"]
 
 @dataclass(frozen=True)
 class Line:
-    """One line for each topic and one for all of them.
+    """One line for each topic and one for all of them."""
 
-    Parameters
-    ----------
-    name
-        As it is printed.
-    of
-        What it shows: a measure, something counted, or one of the texts that are no measure.
-    summary
-        What the line for all topics shows; of a ``sum``, lines are whole numbers.
-    n_characters
-        Of ``relstring``: how many ranks it shows.
-    """
-
-    name: str
-    of: Measure | Count | Text
-    summary: Summary = "mean"
-    n_characters: int = 10
+    name: str  # as it is printed
+    of: Measure | Count | Text  # what it shows: a measure, something counted, or one of the texts that are no measure
+    summary: Summary = "mean"  # what the line for all topics shows; of a ``sum``, lines are whole numbers
+    n_characters: int = 10  # of ``relstring``: how many ranks it shows
 
     @property
     def is_for_topics(self) -> bool:
@@ -155,27 +143,11 @@ _NOT_OURS: Final[Mapping[str, str]] = {
 
 
 def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> list[Line]:
-    """Read the requested names.
+    """Read the requested names, each once: trec_eval's in its own order, then ours as they were requested.
 
-    Parameters
-    ----------
-    texts
-        Names of trec_eval with or without parameters (``P``, ``P.5,10``, ``P_5``), its nicknames, or measures of ours.
-    level
-        Grade from which on a document is relevant; nDCG of trec_eval does not see it, nor a measure of ours that
-        names its own ``rel``.
-    version
-        The trec_eval whose names and numbers are wanted.
-
-    Returns
-    -------
-    list of Line
-        Each name once: trec_eval's in its own order, then ours as they were requested.
-
-    Raises
-    ------
-    ConfigError
-        Names or parameters are not known, or not to this version; all such faults at once.
+    ``texts`` are names of trec_eval with or without parameters (``P``, ``P.5,10``, ``P_5``), its nicknames, or measures
+    of ours. From ``level`` a document is relevant; nDCG of trec_eval does not see it, nor a measure of ours that names
+    its own ``rel``. Raises ConfigError for all names and parameters that are not known, or not to this version.
     """
     of_trec: dict[str, list[Line]] = {}
     ours: list[Line] = []
@@ -256,7 +228,7 @@ class _Reader:
             raise ConfigError(Fault(self.where, found, expected, "rankeval run, or evaluate(), has it"))
 
     def trec(self, name: str, parameters: str) -> Iterator[Line]:
-        """Make the lines of a measure of trec_eval."""
+        """Yield the lines of a measure of trec_eval."""
         if name in _AT_CUTOFFS:
             ours, cutoffs = _AT_CUTOFFS[name]
             for k in self._numbers(parameters, int) or cutoffs:
@@ -284,7 +256,7 @@ class _Reader:
             yield self._plain(name)
 
     def _plain(self, name: str) -> Line:
-        """Make the line of a name that takes no parameters."""
+        """Build the line of a name that takes no parameters."""
         if name in _WHOLE:
             return Line(name, self._measure(_WHOLE[name].format(need=_NEED[self.version])))
         if name in _GEOMETRIC:

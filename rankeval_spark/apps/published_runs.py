@@ -154,20 +154,9 @@ def published_nights(
     root: str,
     *,
     evaluation: str | None = None,
-    dates: Sequence[date] = (),
+    dates: Sequence[date] = (),  # only these; all where none is named
 ) -> list[PastNight]:
-    """List the published nights, oldest first.
-
-    Parameters
-    ----------
-    dates : sequence of date
-        Only these; all where none is named.
-
-    Raises
-    ------
-    InputError
-        If none was published, or one of the dates was not.
-    """
+    """List the published nights, oldest first; raises InputError if none was published, or one of the dates was not."""
     rows = _newest_runs(spark, root, evaluation)
     require_dates(root, "published run", dates, {row[C.EVALUATION_DATE] for row in rows})
     return _with_all_columns(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
@@ -178,12 +167,8 @@ def chosen_nights(
 ) -> list[PastNight]:
     """Choose the night of a date, or the newest one, of each evaluation or of the one that is named.
 
-    The newest night and samples are those of :func:`rankeval_spark.report.defaults.newest_nights`.
-
-    Raises
-    ------
-    InputError
-        As :func:`published_nights`.
+    The newest night and samples are those of :func:`rankeval_spark.report.defaults.newest_nights`; raises InputError
+    as :func:`published_nights`.
     """
     if day is not None:
         nights = published_nights(spark, root, evaluation=evaluation, dates=[day])
@@ -234,13 +219,7 @@ def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Coll
 
 
 def require_dates(root: str, what: str, dates: Collection[date], known: Collection[date]) -> None:
-    """Refuse dates of which the results have nothing.
-
-    Raises
-    ------
-    InputError
-        All of them, with the days that are nearest to the first.
-    """
+    """Refuse the dates of which the results have nothing, with the days that are nearest to the first."""
     missing = sorted(set(dates) - set(known))
     if missing:
         found, there = (", ".join(map(str, days)) for days in (missing, sorted(known)))
@@ -253,18 +232,14 @@ def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Ev
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     where = [_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)]
     rows = event_frame(spark, root, where=where, is_lenient=True)  # those that are known are readable
-    by_key = {_key(row): row for row in rows}
-    return [PastNight(by_key[_key(event)]) for event in events]
+    by_key = {tuple(row[name] for name in C.RUN_KEY): row for row in rows}
+    return [PastNight(by_key[tuple(event[name] for name in C.RUN_KEY)]) for event in events]
 
 
 @lru_cache(maxsize=64)
 def _config(recorded: str, folder: str) -> EvaluationConfig:
     """Read a config as it was recorded; many nights have the same, and it takes 3 ms."""
     return read_recorded(recorded_values(recorded), folder=folder)
-
-
-def _key(event: Event) -> tuple[object, ...]:
-    return tuple(event[name] for name in C.RUN_KEY)
 
 
 def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
@@ -279,23 +254,17 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
         raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
         return {}
-    nights = {event[C.EVALUATION_DATE]: PastNight(event) for event in events}
     # A config takes a millisecond to read, and thousands of nights have few of them.
-    hashes = {_config_of(night): night for night in nights.values()}
+    nights = [PastNight(event) for event in events]
+    hashes = {(night.row["config"], night.defaults_version): night for night in nights}
     is_same = {recorded: night.config_hash == config.config_hash for recorded, night in hashes.items()}
-    return {day: _standing(night, has_config=is_same[_config_of(night)]) for day, night in nights.items()}
-
-
-def _config_of(night: PastNight) -> tuple[str, int]:
-    """Return what the hash of the config of a night follows from."""
-    return night.row["config"], night.defaults_version
-
-
-def _standing(night: PastNight, *, has_config: bool) -> str:
-    """Say which run published a night, and what about it a reader of ``--missing`` may not expect."""
-    parts = [f"published by run {night.row[C.RUN_ID]}", "" if has_config else "with another config"]
-    parts += [night.row["reason"] or "" if night.is_empty else ""]
-    return ", ".join(filter(None, parts))
+    standing = {}
+    for night in nights:
+        parts = [f"published by run {night.row[C.RUN_ID]}"]
+        parts += [] if is_same[night.row["config"], night.defaults_version] else ["with another config"]
+        parts += [night.row["reason"]] if night.is_empty and night.row["reason"] else []
+        standing[night.evaluation_date] = ", ".join(parts)
+    return standing
 
 
 def earlier_nights(
@@ -303,14 +272,8 @@ def earlier_nights(
 ) -> list[PastNight]:
     """List the newest published nights before one, of the same evaluation and share of users; oldest first.
 
-    A date on which there was nothing to measure is none of them.
-
-    Parameters
-    ----------
-    at_most : int
-        How many are wanted.
-    is_lenient : bool
-        As in :func:`rankeval_spark.results.journal.event_table`.
+    A date on which there was nothing to measure is none of them. ``is_lenient`` as in
+    :func:`rankeval_spark.results.journal.event_table`.
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
     narrow = (*C.RUN_KEY, "n_rows", "sample_share")
@@ -345,14 +308,8 @@ def means_of(
 ) -> list[dict[str, Any]]:
     """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night.
 
-    Raises
-    ------
-    DamagedResultsError
-        Rows of some of these nights are missing or damaged.
+    Raises DamagedResultsError if rows of some of these nights are missing or damaged.
     """
-    if not nights:
-        return []
     dates = [night.evaluation_date for night in nights]
-    results = results_of(spark, root)
-    means = results.arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
-    return to_rows(means)
+    of_nights = {"date": dates, "evaluation": evaluation}
+    return to_rows(results_of(spark, root).arrow(schemas.METRICS.name, slice=C.ALL_USERS, **of_nights)) if dates else []

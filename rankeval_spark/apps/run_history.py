@@ -1,0 +1,418 @@
+"""The nights before a run: whether as much is there as then, whether means drifted, and what changed since the last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from itertools import chain
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.gates import Previous
+from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.apps.published_runs import PastNight, earlier_nights, means_of, run_with_means
+from rankeval_spark.config.check_thresholds import LEAST_COUNTED
+from rankeval_spark.config.request import ReportedSlices
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.limits import LEAST_NIGHTS
+from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.result_rows.night_change_rows import NightChanges
+from rankeval_spark.results import Results
+from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
+from rankeval_spark.statistics import intervals
+from rankeval_spark.statistics.night_differences import DriftBand, band_of, has_drifted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.apps.published_runs import Definitions
+    from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.config.policies import Unit
+    from rankeval_spark.results import RunRecord, StagedRun
+    from rankeval_spark.results.run_record import NightKey
+    from rankeval_spark.sums.published import UserTotals
+
+
+Numbers: TypeAlias = Mapping[str, Any]
+"""A row of ``metrics``."""
+
+LEFT_OUT: Final = "an earlier night is left out"
+"""Start of a warning about damaged results."""
+
+MOST_SHOWN: Final = 3
+"""Models or means that a check names: of means, those that are farthest outside first."""
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """The nights that were published before a run; looked up once, when the first question is asked."""
+
+    spark: SparkSession
+    config: EvaluationConfig
+    facts: RunRecord
+    is_alone: bool = False  # take the run for the first of its evaluation, whatever was published
+    wait: Callable[[], None] | None = None  # called before they are looked up: one of them may be about to be published
+    # which of them were left out, because their files are missing or damaged
+    warnings: list[str] = field(default_factory=list)
+
+    def volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
+        """Compare the rows of the inputs with those of the nights before; no fact where these are too few."""
+        return to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
+
+    def of_means(self, metrics: pa.Table) -> list[CheckCount]:
+        """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
+
+        No fact where these nights are too few; means that were defined otherwise then make no band.
+        """
+        within = self._within(self.config.checks.drift.window_days)
+        band = within if len(within) >= LEAST_NIGHTS else []
+        last = last_alike(self.facts, self._nights)
+        read = [*band, *([last] if last and last not in band else [])]
+        if not read:
+            return []
+        rows, damaged = self._means_of(read)
+        band, last = [night for night in band if night not in damaged], None if last in damaged else last
+        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+        found: list[CheckCount] = []
+        if len(band) >= LEAST_NIGHTS:
+            now, then = self.facts.definitions, {night.evaluation_date: night.definitions for night in band}
+            keys = [(row[C.EVALUATION_DATE], (row[C.MEASURE], row[C.K])) for row in rows]
+            alike = [
+                row for row, (day, key) in zip(rows, keys, strict=True) if then.get(day, {}).get(key) == now.get(key)
+            ]
+            drifted = fact_of(tonight, alike, links={one.measure: one.link for one in self.facts.measures})
+            found += [] if drifted is None else [drifted]
+        if last is not None:
+            before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
+            found += to_model_facts(self.facts, tonight, before, last)
+        return found
+
+    def _means_of(self, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
+        """Read the means of nights that can be read; return them, and the nights that cannot."""
+        try:
+            return means_of(self.spark, self._root, self.facts.evaluation, nights), []
+        except DamagedResultsError as error:
+            damaged = [night for night in nights if (night.evaluation, night.evaluation_date) in error.nights]
+            if not damaged:
+                raise
+            self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
+            return means_of(
+                self.spark, self._root, self.facts.evaluation, [one for one in nights if one not in damaged]
+            ), damaged
+
+    def previous(self, run: StagedRun) -> Previous | None:
+        """Compare the users of a run with those of the last night, as far as rules ask for it."""
+        if not rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
+            return None
+        users = run.scan(schemas.USER_METRICS.name)
+        tonight = NightSide(self.facts.definitions, segments_by_slice(self.config), users, self.config.policies.unit)
+        results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
+        found = since_previous(results, self.config, tonight, self._nights)
+        self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
+        return found
+
+    def require_no_means(self, reason: str) -> None:
+        """Refuse to replace the published means of this night by none, as the function of this name does."""
+        if not self.is_alone:
+            require_no_means(self.spark, self._root, self.facts.night, reason)
+
+    @cached_property
+    def _nights(self) -> list[PastNight]:
+        """As many as any question looks at, oldest first."""
+        if self.is_alone:
+            return []
+        if self.wait is not None:
+            self.wait()
+        checks = self.config.checks
+        days = max(checks.drift.window_days, checks.volume.window_days)
+        return earlier_nights(self.spark, self._root, self.facts, at_most=days, is_lenient=False)
+
+    def _within(self, days: int) -> list[PastNight]:
+        first = self.facts.evaluation_date - timedelta(days=days)
+        return [night for night in self._nights if night.evaluation_date >= first]
+
+    @property
+    def _root(self) -> str:
+        return self.config.results.location
+
+
+def require_no_means(spark: SparkSession | None, root: str, night: NightKey, reason: str) -> None:
+    """Refuse to replace the published means of a night by none; ``reason`` says why there is nothing to measure.
+
+    Raises InputError if the newest published run of the night has means.
+    """
+    run_id = run_with_means(spark, root, night)
+    if run_id is not None:
+        expected = f"rows as those that run {run_id} measured, whose results stay published"
+        raise InputError(Fault(str(night), reason, expected, "run the date again when they are back"))
+
+
+_NOT_ROWS: Final = ("version", "timestamp", "ranks_from", "late_data_grace", "sampled_candidates")
+"""Keys of an input that do not say which table, and which of its rows, are read."""
+
+
+def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequence[PastNight]) -> list[CheckCount]:
+    """Compare the rows of each input tonight with their median on the nights before, where enough have rows of it.
+
+    Only nights count whose config reads the input alike, pinned versions aside, and of the log the same models. A
+    sample is an evaluation of its own, and a date without rows is none of them. ``count`` of the ``total`` rows, of
+    the night with more, are the difference.
+    """
+    asked, found = json.loads(facts.config), []
+    for name, n_rows in counts.items():
+        alike = (night for night in nights if _is_alike(asked, night, name, with_models=True))
+        past = [night.n_input_rows[name] for night in alike]
+        if len(past) >= LEAST_COUNTED:
+            usual = round(median(past))
+            off = abs(n_rows - usual)
+            words = f"{n_rows:,} rows, {usual:,} by the median of {len(past)} nights"
+            found.append(CheckCount(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else []))
+    return found
+
+
+def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | None:
+    """Return the newest night whose config reads the log alike, whichever models it asks for."""
+    asked = json.loads(facts.config)
+    alike = (night for night in reversed(nights) if _is_alike(asked, night, check_rows.RECOMMENDATIONS))
+    return next(alike, None)
+
+
+def to_model_facts(
+    facts: RunRecord, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
+) -> list[CheckCount]:
+    """Count the models that had lists on the last night and have none, and the users that the others lost.
+
+    A model that tonight's config does not name any more was taken out on purpose. ``tonight`` and ``before`` are rows
+    of ``metrics`` of everyone, these of the night ``last``.
+    """
+    asked = json.loads(facts.config)
+    wanted = asked.get("models")
+    then = {
+        model: n
+        for model, n in users_with_list(before, last.recorded_config).items()
+        if n and (wanted is None or model in wanted)
+    }
+    if not then:
+        return []
+    now = users_with_list(tonight, asked)
+    absent = sorted(model for model in then if not now.get(model))
+    gone = CheckCount(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
+    return [gone, _fewer({model: (then[model], now[model]) for model in then if now.get(model)}, last.evaluation_date)]
+
+
+def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> CheckCount:
+    """Name the model that lost most, by its share: another model must not hide it."""
+    lost = {model: max(0, then - now) for model, (then, now) in users.items()}
+    worst = max(users, key=lambda model: (lost[model] / users[model][0], model), default="")
+    then, now = users.get(worst, (0, 0))
+    words = f"{worst}: {now:,} users with a list, {then:,} on {last}"
+    return CheckCount(
+        check_rows.RECOMMENDATIONS, check_rows.FEWER_USERS, lost.get(worst, 0), then, [words] if lost.get(worst) else []
+    )
+
+
+def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[str, int]:
+    """Count the users with a list of each model, from the counts next to its means; no model without a mean.
+
+    The population of a mean holds judged users without a list (``n_missing``) or not, as the policies say, and never
+    those without a judgement (``n_extra_users``), but where it is everyone with a list.
+    """
+    policies = config.get("policies", {})
+    population, missing = policies.get("population", "truth"), policies.get("missing", "zero")
+    has_missing = population in {"truth", "judged"} and missing == "zero"
+    return {
+        row[C.MODEL_ID]: row["n_users"]
+        + row["n_undefined"]
+        + (0 if population == "run" else row["n_extra_users"])
+        - (row["n_missing"] if has_missing else 0)
+        for row in rows
+        # NULL of a measure of all lists together and of groups of items, and in results of an older version
+        if None not in (row["n_undefined"], row["n_missing"], row["n_extra_users"])
+    }
+
+
+def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_models: bool = False) -> bool:
+    """Return True if a night read the same rows of an input; with models, the same models of the log too."""
+    if name not in night.n_input_rows:
+        return False
+    then = night.completed_config
+    if with_models and name == check_rows.RECOMMENDATIONS:
+        named, named_then = (config.get("models") for config in (asked, then))
+        if (named is None) != (named_then is None) or sorted(named or ()) != sorted(named_then or ()):
+            return False
+    sections = [config["inputs"].get(name) or {} for config in (asked, then)]
+    now, before = ({key: value for key, value in one.items() if value and key not in _NOT_ROWS} for one in sections)
+    return bool(now == before)
+
+
+def fact_of(
+    tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, links: Mapping[str, str] = MappingProxyType({})
+) -> CheckCount | None:
+    """Count the means that left their band; None where no mean has a value and a band, so that nothing is checked.
+
+    ``tonight`` and ``earlier`` are rows of ``metrics`` of everyone, these of any number of dates; ``links`` is what is
+    averaged, by measure, where not the values themselves: the ``std_error`` of GMAP is that of logarithms. ``count`` of
+    the ``total`` means that have a value and a band are outside; ``sample_keys`` name a few of them.
+    """
+    keys = [_key(row) for row in tonight]
+    days = sorted({row[C.EVALUATION_DATE] for row in earlier})
+    places = {key: index for index, key in enumerate(keys)}, {day: index for index, day in enumerate(days)}
+    past, errors = np.full((2, len(keys), len(days)), np.nan)
+    for row in earlier:
+        if _key(row) in places[0]:
+            place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
+            value, error = (np.array([_number(row[name])]) for name in (C.VALUE, "std_error"))
+            link = links.get(row[C.MEASURE], "identity")
+            past[place], errors[place] = value[0], intervals.published_error(link, value, error)[0]
+    values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
+    total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
+    if total == 0:
+        return None
+    words = []
+    for place in _farthest(values, band):
+        model, measure, k = keys[place]
+        expected = f"{band.low[place]:.4g} to {band.high[place]:.4g} by {int(band.n_nights[place])} nights"
+        words.append(f"{model} {with_cutoff(measure, k)}: {values[place]:.4g}, expected {expected}")
+    return CheckCount(schemas.METRICS.name, check_rows.DRIFT, int(has_drifted(values, band).sum()), total, words)
+
+
+def _key(row: Numbers) -> tuple[str, str, int]:
+    return row[C.MODEL_ID], row[C.MEASURE], row[C.K]
+
+
+def _farthest(values: np.ndarray, band: DriftBand) -> list[int]:
+    """Return the places of a few values outside, the farthest in units of the band first."""
+    outside = np.flatnonzero(has_drifted(values, band))
+    off = np.abs(values - band.centre)[outside] / np.maximum((band.high - band.low)[outside], np.finfo(float).tiny)
+    chosen: list[int] = outside[np.argsort(-off, kind="stable")][:MOST_SHOWN].tolist()
+    return chosen
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class NightSide:
+    """One of two nights."""
+
+    definitions: Definitions  # what it computed, by measure and cutoff
+    slices: Mapping[str, tuple[str, ...]]  # segments of each of its slices, by the name of the slice
+    user_metrics: Any  # its rows of this table; of both nights on one host
+    unit: Unit  # of what its means were taken; on nights that define a measure alike, of the same
+
+    @classmethod
+    def of(cls, results: Results[Any], night: PastNight, *, models: Sequence[str] = ()) -> NightSide:
+        """Read a published night; of some models, where any are named."""
+        equal = {C.MODEL_ID: list(models)} if models else {}
+        of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation, **equal}
+        user_metrics = results.scan(schemas.USER_METRICS.name, **of_night)
+        config = night.config
+        return cls(night.definitions, segments_by_slice(config), user_metrics, config.policies.unit)
+
+    def defines(self, measure: Measure, as_on: NightSide) -> bool:
+        """Return True if a measure was computed with the same options and policies on both nights."""
+        key = (measure.label, measure.k)
+        return key in self.definitions and self.definitions[key] == as_on.definitions.get(key)
+
+    def makes(self, name: str, as_on: NightSide) -> bool:
+        """Return True if a slice was made of the same segments on both nights."""
+        return name in self.slices and self.slices[name] == as_on.slices.get(name)
+
+
+def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
+    """Return the segments of each slice, everyone included, by its name."""
+    return {C.ALL_USERS: (), **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
+
+
+def changes_between(
+    now: NightSide, before: NightSide, config: EvaluationConfig, *, measures: Iterable[Measure], slices: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_change_rows`.
+
+    There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
+    nights does not have. ``slices`` are names; ``config`` says which are small, and the confidence of the intervals.
+    """
+    same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
+    made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
+    if not same or not made:
+        return []
+    reported = ReportedSlices(made, config.min_slice_size, config.confidence)
+    changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
+    from rankeval_spark.sums.published import (  # noqa: PLC0415 - imports the engine
+        NIGHT_CHANGES,
+        NightDifferences,
+        UserTotals,
+    )
+
+    differences = NightDifferences(changes)
+    totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
+    return to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[NIGHT_CHANGES])
+
+
+def rules_of(config: EvaluationConfig) -> list[Gate]:
+    """Return the rules that compare a night with the one before it."""
+    return [gate for gate in config.gates if gate.needs_previous]
+
+
+def since_previous(
+    results: Results[Any], config: EvaluationConfig, now: NightSide, earlier: Sequence[PastNight]
+) -> Previous | None:
+    """Compare a night with the last of the earlier ones, by what the rules of the config are about; None without any.
+
+    ``results`` are the published nights, on the host that has the rows of ``now``.
+    """
+    rules = rules_of(config)
+    if not rules or not earlier:
+        return None
+    night = earlier[-1]
+    gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
+    if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
+        return Previous(night.evaluation_date, (), has_users=False)
+    try:
+        rows = changes_between(
+            now,
+            NightSide.of(results, night),
+            config,
+            measures=[gate.measured(config.preset) for gate in rules],
+            slices=[gate.slice for gate in rules],
+        )
+    except DamagedResultsError as error:
+        if (night.evaluation, night.evaluation_date) not in error.nights:
+            raise
+        return Previous(night.evaluation_date, (), damage=error.faults)
+    return Previous(night.evaluation_date, rows)
+
+
+def totals_of_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
+    """Add up the users of published nights: rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them."""
+    if is_of_spark(nights[0]):
+        from rankeval_spark.spark import plans  # noqa: PLC0415 - imports pyspark
+
+        return plans.to_published_users(nights, totals)
+    from rankeval_spark.engine.batch.arrays import to_arrow  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.sums import finished  # noqa: PLC0415 - as above
+
+    wanted = pc.field(C.K).isin(to_arrow(np.array(totals.measures.ks, dtype=np.int32)))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for place, night in enumerate(nights):
+            for batch in night.filter(wanted).to_batches(columns=totals.columns):
+                yield batch.append_column(NIGHT, to_arrow(np.full(batch.num_rows, place, dtype=np.int32)))
+
+    return finished(totals.sums, chain(totals.known, totals.add(batches())))

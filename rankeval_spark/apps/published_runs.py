@@ -311,5 +311,7 @@ def means_of(
     Raises DamagedResultsError if rows of some of these nights are missing or damaged.
     """
     dates = [night.evaluation_date for night in nights]
-    of_nights = {"date": dates, "evaluation": evaluation}
-    return to_rows(results_of(spark, root).arrow(schemas.METRICS.name, slice=C.ALL_USERS, **of_nights)) if dates else []
+    if not dates:
+        return []
+    means = results_of(spark, root).arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
+    return to_rows(means)

@@ -283,10 +283,10 @@ def fact_of(
     if total == 0:
         return None
     words = []
-    for place in _farthest(values, band):
-        model, measure, k = keys[place]
-        expected = f"{band.low[place]:.4g} to {band.high[place]:.4g} by {int(band.n_nights[place])} nights"
-        words.append(f"{model} {with_cutoff(measure, k)}: {values[place]:.4g}, expected {expected}")
+    for far in _farthest(values, band):
+        model, measure, k = keys[far]
+        expected = f"{band.low[far]:.4g} to {band.high[far]:.4g} by {int(band.n_nights[far])} nights"
+        words.append(f"{model} {with_cutoff(measure, k)}: {values[far]:.4g}, expected {expected}")
     return CheckCount(schemas.METRICS.name, check_rows.DRIFT, int(has_drifted(values, band).sum()), total, words)
 
 

@@ -97,10 +97,9 @@ def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     if format_ == "delta":
         require_allowed(*((option, log) for log in delta_log_paths(str(found))))
     try:
+        files = _files_of(found)
         if format_ == "delta":
             files = [found / name for name in deltalake.DeltaTable(str(found)).to_pyarrow_dataset().files]
-        else:
-            files = _files_of(found)
         require_allowed(*((option, str(file)) for file in files))  # links may lead elsewhere
         read = _READERS[format_](found)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:

@@ -56,24 +56,16 @@ _N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE_KINDS)
 
 @dataclass
 class RowCounts:
-    """Rows of a partition by their kind, see :mod:`row_kinds`.
+    """Rows of a partition by their kind, see :mod:`row_kinds`."""
 
-    Attributes
-    ----------
-    by_kind : int64, shape (n_kinds,)
-    """
-
-    by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))
+    by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))  # int64 (n_kinds,)
 
     def usable(
         self, batches: Iterable[pa.RecordBatch], *, refuses_invalid_scores: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Count the rows that pass, and keep those that can be used.
 
-        Raises
-        ------
-        RefusedError
-            With ``refuses_invalid_scores``, at a recommendation whose place in its list is unknown.
+        Raises RefusedError with ``refuses_invalid_scores``, at a recommendation whose place in its list is unknown.
         """
         for batch in batches:
             kind = to_numpy(batch[row_kinds.KIND])
@@ -109,10 +101,8 @@ def refuse_without_usable(counts: RowCounts) -> None:
 def refuse_unusable(counts: pa.Array) -> None:
     """Refuse an input that has rows and none that can be used.
 
-    Parameters
-    ----------
-    counts : pa.Array
-        One cell of :data:`row_kinds.COUNTS`: the first rows of each input, :data:`row_kinds.MOST_COUNTED` at most.
+    ``counts``: one cell of :data:`row_kinds.COUNTS`: the first rows of each input, :data:`row_kinds.MOST_COUNTED` at
+    most.
     """
     by_input: dict[str, dict[str | None, int]] = {}
     for one in counts[0].as_py():
@@ -125,19 +115,9 @@ def refuse_unusable(counts: pa.Array) -> None:
 def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: str = "") -> None:
     """Refuse an input that has rows and none that can be used.
 
-    Parameters
-    ----------
-    name : str
-        The input, of :data:`EXPECTED`.
-    by_check : mapping
-        Number of rows by the check that they fail, None for those that can be used.
-    or_more : str
-        What is written behind the number of rows, where not all of them were counted.
-
-    Raises
-    ------
-    RefusedError
-        With the counts by check.
+    ``name``: the input, of :data:`EXPECTED`. ``by_check``: number of rows by the check that they fail, None for those
+    that can be used. ``or_more``: what is written behind the number of rows, where not all of them were counted. Raises
+    RefusedError with the counts by check.
     """
     unusable = {check: by_check[check] for check in row_kinds.UNUSABLE if by_check.get(check)}
     if unusable and not by_check.get(None):
@@ -157,34 +137,18 @@ def refuse_zero_rank() -> NoReturn:
 
 
 class JudgedUsers(NamedTuple):
-    """Users by their judgements; all arrays of shape (n_users,).
+    """Users by their judgements; all arrays of shape (n_users,)."""
 
-    Attributes
-    ----------
-    is_judged : bool
-        Whether the user has a judgement.
-    is_repeated : bool
-        Whether a judgement of the user has several rows.
-    has_none_relevant : bool
-        Whether the user has judgements, and none of them is relevant.
-    """
-
-    is_judged: BoolVector
-    is_repeated: BoolVector
-    has_none_relevant: BoolVector
+    is_judged: BoolVector  # whether the user has a judgement
+    is_repeated: BoolVector  # whether a judgement of the user has several rows
+    has_none_relevant: BoolVector  # whether the user has judgements, and none of them is relevant
 
 
 def judged_users(user: IntVector, owner: IntVector, gain: FloatVector, *, n_users: int) -> JudgedUsers:
     """Look at the judgements of each user.
 
-    Parameters
-    ----------
-    user : int64, shape (n_rows,)
-        User of each row of the judgements.
-    owner, gain : int64 and float64, shape (n_judgements,)
-        User and gain of each judgement, one per user and item.
-    n_users : int
-        Users that codes count.
+    ``user`` (n_rows,): user of each row of the judgements. ``owner``, ``gain`` (n_judgements,): user and gain of each
+    judgement, one per user and item. ``n_users``: users that codes count.
     """
     n_rows, n_pairs = (np.bincount(each, minlength=n_users) for each in (user, owner))
     best = np.full(n_users, -np.inf)
@@ -220,23 +184,12 @@ class Tally:
 
 @dataclass
 class PartitionTallies:
-    """What was seen of the log and the judgements in one partition.
+    """What was seen of the log and the judgements in one partition."""
 
-    Attributes
-    ----------
-    is_enabled : bool
-        Whether more than rows by kind is looked at.
-    counts : RowCounts
-        Rows by kind.
-    tallies : dict of str to Tally
-        What was counted of the usable judgements, by check.
-    items : list of tuple
-        Items that are judged or listed, of some users each: ids, judged rows, and whether each is listed.
-    """
-
-    is_enabled: bool = False
+    is_enabled: bool = False  # whether more than rows by kind is looked at
     counts: RowCounts = field(default_factory=RowCounts)
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)  # what was counted of the usable judgements, by check
+    # items that are judged or listed, of some users each: ids, judged rows, and whether each is listed
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
 
     def add(self, batch: Batch, judgements: Judgements) -> None:

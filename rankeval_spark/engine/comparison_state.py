@@ -32,17 +32,13 @@ LISTED: Final = "listed"
 """Users with a list of each model, then those with one of both of two: all users, then those that are evaluated. For
 all models at once, and no cutoff."""
 
-LISTED_USERS: Final = "listed_users"
-"""The same of all users, where lists that judgements name are counted too."""
+LISTED_USERS: Final = "listed_users"  # the same of all users, where lists that judgements name are counted too
 
-NO_CUTOFF: Final = -1
-"""Cutoff of what is the same at all of them."""
+NO_CUTOFF: Final = -1  # cutoff of what is the same at all of them
 
-MOST_HELD: Final = 1 << 28
-"""Bytes of sums from which on they are handed on, to be merged elsewhere."""
+MOST_HELD: Final = 1 << 28  # bytes of sums from which on they are handed on, to be merged elsewhere
 
-_BATCH: Final = 1 << 24
-"""Bytes of states from which on a batch is closed."""
+_BATCH: Final = 1 << 24  # bytes of states from which on a batch is closed
 
 
 class ComparisonKey(NamedTuple):
@@ -56,8 +52,7 @@ class ComparisonKey(NamedTuple):
     models: tuple[str, ...] | None = None
 
 
-Partial: TypeAlias = tuple[ComparisonKey, str, bytes]
-"""What it is about, its kind, and the aggregate."""
+Partial: TypeAlias = tuple[ComparisonKey, str, bytes]  # what it is about, its kind, and the aggregate
 
 
 @dataclass

@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
-N_INTERACTIONS: Final = "_n_interactions"
-"""Interactions of an item, a bigint."""
-N_USERS: Final = "_n_users"
-"""Users who have an item, a bigint."""
+N_INTERACTIONS: Final = "_n_interactions"  # interactions of an item, a bigint
+N_USERS: Final = "_n_users"  # users who have an item, a bigint
 
-_TOP_FIFTH, _TOP_FOUR_FIFTHS = 1, 4
-"""Fifths of the interactions that the fewest, most popular items of a head hold."""
+_TOP_FIFTH, _TOP_FOUR_FIFTHS = 1, 4  # fifths of the interactions that the fewest, most popular items of a head hold
 
 _BY_LEVEL = (N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_LEVEL, N.ITEM_PLACE)
 
@@ -135,20 +132,11 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date | None = None) -> pa.Table:
     """Make one row per item of the catalogue: ``item_id`` and the facts needed, by name; NULL where unknown.
 
-    Parameters
-    ----------
-    items : pa.Table
-        Rows of ``schemas.ITEMS`` with an ``item_id``, and the columns that the facts are taken from.
-    needs : iterable of str
-        Of ``item_age`` (double), ``item_categories`` (list of string, each once, in order) and ``item_vectors`` (list
-        of double, NULL where a number is not finite).
-    evaluation_date : date, optional
-        Day at which the age is taken; without it no age is known.
-
-    Raises
-    ------
-    RefusedError
-        An item has two rows, or two items have vectors of different lengths: there is no angle between them.
+    ``items``: rows of ``schemas.ITEMS`` with an ``item_id``, and the columns that the facts are taken from. ``needs``:
+    of ``item_age`` (double), ``item_categories`` (list of string, each once, in order) and ``item_vectors`` (list of
+    double, NULL where a number is not finite). ``evaluation_date``: day at which the age is taken; without it no age is
+    known. Raises RefusedError: an item has two rows, or two items have vectors of different lengths: there is no angle
+    between them.
     """
     ids = in_one_piece(items[C.ITEM_ID])
     _refuse_repeated(ids)
@@ -225,22 +213,13 @@ _Input = TypeVar("_Input")
 
 @dataclass(frozen=True)
 class FactSources:
-    """What the facts are taken from.
+    """What the facts are taken from."""
 
-    Attributes
-    ----------
-    counts : ItemCounts or None
-        The items of the training data; present where a need requires them.
-    items : pa.Table or None
-        Rows of ``schemas.ITEMS`` with an ``item_id``; present where a need requires them. Without them the catalogue
-        has the items of the training data.
-    evaluation_date : date or None
-        Day at which the age of items is taken.
-    """
-
-    counts: ItemCounts | None = None
+    counts: ItemCounts | None = None  # the items of the training data; present where a need requires them
+    # rows of ``schemas.ITEMS`` with an ``item_id``; present where a need requires them. Without them the catalogue has
+    # the items of the training data.
     items: pa.Table | None = None
-    evaluation_date: date | None = None
+    evaluation_date: date | None = None  # day at which the age of items is taken
 
     @property
     def catalogue(self) -> pa.Array:
@@ -266,21 +245,9 @@ def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa
 def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | None:
     """Make one row per item with the facts that are the same for all users; None where none is needed.
 
-    Parameters
-    ----------
-    needs : frozenset of str
-        Names of :mod:`measures.required_facts`.
-
-    Returns
-    -------
-    pa.Table or None
-        ``item_id`` and a column per fact: numbers are double, categories a list of string, vectors a list of double.
-        NULL where the training data or the catalogue do not have the item.
-
-    Raises
-    ------
-    RefusedError
-        The catalogue has an item twice, or vectors of two lengths.
+    ``needs``: names of :mod:`measures.required_facts`. Returns ``item_id`` and a column per fact: numbers are double,
+    categories a list of string, vectors a list of double. NULL where the training data or the catalogue do not have the
+    item. Raises RefusedError: the catalogue has an item twice, or vectors of two lengths.
     """
     tables = []
     if needs & COUNTED_FACTS:
@@ -338,42 +305,23 @@ def _required(found: _Input | None) -> _Input:
 
 TOTAL: Final = 0
 """The one row with what is counted already: :data:`N_USERS` of all items, totals, :data:`row_kinds.COUNTS`."""
-COUNTED: Final = 1
-"""A row per item of the training data, in the columns of :meth:`Counted.of`."""
-CATALOGUE: Final = 2
-"""A row per item of the catalogue."""
+COUNTED: Final = 1  # a row per item of the training data, in the columns of :meth:`Counted.of`
+CATALOGUE: Final = 2  # a row per item of the catalogue
 
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """What is made of the rows; plain data that travels to the worker.
+    """What is made of the rows; plain data that travels to the worker."""
 
-    Attributes
-    ----------
-    needs : frozenset of str
-        Facts and totals that follow from the rows, names of :mod:`measures.required_facts`.
-    has_items : bool
-        Whether the rows have the catalogue; where they do not, it has the items of the training data.
-    evaluation_date : date or None
-        Day at which the age of items is taken.
-    """
-
-    needs: frozenset[str]
-    has_items: bool
-    evaluation_date: date | None
+    needs: frozenset[str]  # facts and totals that follow from the rows, names of :mod:`measures.required_facts`
+    has_items: bool  # whether the rows have the catalogue; where they do not, it has the items of the training data
+    evaluation_date: date | None  # day at which the age of items is taken
 
     def to_cell(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make the row of :func:`batch.pack_constants`.
 
-        Parameters
-        ----------
-        batches : iterable of pa.RecordBatch
-            Rows by :data:`row_kinds.KIND`: one of :data:`TOTAL`, any number of :data:`COUNTED` and :data:`CATALOGUE`.
-
-        Raises
-        ------
-        RefusedError
-            The catalogue has an item twice, or vectors of two lengths.
+        ``batches``: rows by :data:`row_kinds.KIND`: one of :data:`TOTAL`, any number of :data:`COUNTED` and
+        :data:`CATALOGUE`. Raises RefusedError: the catalogue has an item twice, or vectors of two lengths.
         """
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])

@@ -38,44 +38,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is computed; plain data that travels to the workers.
+    """What is computed; plain data that travels to the workers."""
 
-    Attributes
-    ----------
-    rules : ListRules
-        How rows of the log become ranked lists.
-    outputs : ListOutputs
-        How lists become values and moments.
-    models : tuple of str or None
-        The models expected; None: those in the log.
-    segments : tuple of str
-        Names of the segments, in the order of their values.
-    absent : mapping of str to str
-        Segment values of a user without a row of segments, where the absence is a value.
-    needs : frozenset of str
-        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.required_facts`.
-    depth : int
-        Last rank whose items are described; 0 for whole lists.
-    has_lists : bool
-        Whether users can have several lists of a model.
-    described : tuple of int
-        Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
-    constants : mapping of str to pa.Array
-        What is the same for all users, an array of one cell each, by its column; where it is known before the rows.
-    refuses_invalid_scores : bool
-        Whether a row of the log whose place in its list is unknown fails the job: policy ``invalid_scores``.
-    """
-
-    rules: ListRules
-    outputs: ListOutputs
-    models: tuple[str, ...]
-    segments: tuple[str, ...] = ()
+    rules: ListRules  # how rows of the log become ranked lists
+    outputs: ListOutputs  # how lists become values and moments
+    models: tuple[str, ...]  # the models expected; None: those in the log
+    segments: tuple[str, ...] = ()  # names of the segments, in the order of their values
+    # segment values of a user without a row of segments, where the absence is a value
     absent: Mapping[str, str] = field(default_factory=dict)
+    # facts beyond ranks and gains that measures or checks read, see :mod:`measures.required_facts`
     needs: frozenset[str] = frozenset()
-    depth: int = 0
-    has_lists: bool = False
+    depth: int = 0  # last rank whose items are described; 0 for whole lists
+    has_lists: bool = False  # whether users can have several lists of a model
+    # inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants
     described: tuple[int, ...] = ()
+    # what is the same for all users, an array of one cell each, by its column; where it is known before the rows
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
+    # whether a row of the log whose place in its list is unknown fails the job: policy ``invalid_scores``
     refuses_invalid_scores: bool = False
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:

@@ -83,33 +83,15 @@ class Part:
 
 @dataclass(frozen=True)
 class ListOutputs:
-    """How lists become values and moments.
-
-    Attributes
-    ----------
-    measures : MeasureSet
-        The measures and cutoffs.
-    policies : Policies
-        Who belongs to the population, and what users without a relevant judgement score.
-    slices : tuple of tuples of str
-        Names of the segments of each slice; ``()`` is everyone.
-    draws : Draws or None
-        Of a bootstrap, for intervals of the means.
-    counts_values : bool
-        Whether the moments come with the values of the users, for quantiles.
-    averages_lists : bool
-        Whether users can have several lists of a model, whose values are averaged first.
-    has_judged_lists : bool
-        Whether judgements name the list that they belong to.
-    """
+    """How lists become values and moments."""
 
     measures: MeasureSet
-    policies: Policies
-    slices: tuple[tuple[str, ...], ...]
-    draws: Draws | None = None
-    counts_values: bool = False
-    averages_lists: bool = False
-    has_judged_lists: bool = False
+    policies: Policies  # who belongs to the population, and what users without a relevant judgement score
+    slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone
+    draws: Draws | None = None  # of a bootstrap, for intervals of the means
+    counts_values: bool = False  # whether the moments come with the values of the users, for quantiles
+    averages_lists: bool = False  # whether users can have several lists of a model, whose values are averaged first
+    has_judged_lists: bool = False  # whether judgements name the list that they belong to
 
     @property
     def denominators(self) -> Mapping[str, str]:

@@ -45,18 +45,10 @@ LEAST_BYTES: Final = 1 << 25
 
 
 class ListValues(NamedTuple):
-    """Values of lists of a (model, user) each; those of a user follow one another.
+    """Values of lists of a (model, user) each; those of a user follow one another."""
 
-    Attributes
-    ----------
-    table : pa.Table
-        Model and user of each list, the hash of the user, and segments as they travel.
-    values : float64, shape (n_lists, n_ks, n_columns)
-        NaN where undefined.
-    """
-
-    table: pa.Table
-    values: np.ndarray
+    table: pa.Table  # model and user of each list, the hash of the user, and segments as they travel
+    values: np.ndarray  # float64 (n_lists, n_ks, n_columns) NaN where undefined
 
 
 class ComparedModels(NamedTuple):
@@ -73,25 +65,16 @@ class ComparedModels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cube:
-    """Values of a chunk of users.
+    """Values of a chunk of users."""
 
-    Attributes
-    ----------
-    models : tuple of str
-        In the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
-        without rows too.
-    values : float64, shape (n_models, n_ks, n_users, n_columns)
-        NaN where undefined, and where the user is not of the population under the model.
-    is_there : bool, shape (n_models, n_users)
-        Whether the user is.
-    users : pyarrow.Table
-        A row for each user, with segments as they travel.
-    """
-
+    # in the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
+    # without rows too
     models: tuple[str, ...]
+    # float64 (n_models, n_ks, n_users, n_columns) NaN where undefined, and where the user is not of the population
+    # under the model
     values: np.ndarray
-    is_there: np.ndarray
-    users: pa.Table
+    is_there: np.ndarray  # bool (n_models, n_users) whether the user is
+    users: pa.Table  # a row for each user, with segments as they travel
 
     @classmethod
     def of_rows(cls, table: pa.Table, columns: Sequence[str], ks: Sequence[int], models: ComparedModels) -> Cube:
@@ -203,46 +186,26 @@ MOST_SUMMED: Final = 1 << 26
 """Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
 with more pairs and groups than fit, they take turns."""
 
-_ARRAYS_A_COLUMN: Final = 6
-"""Of the bootstrap: weights, sums and squares, and a copy of each."""
+_ARRAYS_A_COLUMN: Final = 6  # of the bootstrap: weights, sums and squares, and a copy of each
 
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What is compared, and how.
+    """What is compared, and how."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Column of each measure that is compared.
-    weights : tuple of str or None
-        Column of its denominators, where it is a ratio of sums.
-    cutoffs : tuple of frozenset of int
-        Cutoffs at which it was requested.
-    ks : tuple of int
-        The cutoffs that occur.
-    tests : tuple of str
-        Tests that are made.
-    wilcoxon_zeros : {"wilcox", "pratt"}
-        What Wilcoxon's test does with users without a difference.
-    margin : float or None
-        Difference of a user's two values above which the user is counted as one who wins or loses by more.
-    expected : tuple of str
-        Names of all models where they are known before; empty: those that have rows.
-    """
-
-    columns: tuple[str, ...]
-    weights: tuple[str | None, ...]
-    cutoffs: tuple[frozenset[int], ...]
-    ks: tuple[int, ...]
-    tests: tuple[TestName, ...]
-    wilcoxon_zeros: Zeros
+    columns: tuple[str, ...]  # column of each measure that is compared
+    weights: tuple[str | None, ...]  # column of its denominators, where it is a ratio of sums
+    cutoffs: tuple[frozenset[int], ...]  # cutoffs at which it was requested
+    ks: tuple[int, ...]  # the cutoffs that occur
+    tests: tuple[TestName, ...]  # tests that are made
+    wilcoxon_zeros: Zeros  # {"wilcox", "pratt"} what Wilcoxon's test does with users without a difference
     replicates: int
     seed: int
     baseline: str | None
     all_pairs: bool
+    # difference of a user's two values above which the user is counted as one who wins or loses by more
     margin: float | None = None
-    expected: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()  # names of all models where they are known before; empty: those that have rows
 
     @property
     def models(self) -> ComparedModels:
@@ -327,10 +290,7 @@ class DifferenceAggregator:
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
 
-        Parameters
-        ----------
-        lists : pa.Table
-            Model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
+        ``lists``: model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
         """
         if not lists.num_rows:
             return

@@ -94,10 +94,7 @@ def reads_train(request: Request, needs: frozenset[str]) -> bool:
 def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
     """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used.
 
-    Parameters
-    ----------
-    needs : frozenset of str
-        Facts that are collected.
+    ``needs``: facts that are collected.
     """
     policies = request.policies
     read = {
@@ -120,26 +117,15 @@ def parity_of(request: Request) -> Parity:
 
 
 class ExposureParts(NamedTuple):
-    """The measures of all lists together, by what they read.
+    """The measures of all lists together, by what they read."""
 
-    Attributes
-    ----------
-    parity : Parity
-        What the workers count for measures of parity.
-    others, of_train : tuple of Measure
-        Measures of the items that are shown: those that know the items of the catalogue, and those that know the items
-        of the training data. A histogram knows the items of one of them.
-    reads_catalogue : bool
-        Whether any of the measures of shown items reads which items the catalogue has.
-    depth : int
-        Rank down to which items are shown; 0 for whole lists.
-    """
-
-    parity: Parity
+    parity: Parity  # what the workers count for measures of parity
+    # measures of the items that are shown: those that know the items of the catalogue, and those that know the items of
+    # the training data. A histogram knows the items of one of them.
     others: tuple[Measure, ...]
     of_train: tuple[Measure, ...]
-    reads_catalogue: bool
-    depth: int
+    reads_catalogue: bool  # whether any of the measures of shown items reads which items the catalogue has
+    depth: int  # rank down to which items are shown; 0 for whole lists
 
 
 def exposure_parts(request: Request) -> ExposureParts:
@@ -200,22 +186,14 @@ def _attribution(policies: Policies) -> AttributionRules | None:
 
 def job_of(
     request: Request,
-    columns: Collection[str],
+    columns: Collection[str],  # columns of the log that reach the engine
     *,
     needs: frozenset[str],
-    models: Sequence[str],
+    models: Sequence[str],  # the models expected, or those of the log
     has_lists: bool,
     has_judged_lists: bool = False,
 ) -> Job:
-    """Assemble the job that the workers do.
-
-    Parameters
-    ----------
-    columns : collection of str
-        Columns of the log that reach the engine.
-    models : sequence of str
-        The models expected, or those of the log.
-    """
+    """Assemble the job that the workers do."""
     policies = request.policies
     rules = ListRules(
         order_column(columns),

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.sums.sums import Sum
 
-Frame = TypeVar("Frame", default=Any)
-"""``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""
+Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process
 
 
 class Host(ABC, Generic[Frame]):

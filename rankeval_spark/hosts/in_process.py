@@ -41,34 +41,20 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.sums.sums import Sum
 
-Write: TypeAlias = Callable[[pa.Table], None]
-"""What takes some rows of a table, from any thread."""
+Write: TypeAlias = Callable[[pa.Table], None]  # what takes some rows of a table, from any thread
 
-Advance: TypeAlias = Callable[[int, int], None]
-"""What hears how many rows of all are done, from any thread."""
+Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
 
 
 def of_call(
-    frames: Mapping[str, object],
+    frames: Mapping[str, object],  # the inputs by their names; None where one is not given
     request: Request,
     *,
-    ranks_from: int,
-    threads: int | None,
-    gains: Gains | None = None,
+    ranks_from: int,  # rank of the first item of a list in the log
+    threads: int | None,  # threads that work at a time; None for one a core
+    gains: Gains | None = None,  # how events of the judgements become gains
 ) -> InProcess:
-    """Read the inputs of a call of ``evaluate``.
-
-    Parameters
-    ----------
-    frames : mapping of str to object
-        The inputs by their names; None where one is not given.
-    ranks_from : int
-        Rank of the first item of a list in the log.
-    threads : int or None
-        Threads that work at a time; None for one a core.
-    gains : Gains, optional
-        How events of the judgements become gains.
-    """
+    """Read the inputs of a call of ``evaluate``."""
     if threads is not None and (type(threads) is not int or threads < 1):
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
@@ -118,10 +104,7 @@ class InProcess(Host[pa.Table]):
     ) -> dict[str, pa.Table]:
         """Make sums of all lists, and hand out the rows of tables in the same pass.
 
-        Parameters
-        ----------
-        writers : mapping of str to callable
-            Take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text.
+        ``writers``: take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text.
         """
         rows_of_users = self.usable.user_rows
         totals = ListTotals(rows_of_users.job, sums, tables=tuple(writers), has_text_ids=True)

@@ -42,14 +42,8 @@ if TYPE_CHECKING:
 def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None = None) -> OnSpark:
     """Plan the inputs of a call of ``evaluate``; no Spark job starts.
 
-    Parameters
-    ----------
-    frames : mapping of str to object
-        The inputs by their names; None where one is not given.
-    ranks_from : int
-        Rank of the first item of a list in the log.
-    gains : Gains, optional
-        How events of the judgements become gains.
+    ``frames``: the inputs by their names; None where one is not given. ``ranks_from``: rank of the first item of a list
+    in the log. ``gains``: how events of the judgements become gains.
     """
     expected = "a DataFrame of Spark"
 

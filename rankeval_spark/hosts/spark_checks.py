@@ -53,10 +53,7 @@ def computed_facts(*frames: DataFrame) -> list[CheckCount]:
 def row_facts(inputs: InputFrames, request: Request, tallied: TalliedInputs | None = None) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs, but for :func:`counted_facts`.
 
-    Parameters
-    ----------
-    tallied : TalliedInputs, optional
-        What is known of the log and the judgements; where it is left out, they are read.
+    ``tallied``: what is known of the log and the judgements; where it is left out, they are read.
     """
     listed = usable_rows.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
     of_both = _read_facts(inputs, request, listed) if tallied is None else _reread_facts(inputs, tallied)
@@ -119,10 +116,7 @@ def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCoun
 def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:
     """Say what workers counted of judgements of which each can be used.
 
-    Raises
-    ------
-    ValueError
-        At a check that no worker makes: its count would be 0, whatever the judgements are.
+    Raises ValueError at a check that no worker makes: its count would be 0, whatever the judgements are.
     """
     names = set(checks)
     if unknown := names.difference(row_kinds.UNUSABLE, row_kinds.OF_USABLE_JUDGEMENTS):

@@ -37,11 +37,8 @@ def inputs_of(
 ) -> InputFrames:
     """Take from the sources what the stages need; ``are_checked`` is that of :class:`plans.InputFrames`.
 
-    Raises
-    ------
-    InputError
-        If a policy or the expected models need a column that the log does not have, or a measure an input or a column
-        of one; all faults at once.
+    Raises InputError if a policy or the expected models need a column that the log does not have, or a measure an input
+    or a column of one; all faults at once.
     """
     refuse_missing({one.name: one.given for one in sources.all()}, request)
     ordered = _ordered(sources.recommendations, request)

@@ -45,21 +45,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Usable:
-    """The usable rows of the inputs of a request, each computed once.
+    """The usable rows of the inputs of a request, each computed once."""
 
-    Attributes
-    ----------
-    tables : Tables
-        All rows.
-    request : Request
-        Measures, slices and policies requested.
-    n_threads : int
-        Threads that work at a time.
-    """
-
-    tables: Tables
-    request: Request
-    n_threads: int
+    tables: Tables  # all rows
+    request: Request  # measures, slices and policies requested
+    n_threads: int  # threads that work at a time
 
     @cached_property
     def log(self) -> pa.Table:

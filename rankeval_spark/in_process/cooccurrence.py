@@ -29,21 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interactions:
-    """The usable rows of the training data; what is counted is counted once, when it is first read.
+    """The usable rows of the training data; what is counted is counted once, when it is first read."""
 
-    Attributes
-    ----------
-    users : pa.Array
-        Distinct ids of the users, by first appearance.
-    items : pa.Array
-        Distinct ids of the items, in their order: integers by value, texts by their UTF-8 bytes.
-    user, item : int64, shape (n_rows,)
-        Positions of the ids of each row.
-    """
-
-    users: pa.Array
-    items: pa.Array
-    user: IntVector
+    users: pa.Array  # distinct ids of the users, by first appearance
+    items: pa.Array  # distinct ids of the items, in their order: integers by value, texts by their UTF-8 bytes
+    user: IntVector  # (n_rows,) positions of the ids of each row
     item: IntVector
 
     @classmethod
@@ -78,11 +68,9 @@ class Interactions:
         return np.bincount(self.owned.indices, minlength=self.n_items)
 
 
-MOST_CELLS: Final = 1 << 24
-"""Cosines that are in memory at a time: 200 MB."""
+MOST_CELLS: Final = 1 << 24  # cosines that are in memory at a time: 200 MB
 
-AT_ONCE: Final = 1 << 21
-"""Pairs of items that are looked up at a time."""
+AT_ONCE: Final = 1 << 21  # pairs of items that are looked up at a time
 
 
 def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
@@ -90,19 +78,8 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
 
-    Parameters
-    ----------
-    ranked : pa.Table
-        Rows of ``Job.ranked_items``.
-    train : Interactions
-        Usable rows of the training data.
-    depth : int
-        Last rank that is read; 0 for whole lists.
-
-    Returns
-    -------
-    pa.Table
-        ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
+    ``ranked``: rows of ``Job.ranked_items``. ``train``: usable rows of the training data. ``depth``: last rank that is
+    read; 0 for whole lists. Returns ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
     """
     top = _down_to(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
@@ -123,16 +100,9 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
 def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     """Make one row per list with the pairs of its items that have users in common; none for a list without such pairs.
 
-    Parameters
-    ----------
-    ranked, train, depth
-        As for :func:`to_familiarity`.
-
-    Returns
-    -------
-    pa.Table
-        The columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
-        (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
+    ``ranked``, ``train``, ``depth``: as for :func:`to_familiarity`. Returns the columns of :data:`columns.LIST_KEY`
+    that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks (``later``, ``earlier``: int) and
+    ``similarity``, a double in (0, 1], in the order of the ranks.
     """
     top = _down_to(ranked, depth)
     items = to_codes(top[C.ITEM_ID])

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 def to_exposure_rows(
-    ranked: pa.Table,
+    ranked: pa.Table,  # rows of ``Job.ranked_items`` of all users, down to the largest cutoff at least
     *,
-    measures: Sequence[Measure],
+    measures: Sequence[Measure],  # of kind ``exposure``; at least one
     models: Sequence[str],
     segments: UserSegments,
-    catalogue: pa.Table | None,
+    catalogue: pa.Table | None,  # ``item_id`` of all items, each as often as it comes; None where no measure needs it
     reported: ReportedSlices,
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
@@ -54,25 +54,7 @@ def to_exposure_rows(
     of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
     cutoff where it has an item at a rank up to it.
 
-    Parameters
-    ----------
-    ranked : pa.Table
-        Rows of ``Job.ranked_items`` of all users, down to the largest cutoff at least.
-    measures : sequence of Measure
-        Of kind ``exposure``; at least one.
-    models : sequence of str
-        Names of all models.
-    segments : UserSegments
-        Those of the users.
-    catalogue : pa.Table or None
-        ``item_id`` of all items, each as often as it comes; None where no measure needs it.
-    reported : ReportedSlices
-        The slices.
-
-    Raises
-    ------
-    RefusedError
-        If a user with a list has two rows of segments.
+    Raises RefusedError if a user with a list has two rows of segments.
     """
     ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
     finisher = ExposureRows(tuple(measures), JackknifeRows(reported), tuple(models))

@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 
 
-_MOST_NAMED: Final = 10
-"""Models that a warning names."""
+_MOST_NAMED: Final = 10  # models that a warning names
 
-_MOST_EXPLAINED: Final = 3
-"""Measures of which a warning says where they are undefined."""
+_MOST_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
 
 _DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before")
 """Policies that take items out of lists."""
@@ -33,12 +31,8 @@ def warn_if_nothing_is_measured(
 ) -> None:
     """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there.
 
-    Parameters
-    ----------
-    metrics : pa.Table
-        The means.
-    log, judged : pa.Table
-        The usable rows of the recommendations, of known items where others are dropped, and of the judgements.
+    ``log``, ``judged``: the usable rows of the recommendations, of known items where others are
+    dropped, and of the judgements.
     """
     given = tables.recommendations.table
     if not judged.num_rows:
@@ -61,10 +55,7 @@ def _why_no_value(
 ) -> Iterator[str]:
     """Yield the reasons why no user has a value, or why all values are 0, by the ids and gains of both inputs.
 
-    Parameters
-    ----------
-    is_alone : bool
-        Whether a model that a measure compares with has no row, which has a warning of its own.
+    ``is_alone``: whether a model that a measure compares with has no row, which has a warning of its own.
     """
     rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
     if not rows.num_rows:  # measures of all lists together need no judgement

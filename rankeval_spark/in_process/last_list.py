@@ -26,12 +26,8 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     Lists are those of a run: of the expected models, of rows that can be used. Each was shown at the earliest time of
     its rows.
 
-    Raises
-    ------
-    ForSparkError
-        Spark reads the log.
-    InputError
-        A file is damaged, or a column has a type that cannot be read.
+    Raises ForSparkError: Spark reads the log. Raises InputError: a file is damaged, or a column has a type that cannot
+    be read.
     """
     request = request_of(config, date)
     log = _usable_log(config, request, date)
@@ -56,8 +52,6 @@ def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa
 def moment_text(micros: int) -> str:
     """Write a time in UTC, also one after the year 9999.
 
-    Examples
-    --------
     >>> moment_text(1), moment_text(253_402_300_800_000_000)
     ('1970-01-01T00:00:00.000001+00:00', '10000-01-01T00:00:00+00:00')
     """

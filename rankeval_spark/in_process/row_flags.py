@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector
 
 
-Flags = dict[str, "BoolVector"]
-"""Which rows do not pass each check: bool, shape (n_rows,)."""
+Flags = dict[str, "BoolVector"]  # which rows do not pass each check: bool, shape (n_rows,)
 
 
 # ---- which rows do not pass which check -----------------------------------------------------------------------------
@@ -41,16 +40,9 @@ Flags = dict[str, "BoolVector"]
 def flag_recommendations(source: Source) -> Flags:
     """Say of each row of the log which check it does not pass.
 
-    Parameters
-    ----------
-    source : Source
-        The log as :func:`requested_log` gives it: its lists are in the order of the score, or else of the rank.
-
-    Returns
-    -------
-    dict of str to bool, shape (n_rows,)
-        ``null_keys``; ``zero_ranks``, where ranks order the lists; ``invalid_scores``: a score that is NULL, NaN or
-        infinite, or a rank that is NULL or negative.
+    ``source``: the log as :func:`requested_log` gives it: its lists are in the order of the score, or else of the rank.
+    Returns ``null_keys``; ``zero_ranks``, where ranks order the lists; ``invalid_scores``: a score that is NULL, NaN or
+    infinite, or a rank that is NULL or negative.
     """
     table = source.table
     has_key, is_zero = _has_keys(table, schemas.RECOMMENDATIONS.key), _has_zero_rank(table)
@@ -64,10 +56,7 @@ def flag_recommendations(source: Source) -> Flags:
 def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
     """Say of each judgement which check it does not pass.
 
-    Parameters
-    ----------
-    reads : collection of str
-        Which of the columns ``value`` and ``weight`` measures read; nothing is said of another.
+    ``reads``: which of the columns ``value`` and ``weight`` measures read; nothing is said of another.
     """
     table = source.table
     has_key, is_number = _has_keys(table, schemas.HELD_OUT.key), _is_finite(table[C.GAIN])
@@ -89,10 +78,7 @@ def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
 def flag_train(source: Source, *, since: date | None = None) -> Flags:
     """Say of each training interaction which check it does not pass.
 
-    Parameters
-    ----------
-    since : date, optional
-        Day (UTC) from which on there is to be none. Nothing is said about it where the rows have no time.
+    ``since``: day (UTC) from which on there is to be none. Nothing is said about it where the rows have no time.
     """
     found = flag_keys(source, schemas.TRAIN.key)
     if since is not None and C.INTERACTED_AT in source.table.column_names:
@@ -148,22 +134,10 @@ def requested_log(source: Source, request: Request) -> Source:
 def usable_recommendations(source: Source, request: Request, *, are_checked: bool = False) -> pa.Table:
     """Keep the rows of the requested models that have their keys and a place in their list.
 
-    Parameters
-    ----------
-    are_checked : bool
-        Whether checks judge ranks of 0: they are left out then.
-
-    Returns
-    -------
-    pa.Table
-        The table of the source itself where every row is usable. Without the scores where the policy ``rank_gaps``
-        keeps the ranks of the log.
-
-    Raises
-    ------
-    RefusedError
-        At a rank of 0 where ranks order the lists; with the policy ``invalid_scores='error'`` at a row whose place in
-        its list is unknown.
+    ``are_checked``: whether checks judge ranks of 0: they are left out then. Returns the table of the source itself
+    where every row is usable. Without the scores where the policy ``rank_gaps`` keeps the ranks of the log. Raises
+    RefusedError at a rank of 0 where ranks order the lists; with the policy ``invalid_scores='error'`` at a row whose
+    place in its list is unknown.
     """
     log = requested_log(source, request)
     return without_unusable(log, _accepted(log, request, are_checked=are_checked))
@@ -193,15 +167,7 @@ def without_unusable(source: Source, flags: Mapping[str, BoolVector]) -> pa.Tabl
 def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, held_out: pa.Table) -> None:
     """Refuse an input that is read and has rows, but none that can be used.
 
-    Parameters
-    ----------
-    log, held_out : pa.Table
-        Usable rows of both.
-
-    Raises
-    ------
-    RefusedError
-        With the counts by check.
+    ``log``, ``held_out``: usable rows of both. Raises RefusedError with the counts by check.
     """
     if not log.num_rows:
         named = requested_log(tables.recommendations, request)

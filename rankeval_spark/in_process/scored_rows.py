@@ -56,10 +56,7 @@ def to_hit_ranks(ranked: pa.Table, model: str, baseline: str) -> pa.Table:
     A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
     models where times attribute them: the gain is the larger one.
 
-    Parameters
-    ----------
-    ranked : pa.Table
-        Rows of :func:`to_ranked_items`.
+    ``ranked``: rows of :func:`to_ranked_items`.
     """
     shown = ranked.filter(pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline])))
     key = [C.USER_ID, C.LIST_ID, C.ITEM_ID]

@@ -30,19 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Audience:
-    """The users of the lists under each model: pair ``model * n_users + user``, whether it has a list or not.
+    """The users of the lists under each model: pair ``model * n_users + user``, whether it has a list or not."""
 
-    Attributes
-    ----------
-    models, users : pa.Array
-        Distinct ids, models as text.
-    pair : int64, shape (n_rows,)
-        Pair of each ranked item.
-    """
-
-    models: pa.Array
+    models: pa.Array  # distinct ids, models as text
     users: pa.Array
-    pair: IntVector
+    pair: IntVector  # (n_rows,) pair of each ranked item
 
     @property
     def n_pairs(self) -> int:
@@ -78,24 +70,12 @@ def _changes(ids: pa.Array) -> BoolVector:
 
 @dataclass(frozen=True)
 class UserSlice:
-    """One way to divide the users, with a cell for each model and each combination of segment values.
+    """One way to divide the users, with a cell for each model and each combination of segment values."""
 
-    Attributes
-    ----------
-    index : int
-        Which of the requested slices.
-    cell : int64, shape (n_pairs,)
-        Cell of each pair.
-    group : int64, shape (n_pairs,)
-        Group of the jackknife of the user of each pair.
-    keys : list of Key
-        Model and segment values of each cell.
-    """
-
-    index: int
-    cell: IntVector
-    group: IntVector
-    keys: list[Key]
+    index: int  # which of the requested slices
+    cell: IntVector  # (n_pairs,) cell of each pair
+    group: IntVector  # (n_pairs,) group of the jackknife of the user of each pair
+    keys: list[Key]  # model and segment values of each cell
 
     @property
     def n_cells(self) -> int:
@@ -114,32 +94,17 @@ class UserSlice:
 
 @dataclass(frozen=True)
 class UserSegments:
-    """What is known of the users.
+    """What is known of the users."""
 
-    Attributes
-    ----------
-    table : pa.Table or None
-        ``user_id`` and a text column for each segment.
-    absent : mapping
-        Values of a user without a row, by segment, where the absence is a value.
-    """
-
-    table: pa.Table | None
-    absent: Mapping[str, str]
+    table: pa.Table | None  # ``user_id`` and a text column for each segment
+    absent: Mapping[str, str]  # values of a user without a row, by segment, where the absence is a value
 
 
 def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Sequence[str]]) -> list[UserSlice]:
     """Divide the users by each of the slices.
 
-    Parameters
-    ----------
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone.
-
-    Raises
-    ------
-    RefusedError
-        If a user with a list has two rows of segments: either would be a guess.
+    ``slices``: names of the segments of each slice; ``()`` is everyone. Raises RefusedError if a user with a list has
+    two rows of segments: either would be a guess.
     """
     by, n_users, n_models = segment_columns(slices), len(audience.users), len(audience.models)
     names = dict(zip(chain.from_iterable(by), chain.from_iterable(slices), strict=True))
@@ -181,40 +146,19 @@ def _refuse_repeated(user: IntVector, users: pa.Array) -> None:
 
 @dataclass(frozen=True)
 class ShownItems:
-    """What is counted of ranked items; rows are those at a rank up to the largest cutoff.
+    """What is counted of ranked items; rows are those at a rank up to the largest cutoff."""
 
-    Attributes
-    ----------
-    ks : tuple of int
-        Cutoffs, ascending, whole lists at the end. A *band* is the place of the first one that holds a rank.
-    pair, item : int64, shape (n_rows,)
-        Model and user, and item of each row.
-    band : uint8 or wider, shape (n_rows,)
-        Band of each row.
-    lengths : mapping of int to int64, shape (n_rows,)
-        By cutoff, where a measure reads it: length of the list of each row.
-    list_pair : int64, shape (n_lists,)
-        Pair of each list.
-    list_band : uint8 or wider, shape (n_lists,)
-        Band of its first item.
-    n_items : int
-        Distinct items.
-    is_known : float64, shape (n_items,)
-        1 for an item of the catalogue; NaN where there is none.
-    catalogue_size : float
-        Items of the catalogue; NaN likewise.
-    """
-
+    # cutoffs, ascending, whole lists at the end. A *band* is the place of the first one that holds a rank.
     ks: tuple[int, ...]
-    pair: IntVector
+    pair: IntVector  # (n_rows,) model and user, and item of each row
     item: IntVector
-    band: IntVector
-    lengths: Mapping[int, IntVector]
-    list_pair: IntVector
-    list_band: IntVector
-    n_items: int
-    is_known: FloatVector
-    catalogue_size: float
+    band: IntVector  # (n_rows,) band of each row
+    lengths: Mapping[int, IntVector]  # (n_rows,) by cutoff, where a measure reads it: length of the list of each row
+    list_pair: IntVector  # (n_lists,) pair of each list
+    list_band: IntVector  # (n_lists,) band of its first item
+    n_items: int  # distinct items
+    is_known: FloatVector  # (n_items,) 1 for an item of the catalogue; NaN where there is none
+    catalogue_size: float  # items of the catalogue; NaN likewise
 
     @property
     def n_bands(self) -> int:
@@ -234,14 +178,8 @@ def to_shown_items(
 ) -> ShownItems:
     """Encode the ranked items down to the largest cutoff.
 
-    Parameters
-    ----------
-    pair : int64, shape (n_rows,)
-        Pair of a model and a user of each row.
-    ks : tuple of int
-        Cutoffs, ascending, whole lists at the end.
-    has_lengths : set of int
-        Cutoffs at which the lengths of lists are read.
+    ``pair`` (n_rows,): pair of a model and a user of each row. ``ks``: cutoffs, ascending, whole lists at the end.
+    ``has_lengths``: cutoffs at which the lengths of lists are read.
     """
     items = to_codes(ranked[C.ITEM_ID])
     band = _bands(to_numpy(ranked[C.RANK]), ks)
@@ -295,21 +233,11 @@ def _catalogued(items: pa.Array, catalogue: pa.Table | None) -> tuple[FloatVecto
 
 
 class AllTimes(NamedTuple):
-    """In how many lists each item is, by group of users, at all cutoffs: sorted by cell, item and group.
+    """In how many lists each item is, by group of users, at all cutoffs: sorted by cell, item and group."""
 
-    Attributes
-    ----------
-    holder : int64, shape (n,)
-        ``cell * n_items + item``.
-    group : int64, shape (n,)
-        Group of users.
-    times : int64, shape (n, n_bands)
-        Lists of the group that hold the item.
-    """
-
-    holder: IntVector
-    group: IntVector
-    times: IntVector
+    holder: IntVector  # (n,) ``cell * n_items + item``
+    group: IntVector  # (n,) of users
+    times: IntVector  # (n, n_bands) lists of the group that hold the item
 
     def at(self, band: int) -> Times:
         """Keep what is shown at a cutoff."""

@@ -27,42 +27,28 @@ _Found = TypeVar("_Found")
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[_Found]]
 """What a worker does with the rows of some users."""
 
-ROWS_OF_A_BUCKET: Final = 250_000
-"""Rows of all inputs that are worked on at once by a thread: some 200 MB at its peak."""
+ROWS_OF_A_BUCKET: Final = 250_000  # rows of all inputs that are worked on at once by a thread: some 200 MB at its peak
 
-FEW_ROWS: Final = 100_000
-"""Up to so many rows there is one bucket."""
+FEW_ROWS: Final = 100_000  # up to so many rows there is one bucket
 
 MOST_BUCKETS: Final = 65_536
 
 _ROWS_OF_A_PART: Final = 1 << 20
-_LEVEL: Final = MOST_LEVELS + 1
-"""A bucket may be cut again by the engine, by other hashes than this."""
+_LEVEL: Final = MOST_LEVELS + 1  # a bucket may be cut again by the engine, by other hashes than this
 
 
 @dataclass(frozen=True)
 class UserRows:
-    """Rows of :mod:`engine.batch.row_kinds` by bucket, and what is computed of them.
+    """Rows of :mod:`engine.batch.row_kinds` by bucket, and what is computed of them."""
 
-    Attributes
-    ----------
-    buckets : tuple of tuple of pa.Table
-        All rows of some users each, in parts that may lack columns of one another.
-    job : Job
-        What is computed.
-    n_threads : int
-        Buckets that are worked on at a time.
-    """
-
+    # all rows of some users each, in parts that may lack columns of one another
     buckets: tuple[tuple[pa.Table, ...], ...]
     job: Job
-    n_threads: int
+    n_threads: int  # buckets that are worked on at a time
 
     def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
         """Work on every bucket; what comes of them is in their order, whichever thread is the first.
 
-        Examples
-        --------
         ``user_rows.run(lambda job: job.list_rows)``
         """
         on_bucket = work(self.job)
@@ -88,11 +74,8 @@ def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) ->
 
     The number of buckets depends on the number of rows alone, so that sums over users do not depend on the threads.
 
-    Parameters
-    ----------
-    inputs : mapping of int to pa.Table
-        Tables by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and the columns that the engine
-        reads.
+    ``inputs``: tables by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and the columns that the
+    engine reads.
     """
     n_rows = sum(table.num_rows for table in inputs.values())
     n_buckets = 1 if n_rows <= FEW_ROWS else min(MOST_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))

@@ -27,22 +27,11 @@ def to_segments(
 ) -> tuple[pa.Table | None, list[CheckCount]]:
     """Make the segments of the users, numbers in bands, and how active they were where a band needs that.
 
-    Parameters
-    ----------
-    segments : pa.Table or None
-        All rows of the segment table, those without a user too: ``user_id``, text, and double where a band is of it.
-    train : pa.Table or None
-        All rows of ``schemas.TRAIN``; those with a user are counted.
-    request : Request
-        Its ``bands`` say how numbers become segments.
-
-    Returns
-    -------
-    table : pa.Table or None
-        The columns of ``segments``, all of them text, and one for each band of ``train``; None without any segment.
-        A user of ``segments`` without an interaction is :data:`bands.NO_INTERACTION`.
-    facts : list of CheckCount
-        Edges of each band as ``sample_keys``, and how many of all users (``total``) have no number (``count``).
+    ``segments``: all rows of the segment table, those without a user too: ``user_id``, text, and double where a band is
+    of it. ``train``: all rows of ``schemas.TRAIN``; those with a user are counted. ``request``: its ``bands`` say how
+    numbers become segments. Returns ``table``: the columns of ``segments``, all of them text, and one for each band of
+    ``train``; None without any segment. A user of ``segments`` without an interaction is :data:`bands.NO_INTERACTION`;
+    ``facts``: edges of each band as ``sample_keys``, and how many of all users (``total``) have no number (``count``).
     """
     counted, facts = segments_from_train(request.bands), list[CheckCount]()
     if segments is not None:
@@ -59,12 +48,7 @@ def to_segments(
 def to_segment_rows(segments: pa.Table, names: Sequence[str]) -> pa.Table:
     """Make the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, the texts of some segments.
 
-    Parameters
-    ----------
-    segments : pa.Table
-        As of :func:`to_segments`.
-    names : sequence of str
-        At least one segment; values are in this order.
+    ``segments``: as of :func:`to_segments`. ``names``: at least one segment; values are in this order.
     """
     n_users, n_names = len(segments), len(names)
     values = pa.concat_arrays([in_one_piece(segments[name]).cast(pa.string()) for name in names])

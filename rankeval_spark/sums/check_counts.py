@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 
-_ROWS_AT_ONCE: Final = 1 << 20
-"""Rows whose keys are written out together: one Arrow array of texts holds 2 GiB."""
+_ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
 
 _DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
 """Key of every row of a table that does not have the column."""
@@ -35,16 +34,8 @@ _DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
 def sample_row_keys(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> list[str]:
     """Name the first and the last row with a flag, in the order of the bytes of their keys' texts.
 
-    Parameters
-    ----------
-    keys : sequence of str
-        Columns, whose texts are joined by a blank; NULL is written as ``NULL``.
-    flag : bool, shape (n_rows,)
-
-    Returns
-    -------
-    list of str
-        Two texts, one where both are the same, none without a flag.
+    ``keys``: columns, whose texts are joined by a blank; NULL is written as ``NULL``. ``flag`` has shape (n_rows,).
+    Returns two texts, one where both are the same, none without a flag.
     """
     if not flag.any():
         return []
@@ -147,11 +138,9 @@ COUNTS: Final = pa.schema(
 )
 """A count of a check in some lists; counts of two parts add up, see :func:`united`."""
 
-N_LISTED: Final = "_n_listed"
-"""Usable rows of the list in the log, copies of items included."""
+N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
 
-_LISTS: Final = "lists"
-"""Row of each model: its lists, of all lists and empty rows of judged users."""
+_LISTS: Final = "lists"  # row of each model: its lists, of all lists and empty rows of judged users
 
 
 def counted_lists(part: Part) -> pa.Table:
@@ -169,10 +158,7 @@ def counted_lists(part: Part) -> pa.Table:
 def list_counts(lists: pa.Table, request: Request) -> pa.Table:
     """Count what the checks look for in some lists: rows of :data:`COUNTS`.
 
-    Parameters
-    ----------
-    lists : pa.Table
-        Of every list, outside the population too, as of :func:`counted_lists`.
+    ``lists``: of every list, outside the population too, as of :func:`counted_lists`.
     """
     found = _Lists(lists, request)
     rows = [*found.of_rows(), *found.of_ranks(), *found.of_seen(), *found.of_timing(), *found.of_models()]

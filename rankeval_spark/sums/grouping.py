@@ -48,8 +48,7 @@ def _hashable(cell: object) -> object:
     return tuple(cell) if isinstance(cell, list) else cell
 
 
-COLUMNS: Final = "sum string, bucket int, rows binary"
-"""Packed rows as Spark reads them."""
+COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
 
 N_BUCKETS: Final = 64
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
 
-NIGHT: Final = "_night"
-"""Column of the number of the night of a row, from 0."""
+NIGHT: Final = "_night"  # column of the number of the night of a row, from 0
 
 NIGHT_CHANGES: Final = "night_changes"
 

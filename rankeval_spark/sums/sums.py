@@ -39,9 +39,8 @@ JUDGEMENTS: Final = "judgements"
 ITEMS: Final = "items"
 GAP_TESTS: Final = "gap_tests"
 
-USER_ROWS: Final = schemas.USER_METRICS.name
+USER_ROWS: Final = schemas.USER_METRICS.name  # rows of users and of lists, which the same pass can return
 LIST_ROWS: Final = schemas.LISTS.name
-"""Rows of users and of lists, which one pass can make too."""
 
 
 class Sum:

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
     from rankeval_spark.engine.aggregation.slices import Key
 
-GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
-"""Key of a row: columns of every row here."""
+GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)  # key of a row: columns of every row here
 
-STATE: Final = "state"
-"""Column of the moments and counts, see :class:`AggregateLayout`."""
+STATE: Final = "state"  # column of the moments and counts, see :class:`AggregateLayout`
 
 SPREAD: Final = "spread"
 """Column of what a bootstrap made of a group: standard errors, lower and upper ends, of all measures."""
@@ -49,8 +47,7 @@ N_TIED: Final = "n_tied"
 COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", N_TIED)
 """Facts of a group of users that do not depend on the measure."""
 
-N_NONZERO: Final = "n_nonzero"
-"""Users whose value is not that of a user without a hit, of each measure."""
+N_NONZERO: Final = "n_nonzero"  # users whose value is not that of a user without a hit, of each measure
 
 MOMENTS: Final = ("n", "mean", "m2", "m3")
 WEIGHTED: Final = ("weight_mean", "weight_m2", "cross", "weight_m3", "cross_21", "cross_12")
@@ -67,47 +64,28 @@ QUANTILE_GRID: Final = "quantile_grid"
 KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
 
 
-BATCH_BYTES: Final = 1 << 26
-"""Bytes of counted values from which on a batch of rows is closed."""
+BATCH_BYTES: Final = 1 << 26  # bytes of counted values from which on a batch of rows is closed
 
 
 class GroupSums(NamedTuple):
-    """What the users of some groups amount to.
+    """What the users of some groups amount to."""
 
-    Attributes
-    ----------
-    moments : Moments
-        Of each group and measure.
-    counts : float64, shape (n_groups, n_counts)
-        As COUNTS, then N_NONZERO of each measure, then the lists of each measure where users have several.
-    ratios : Ratios or None
-        Of the measures that are ratios of sums, where there are any.
-    counted : ValueCounts or None
-        Of each group and measure, where quantiles are requested.
-    """
-
-    moments: Moments
+    moments: Moments  # of each group and measure
+    # float64 (n_groups, n_counts) as COUNTS, then N_NONZERO of each measure, then the lists of each measure where users
+    # have several
     counts: np.ndarray
-    ratios: Ratios | None = None
-    counted: ValueCounts | None = None
+    ratios: Ratios | None = None  # of the measures that are ratios of sums, where there are any
+    counted: ValueCounts | None = None  # of each group and measure, where quantiles are requested
 
 
 @dataclass(frozen=True)
 class AggregateLayout:
-    """How moments and counts lie in a cell of bytes.
+    """How moments and counts lie in a cell of bytes."""
 
-    Attributes
-    ----------
-    n_measures : int
-        Measures, of each of which there are MOMENTS.
-    weighted : tuple of int
-        Positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too.
-    has_lists : bool
-        Whether the lists of each measure come after the other counts; where they do not, each user has one.
-    """
-
-    n_measures: int
+    n_measures: int  # measures, of each of which there are MOMENTS
+    # positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too
     weighted: tuple[int, ...] = ()
+    # whether the lists of each measure come after the other counts; where they do not, each user has one
     has_lists: bool = False
 
     @classmethod
@@ -152,18 +130,10 @@ class AggregateLayout:
     def pool(self, rows: pa.Table, *, quantiles: Sequence[float] = ()) -> pa.RecordBatch:
         """Unite the rows of each group, whatever their order: one row for each group and measure.
 
-        Parameters
-        ----------
-        rows : pa.Table
-            Rows of PARTIAL, and of SPREAD where there was a bootstrap: all of each group that is there.
-        quantiles : sequence of float
-            Shares of the users; if there are any, the rows have their values.
-
-        Returns
-        -------
-        pa.RecordBatch
-            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, N_NONZERO, ``n_lists``, DRAWN where there
-            is a column SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
+        ``rows``: rows of PARTIAL, and of SPREAD where there was a bootstrap: all of each group that is there.
+        ``quantiles``: shares of the users; if there are any, the rows have their values. Returns ``GROUP``,
+        ``measure_index``, the columns :attr:`parts`, COUNTS, N_NONZERO, ``n_lists``, DRAWN where there is a column
+        SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))

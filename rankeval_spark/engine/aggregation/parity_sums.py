@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-SUMS: Final = "_sums"
-"""Column of the sums: of each measure the recommended items, then what they are a part of."""
+SUMS: Final = "_sums"  # column of the sums: of each measure the recommended items, then what they are a part of
 
 PARTIAL: Final = (
     f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {GROUP} int, n_users bigint, "
@@ -56,18 +55,10 @@ def is_disparity(measure: Measure) -> bool:
 
 @dataclass(frozen=True)
 class Parity:
-    """What is counted; plain data that travels to the workers.
+    """What is counted; plain data that travels to the workers."""
 
-    Attributes
-    ----------
-    measures : tuple of Measure
-        Of kind ``parity``.
-    slices : tuple of tuples of str
-        Names of the segments of each slice; ``()`` is everyone.
-    """
-
-    measures: tuple[Measure, ...]
-    slices: tuple[tuple[str, ...], ...]
+    measures: tuple[Measure, ...]  # of kind ``parity``
+    slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone
 
     def add_up(
         self,
@@ -77,10 +68,7 @@ class Parity:
     ) -> Iterator[pa.RecordBatch]:
         """Add up the counts of the users with a list: rows of :data:`PARTIAL`, a batch for each slice.
 
-        Parameters
-        ----------
-        segments_of : callable
-            Makes the columns of :func:`slices.to_segment_columns`.
+        ``segments_of``: makes the columns of :func:`slices.to_segment_columns`.
         """
         counts, batch = _Counts(judgements, ranked), ranked.entries.batch
         n_pairs = len(counts.starts)

@@ -63,11 +63,9 @@ MAX_GROWTH: Final = 4
 """How many times larger sums may be than the values that they replace: users are passed on as they are where there are
 fewer than replicates / MAX_GROWTH."""
 
-States: TypeAlias = dict[str, pa.Array]
-"""Rows of GROUP and STATES, column by column."""
+States: TypeAlias = dict[str, pa.Array]  # rows of GROUP and STATES, column by column
 
-_Slot: TypeAlias = tuple[int, Key]
-"""Index of the slice, and the group in it, whatever its cutoff."""
+_Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, whatever its cutoff
 
 
 @dataclass
@@ -87,10 +85,7 @@ class Resampler:
     def add(self, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray) -> Iterator[States]:
         """Take in rows of (model, user, k); passes on what is not held.
 
-        Parameters
-        ----------
-        numerators, denominators : float64, shape (n_rows, n_measures)
-            NaN where undefined; the denominator of a mean is 1.
+        ``numerators``, ``denominators`` (n_rows, n_measures): NaN where undefined; the denominator of a mean is 1.
         """
         if np.isnan(numerators).all():
             return
@@ -137,20 +132,12 @@ class Resampler:
 
 @dataclass(frozen=True)
 class Users:
-    """Users of models, each with all cutoffs, in the order of their hashes; only those who have a value.
-
-    Attributes
-    ----------
-    numerators, denominators : float64, shape (n_users, n_ks * n_measures)
-        0 where undefined.
-    first_rows : pa.Table
-        A row of each, for its model and segments; all at one cutoff.
-    """
+    """Users of models, each with all cutoffs, in the order of their hashes; only those who have a value."""
 
     hashes: np.ndarray
-    numerators: np.ndarray
+    numerators: np.ndarray  # float64 (n_users, n_ks * n_measures) 0 where undefined
     denominators: np.ndarray
-    first_rows: pa.Table
+    first_rows: pa.Table  # a row of each, for its model and segments; all at one cutoff
 
     @classmethod
     def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
@@ -218,23 +205,14 @@ COUNTED: Final = (IS_EVALUATED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.HAS
 
 
 class Rows(NamedTuple):
-    """Rows of (model, user, k) in numpy.
+    """Rows of (model, user, k) in numpy."""
 
-    Attributes
-    ----------
-    table : pa.Table
-        Their model, cutoff and segments; hashes of the users where there is a bootstrap.
-    values : float64, shape (n_rows, n_measures)
-        NaN where undefined. Belongs to whoever is given it, and is changed.
-    denominators : float64, shape (n_rows, n_weights)
-        NaN where undefined.
-    counts : float64, shape (n_rows, n_counts)
-        As ``aggregate_state.COUNTS``; then, where users have several lists, those that each measure is defined for.
-    """
-
-    table: pa.Table
+    table: pa.Table  # their model, cutoff and segments; hashes of the users where there is a bootstrap
+    # float64 (n_rows, n_measures) NaN where undefined. Belongs to whoever is given it, and is changed.
     values: np.ndarray
-    denominators: np.ndarray
+    denominators: np.ndarray  # float64 (n_rows, n_weights) NaN where undefined
+    # float64 (n_rows, n_counts) as ``aggregate_state.COUNTS``; then, where users have several lists, those that each
+    # measure is defined for
     counts: np.ndarray
 
 

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
 
-USER_HASH: Final = "_user_hash"
-"""Column of the hash of the user, where it travels to Python."""
+USER_HASH: Final = "_user_hash"  # column of the hash of the user, where it travels to Python
 
-PACKED: Final = "_segments"
-"""Column of the segments' values, where they travel to Python."""
+PACKED: Final = "_segments"  # column of the segments' values, where they travel to Python
 
 SEGMENT: Final = "_segment_"
 
@@ -36,8 +34,7 @@ ROWS_AT_ONCE: Final = 65_536
 
 Doubles: TypeAlias = NDArray[np.float64]
 
-Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
-"""Model, values of the other columns, cutoff."""
+Key: TypeAlias = tuple[str, tuple[str | None, ...], int]  # model, values of the other columns, cutoff
 
 
 def segment_columns(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -153,12 +150,7 @@ def to_segment_columns(
     A value is NULL where it or the user is unknown. A user with a list and two rows of segments is an error: either
     row would be a guess.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The segments.
-    absent : mapping
-        Values of a user without a row, by segment, where the absence is a value.
+    ``absent``: values of a user without a row, by segment, where the absence is a value.
     """
     n_lists, n_names = keys.n_lists, len(names)
     offsets = to_arrow(np.arange(n_lists + 1, dtype=np.int32) * n_names)

@@ -33,11 +33,6 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged; with the unit
     ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts. On Spark
     ``spark/result_tables/mean_metrics.to_user_means`` is the same as an aggregate of rows that may be in many places.
-
-    Parameters
-    ----------
-    scored : pa.Table
-        Scored rows of the engine.
     """
     sums = _Sums.of(scored)
     firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(sums.first))
@@ -60,17 +55,10 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
 
 @dataclass(frozen=True)
 class _Sums:
-    """Rows by the user, model and cutoff that they belong to; NaN does not count.
+    """Rows by the user, model and cutoff that they belong to; NaN does not count."""
 
-    Attributes
-    ----------
-    group : int64, shape (n_rows,)
-    first : int64, shape (n_groups,)
-        First row of each group.
-    """
-
-    group: np.ndarray
-    first: np.ndarray
+    group: np.ndarray  # int64 (n_rows,)
+    first: np.ndarray  # int64 (n_groups,) first row of each group
 
     @classmethod
     def of(cls, scored: pa.Table) -> _Sums:

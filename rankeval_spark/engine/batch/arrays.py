@@ -23,14 +23,8 @@ if TYPE_CHECKING:
 def to_arrow(values: NDArray[Any], *, is_null: BoolVector | None = None) -> pa.Array:
     """View numbers as Arrow; truth values are copied, because Arrow packs them into bits.
 
-    Parameters
-    ----------
-    values : integer, float or bool, shape (n,)
-    is_null : bool, shape (n,), optional
-        Where the array is NULL, whatever the value.
+    ``values`` has shape (n,). ``is_null`` (n,): where the array is NULL, whatever the value.
 
-    Examples
-    --------
     >>> to_arrow(np.array([1, 2]), is_null=np.array([False, True])).to_pylist()
     [1, None]
     """
@@ -42,14 +36,8 @@ def to_arrow(values: NDArray[Any], *, is_null: BoolVector | None = None) -> pa.A
 def to_numpy(column: pa.Array | pa.ChunkedArray, *, null: float | None = None) -> NDArray[Any]:
     """View numbers, or copy truth values or a column with NULL, as numpy; a view cannot be written to.
 
-    Parameters
-    ----------
-    column : integer, float or bool
-    null : number, optional
-        What replaces NULL. None: NaN, and a column that has NULL becomes float64.
+    ``null``: what replaces NULL. None: NaN, and a column that has NULL becomes float64.
 
-    Examples
-    --------
     >>> to_numpy(pa.array([1, None])), to_numpy(pa.array([1, None]), null=-1)
     (array([ 1., nan]), array([ 1, -1]))
     """
@@ -66,8 +54,6 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, *, null: float | None = None) -
 def to_texts(values: Iterable[str | None]) -> pa.Array:
     """Make a column of texts; None is NULL.
 
-    Examples
-    --------
     >>> to_texts(["a", None]).to_pylist()
     ['a', None]
     """

@@ -24,24 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Owners:
-    """The lists of users that the log or the judgements name, whichever model made them.
+    """The lists of users that the log or the judgements name, whichever model made them."""
 
-    Attributes
-    ----------
-    user : int64, shape (n_owners,)
-        User of each, ascending.
-    name : int64, shape (n_owners,)
-        Place of its ``list_id`` in `names`.
-    names : pa.Array
-        Distinct values of ``list_id``, in their order.
-    log, held_out : int64, shape (n_rows,)
-        Owner of each row of the two inputs.
-    """
-
-    user: IntVector
-    name: IntVector
-    names: pa.Array
-    log: IntVector
+    user: IntVector  # (n_owners,) user of each, ascending
+    name: IntVector  # (n_owners,) place of its ``list_id`` in `names`
+    names: pa.Array  # distinct values of ``list_id``, in their order
+    log: IntVector  # (n_rows,) owner of each row of the two inputs
     held_out: IntVector
 
     @classmethod
@@ -72,10 +60,7 @@ def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
 def unpack_constants(cell: pa.Array) -> dict[str, pa.Array]:
     """Unpack the cell: the columns that were put into it, one row each.
 
-    Parameters
-    ----------
-    cell : pa.Array
-        One value, which :func:`pack_constants` made.
+    ``cell``: one value, which :func:`pack_constants` made.
     """
     with pa.ipc.open_stream(cell[0].as_buffer()) as reader:
         batch = reader.read_next_batch()
@@ -84,19 +69,11 @@ def unpack_constants(cell: pa.Array) -> dict[str, pa.Array]:
 
 @dataclass(frozen=True)
 class CodedRows:
-    """The rows of one input.
+    """The rows of one input."""
 
-    Attributes
-    ----------
-    user, item : int64, shape (n_rows,)
-        Codes of the ids; ``item`` is empty where the input has no items.
-    columns : mapping of str to pa.Array
-        The other columns, by name.
-    """
-
-    user: IntVector
+    user: IntVector  # (n_rows,) codes of the ids; ``item`` is empty where the input has no items
     item: IntVector
-    columns: Mapping[str, pa.Array]
+    columns: Mapping[str, pa.Array]  # the other columns, by name
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -115,37 +92,22 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class Batch:
-    """All rows of some users.
+    """All rows of some users."""
 
-    Attributes
-    ----------
-    users, items : pa.Array
-        Distinct ids, which the codes of the tables are positions in. Users are in the order of their ids, so that sums
-        over users do not depend on the order of the rows.
-    models : tuple of str
-        Names of all models of the evaluation; ``model`` holds positions in it.
-    model : int64, shape (n_log_rows,)
-        Model of each row of the log.
-    log, held_out, train, segments, familiarity, pairs : CodedRows
-        The inputs, see :mod:`row_kinds`; those that are not given have no rows.
-    constants : mapping of str to pa.Array
-        What is the same for all users, an array of one cell each, by its column.
-    owners : Owners or None
-        The lists of users that judgements belong to; None where they belong to users.
-    """
-
+    # distinct ids, which the codes of the tables are positions in. Users are in the order of their ids, so that sums
+    # over users do not depend on the order of the rows.
     users: pa.Array
     items: pa.Array
-    models: tuple[str, ...]
-    model: IntVector
-    log: CodedRows
+    models: tuple[str, ...]  # names of all models of the evaluation; ``model`` holds positions in it
+    model: IntVector  # (n_log_rows,) model of each row of the log
+    log: CodedRows  # the inputs, see :mod:`row_kinds`; those that are not given have no rows
     held_out: CodedRows
     train: CodedRows
     segments: CodedRows
     familiarity: CodedRows
     pairs: CodedRows
-    constants: Mapping[str, pa.Array]
-    owners: Owners | None = None
+    constants: Mapping[str, pa.Array]  # what is the same for all users, an array of one cell each, by its column
+    owners: Owners | None = None  # the lists of users that judgements belong to; None where they belong to users
 
     def with_log(self, chosen: np.ndarray) -> Batch:
         """Keep only some rows of the log, by a mask."""
@@ -243,20 +205,12 @@ def to_batch(
 ) -> Batch:
     """Encode rows of :mod:`row_kinds`, all rows of their users.
 
-    Parameters
-    ----------
-    table : pa.Table
-        With :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure
-        reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``; without ``recommended_at``,
-        times of lists are in ``interacted_at``.
-    models : sequence of str
-        The models expected.
-    constants : mapping of str to pa.Array
-        What is the same for all users, see :func:`without_constants`.
-    described : collection of int
-        Inputs whose rows have the facts of their items, where there is a column of these.
-    has_judged_lists : bool
-        Whether ``list_id`` says of judgements which list of the user they belong to.
+    ``table``: with :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or
+    measure reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``; without
+    ``recommended_at``, times of lists are in ``interacted_at``. ``constants``: what is
+    the same for all users, see :func:`without_constants`. ``described``: inputs whose rows have the facts of their
+    items, where there is a column of these. ``has_judged_lists``: whether ``list_id`` says of judgements which list of
+    the user they belong to.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds = to_numpy(table[row_kinds.KIND])

@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.hashed_random import Hashes
 
 
-N_GROUPS: Final = 20
-"""Groups of users that the jackknife leaves out in turn."""
+N_GROUPS: Final = 20  # groups of users that the jackknife leaves out in turn
 
-GROUP: Final = "_group"
-"""Column of the group of the jackknife that a user belongs to."""
+GROUP: Final = "_group"  # column of the group of the jackknife that a user belongs to
 
 
 def jackknife_groups(users: pa.Array) -> IntVector:
@@ -45,14 +43,7 @@ def jackknife_groups(users: pa.Array) -> IntVector:
 def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
     """Hash each user's id as text in UTF-8 whatever its type, as ``xxhash64(cast(user_id AS string))`` in Spark.
 
-    Parameters
-    ----------
-    users : pa.Array
-        Texts or whole numbers, without NULL.
-
-    Returns
-    -------
-    int64, shape (n_users,)
+    ``users``: texts or whole numbers, without NULL. The result is int64, shape (n_users,).
     """
     texts = in_one_piece(users).cast(pa.string())
     _, ends, data = texts.buffers()
@@ -66,8 +57,7 @@ def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
 BUDGET: Final = 256 << 20
 """Bytes of Arrow rows that are held at once; a worker needs some six times as much at its peak."""
 
-N_BUCKETS: Final = 32
-"""Buckets of a partition above the budget; a bucket that is still too large is cut again."""
+N_BUCKETS: Final = 32  # buckets of a partition above the budget; a bucket that is still too large is cut again
 
 MOST_LEVELS: Final = 6
 """Times that a bucket is cut again: what is then above the budget is the rows of a few users, and is not cut."""
@@ -83,21 +73,9 @@ def in_buckets(
 ) -> Iterator[pa.Table]:
     """Yield tables of all rows of some users each; nothing where there is no row.
 
-    Parameters
-    ----------
-    batches : iterable of pa.RecordBatch
-        Rows with ``user_id``.
-    most_rows : int
-        Rows that a user may have.
-    budget : int
-        Bytes that are held at once.
-    level : int
-        How often these rows were cut before: each time by another hash.
-
-    Raises
-    ------
-    RefusedError
-        If a user has more rows than ``most_rows``, with their id.
+    ``batches``: rows with ``user_id``. ``most_rows``: rows that a user may have. ``budget``: bytes that are held at
+    once. ``level``: how often these rows were cut before: each time by another hash. Raises RefusedError if a user has
+    more rows than ``most_rows``, with their id.
     """
     held: list[pa.RecordBatch] = []
     n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MOST_LEVELS

@@ -20,29 +20,18 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
 
-UintVector = np.ndarray
-"""uint64, one-dimensional."""
+UintVector = np.ndarray  # uint64, one-dimensional
 
 _SIGN = np.uint64(1 << 63)
-_CELLS_OF_A_VALUE = 8
-"""Cells of a mask for each value that is looked for: one cell in eight is marked."""
-_MOST_CELLS_OF_A_ROW = 4
-"""Whole numbers whose range is wider than so many cells a row are hashed instead."""
+_CELLS_OF_A_VALUE = 8  # cells of a mask for each value that is looked for: one cell in eight is marked
+_MOST_CELLS_OF_A_ROW = 4  # whole numbers whose range is wider than so many cells a row are hashed instead
 
 
 class Codes(NamedTuple):
-    """A column of ids as positions in its distinct values.
+    """A column of ids as positions in its distinct values."""
 
-    Attributes
-    ----------
-    code : int64, shape (n_rows,)
-        Position of the id of each row; NULL ids must have been left out.
-    values : pa.Array
-        Distinct ids, in any order.
-    """
-
-    code: IntVector
-    values: pa.Array
+    code: IntVector  # (n_rows,) position of the id of each row; NULL ids must have been left out
+    values: pa.Array  # distinct ids, in any order
 
     @property
     def n_values(self) -> int:
@@ -133,12 +122,8 @@ def descending_key(numbers: pa.Array) -> UintVector:
 def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
     """Put two numbers into one sort key of 64 bits, as many bits of ``low`` as there is room for.
 
-    Returns
-    -------
-    key : uint64, shape (n_rows,)
-        Sorts by ``high`` and then by the leading bits of ``low``.
-    n_lost : int
-        Bits of ``low`` that the key does not hold.
+    Returns ``key`` (n_rows,): sorts by ``high`` and then by the leading bits of ``low``; ``n_lost``: bits of ``low``
+    that the key does not hold.
     """
     n_bits = max(1, int(n_high - 1).bit_length())
     return (high.astype(np.uint64) << np.uint64(64 - n_bits)) | (low >> np.uint64(n_bits)), n_bits

@@ -28,38 +28,19 @@ _OF_LOG: Final = (
 
 
 class FlatLists(NamedTuple):
-    """The items of some lists, in the order of the lists and of each array.
+    """The items of some lists, in the order of the lists and of each array."""
 
-    Attributes
-    ----------
-    row : int64, shape (n_items,)
-        Place of the list of each item.
-    position : int64, shape (n_items,)
-        Place of the item in its array, from 1.
-    items : pa.Array
-        Ids, as the arrays have them.
-    scores : pa.Array or None
-        Scores, all NULL for a list whose arrays differ in length.
-    """
-
-    row: IntVector
-    position: IntVector
-    items: pa.Array
-    scores: pa.Array | None
+    row: IntVector  # (n_items,) place of the list of each item
+    position: IntVector  # (n_items,) place of the item in its array, from 1
+    items: pa.Array  # ids, as the arrays have them
+    scores: pa.Array | None  # scores, all NULL for a list whose arrays differ in length
 
 
 def flat_lists(items: pa.Array | pa.ChunkedArray, scores: pa.Array | pa.ChunkedArray | None) -> FlatLists:
     """Write lists as one row per item; a list that is NULL or empty has none.
 
-    Parameters
-    ----------
-    items : list array, shape (n_lists,)
-        Ids, best item first.
-    scores : list array, shape (n_lists,), or None
-        A score for each item.
+    ``items`` (n_lists,): ids, best item first. ``scores`` (n_lists,): a score for each item.
 
-    Examples
-    --------
     >>> flat = flat_lists(pa.array([["a", "b"], [], ["c"]]), pa.array([[0.9, 0.8], [], []], pa.list_(pa.float64())))
     >>> flat.row.tolist(), flat.position.tolist(), flat.items.to_pylist(), flat.scores.to_pylist()
     ([0, 0, 2], [1, 2, 1], ['a', 'b', 'c'], [0.9, 0.8, None])
@@ -90,13 +71,9 @@ def _paired(scores: pa.Array, n_items: IntVector) -> pa.Array:
 def with_items(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:
     """Write lists that travel as arrays as one row per item, so that the rows are those of a flat log.
 
-    Parameters
-    ----------
-    batches : iterable of pa.RecordBatch
-        Rows of :mod:`row_kinds`. Those of the log have :data:`row_kinds.LISTED_ITEMS` and, where they have scores,
-        :data:`row_kinds.LISTED_SCORES`, and other rows empty arrays. Batches without these columns are not changed.
-    has_ranks : bool
-        Whether the place in the array becomes a column ``rank``.
+    ``batches``: rows of :mod:`row_kinds`. Those of the log have :data:`row_kinds.LISTED_ITEMS` and, where they have
+    scores, :data:`row_kinds.LISTED_SCORES`, and other rows empty arrays. Batches without these columns are not changed.
+    ``has_ranks``: whether the place in the array becomes a column ``rank``.
     """
     for batch in batches:
         if row_kinds.LISTED_ITEMS not in batch.schema.names:

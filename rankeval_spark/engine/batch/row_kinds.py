@@ -34,21 +34,15 @@ REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
 
 
-KIND: Final = "_kind"
-"""Which input a row is of: one of the numbers below."""
+KIND: Final = "_kind"  # which input a row is of: one of the numbers below
 
-LOG: Final = 0
-"""A recommendation."""
-HELD_OUT: Final = 1
-"""A judgement."""
-TRAIN: Final = 2
-"""An interaction in the training data."""
-SEGMENTS: Final = 3
-"""The segments of a user, in :data:`SEGMENT_VALUES`."""
+LOG: Final = 0  # a recommendation
+HELD_OUT: Final = 1  # a judgement
+TRAIN: Final = 2  # an interaction in the training data
+SEGMENTS: Final = 3  # the segments of a user, in :data:`SEGMENT_VALUES`
 FAMILIARITY: Final = 4
 """Mean similarity of an item to those that the user has in the training data: a double in :data:`SIMILARITY`."""
-PAIRS: Final = 5
-"""Similar items of a list: structs in :data:`columns.PAIRS`."""
+PAIRS: Final = 5  # similar items of a list: structs in :data:`columns.PAIRS`
 
 SEGMENT_VALUES: Final = "_segment_values"
 """Values of the segments of a user, in the order in which the job names them; NULL where unknown.
@@ -63,12 +57,10 @@ SIMILARITY: Final = "_similarity"
 
 LISTED_ITEMS: Final = "_listed_items"
 """Ids of the items of a list, best first, where a row of the log is a whole list: an array."""
-LISTED_SCORES: Final = "_listed_scores"
-"""Their scores, likewise."""
+LISTED_SCORES: Final = "_listed_scores"  # their scores, likewise
 LISTED: Final = (LISTED_ITEMS, LISTED_SCORES)
 
-ITEMS: Final = "_item_facts"
-"""What is known of items: structs of ``item_id`` and facts."""
+ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` and facts
 
 FACTS: Final = "_facts_of_row"
 """Facts of the item of a row, where the catalogue is too large for every worker to have it."""
@@ -98,8 +90,7 @@ COUNTS: Final = "_row_counts"
 
 The check is NULL for rows that can be used, of which at most one is counted."""
 
-MOST_COUNTED: Final = 10_000
-"""Rows of an input that are looked at for the checks that they fail."""
+MOST_COUNTED: Final = 10_000  # rows of an input that are looked at for the checks that they fail
 
 FIRST_UNUSABLE: Final = 16
 """Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE_KINDS`."""

@@ -37,15 +37,12 @@ microseconds: the end of its window, NULL without a time, and the newest interac
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME: Final = np.iinfo(np.int64).min
-_NEVER: Final = np.iinfo(np.int64).max
-"""Time of a list without a row that has one."""
+_NEVER: Final = np.iinfo(np.int64).max  # time of a list without a row that has one
 
 
 def micros_of(moment: datetime) -> int:
     """Return a moment in microseconds, as times are compared here.
 
-    Examples
-    --------
     >>> micros_of(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
     1000005
     """
@@ -55,8 +52,6 @@ def micros_of(moment: datetime) -> int:
 def text_of_micros(micros: int) -> str:
     """Write a moment in UTC without its fraction of a second, in any year that 64 bits hold.
 
-    Examples
-    --------
     >>> text_of_micros(1_000_005), text_of_micros(-1), text_of_micros(253_402_300_800_000_000)
     ('1970-01-01 00:00:01', '1969-12-31 23:59:59', '10000-01-01 00:00:00')
     """
@@ -65,41 +60,23 @@ def text_of_micros(micros: int) -> str:
 
 @dataclass(frozen=True)
 class AttributionRules:
-    """How interactions are attributed.
+    """How interactions are attributed."""
 
-    Attributes
-    ----------
-    claim : {"last_touch", "first_touch", "all"}
-        Which of several lists an interaction belongs to.
-    window : int
-        Longest time between a list and an interaction, in microseconds.
-    drops_consumed : bool
-        Whether items that the user interacted with no later than the list was shown leave it.
-    """
-
-    claim: str
-    window: int
-    drops_consumed: bool
+    claim: str  # {"last_touch", "first_touch", "all"} which of several lists an interaction belongs to
+    window: int  # longest time between a list and an interaction, in microseconds
+    drops_consumed: bool  # whether items that the user interacted with no later than the list was shown leave it
 
 
 @dataclass(frozen=True)
 class Attributed:
-    """The judgements of each list.
+    """The judgements of each list."""
 
-    Attributes
-    ----------
-    held_out : CodedRows
-        Interactions, as often as lists have them as a judgement; ``user`` is the code of the list.
-    is_judged, is_consumed : bool, shape (n_log_rows,)
-        Whether the user interacts with the item of the row at any time, and no later than its list was shown.
-    timing : pa.StructArray, length n_lists
-        What the times say, see :data:`TIMING_FIELDS`.
-    """
-
-    held_out: CodedRows
+    held_out: CodedRows  # interactions, as often as lists have them as a judgement; ``user`` is the code of the list
+    # (n_log_rows,) whether the user interacts with the item of the row at any time, and no later than its list was
+    # shown
     is_judged: BoolVector
     is_consumed: BoolVector
-    timing: pa.StructArray
+    timing: pa.StructArray  # (n_lists,) what the times say, see :data:`TIMING_FIELDS`
 
 
 def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: AttributionRules) -> Attributed:
@@ -108,10 +85,7 @@ def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: Attribu
     A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, of which all
     interactions are judgements. Interactions and lists without a time belong to nothing.
 
-    Parameters
-    ----------
-    list_code : int64, shape (n_log_rows,)
-        List of each row of the log.
+    ``list_code`` (n_log_rows,): list of each row of the log.
     """
     lists, events = _Lists.of(batch, keys, list_code), _Events.of(batch)
     pair_of_row = events.pair_of(batch)

@@ -30,25 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompactLists:
-    """The lists of a batch.
+    """The lists of a batch."""
 
-    Attributes
-    ----------
-    keys : ListKeys
-        Model, user and ``list_id`` of each.
-    columns : mapping of str to pa.Array
-        Columns of ``schemas.LISTS`` behind the key, and those that only measures and checks read; without those of
-        the judgements.
-    judgements : Judgements
-        By owner, the largest gain first.
-    owner : int64, shape (n_lists,)
-        Whose judgements each list is compared with.
-    """
-
-    keys: ListKeys
+    keys: ListKeys  # model, user and ``list_id`` of each
+    # columns of ``schemas.LISTS`` behind the key, and those that only measures and checks read; without those of the
+    # judgements
     columns: Mapping[str, pa.Array]
-    judgements: Judgements
-    owner: IntVector
+    judgements: Judgements  # by owner, the largest gain first
+    owner: IntVector  # (n_lists,) whose judgements each list is compared with
 
     @property
     def n_judged(self) -> IntVector:
@@ -94,12 +83,8 @@ def to_lists(
 ) -> CompactLists:
     """Make the compact row of each list: lengths, hits, judgements and ties.
 
-    Parameters
-    ----------
-    keeps_scores : bool
-        Whether a measure reads the scores of the hits.
-    keeps_predictions : bool
-        Whether a measure reads predicted rewards.
+    ``keeps_scores``: whether a measure reads the scores of the hits. ``keeps_predictions``: whether a measure reads
+    predicted rewards.
     """
     n_duplicates = _n_duplicates(ranked)
     columns = {
@@ -218,8 +203,7 @@ def _is_out_of_order(ranked: RankedLists, logged: IntVector) -> BoolVector:
     return found
 
 
-ITEMS: Final = "_items"
-"""Items of a list in their order: structs of ``item_id`` and ``rank``."""
+ITEMS: Final = "_items"  # items of a list in their order: structs of ``item_id`` and ``rank``
 
 OPENS_USER: Final = "_opens_user"
 """Whether no other list of the user and model begins at a better rank, or at the same and has a smaller ``list_id``."""
@@ -228,10 +212,7 @@ OPENS_USER: Final = "_opens_user"
 def to_item_lists(ranked: RankedLists, *, depth: int) -> dict[str, pa.Array]:
     """Make the columns :data:`ITEMS`, :data:`OPENS_USER` and :data:`buckets.GROUP` of the lists that have items.
 
-    Parameters
-    ----------
-    depth : int
-        Last rank whose items are there, in addition to the first item of each list; 0 for whole lists.
+    ``depth``: last rank whose items are there, in addition to the first item of each list; 0 for whole lists.
     """
     places = np.arange(len(ranked.row))
     if depth:

@@ -25,31 +25,16 @@ class Judgements:
 
     The owner is a user; a list of a user where judgements name lists; a list of a model where interactions are
     attributed to lists.
-
-    Attributes
-    ----------
-    pair : int64, shape (n_judged,)
-        ``owner * n_items + item``, ascending, each once.
-    owner : int64, shape (n_judged,)
-        Code of the owner.
-    gain : float64, shape (n_judged,)
-        Gain.
-    value : float64, shape (n_judged,), optional
-        Value, where a measure reads it.
-    groups : int64, shape (n_judged,), optional
-        Bits of the item's groups, where a measure reads them.
-    propensity : float64, shape (n_judged,), optional
-        Probability with which the item was shown, where a measure reads it; NaN where it is NULL.
-    weight : float64, shape (n_judged,), optional
-        Weight, where a measure reads it; 0 where it is no finite number above 0.
     """
 
-    pair: IntVector
-    owner: IntVector
-    gain: FloatVector
-    value: FloatVector | None = None
-    groups: IntVector | None = None
+    pair: IntVector  # (n_judged,) ``owner * n_items + item``, ascending, each once
+    owner: IntVector  # (n_judged,) code of the owner
+    gain: FloatVector  # (n_judged,)
+    value: FloatVector | None = None  # (n_judged,) value, where a measure reads it
+    groups: IntVector | None = None  # (n_judged,) bits of the item's groups, where a measure reads them
+    # (n_judged,) probability with which the item was shown, where a measure reads it; NaN where it is NULL
     propensity: FloatVector | None = None
+    # (n_judged,) weight, where a measure reads it; 0 where it is no finite number above 0
     weight: FloatVector | None = None
 
     @property
@@ -74,16 +59,11 @@ def to_judgements(
 ) -> Judgements:
     """Make one judgement per (owner, item).
 
-    Parameters
-    ----------
-    held_out : CodedRows
-        Usable rows of the held-out table; ``user`` is the owner.
-    duplicates : {"max", "sum", "last", "error"}
-        Gain of a pair with several rows: the largest, their sum, rounded once (an infinite one is refused), that of
-        the newest ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same
-        rule. Of the weight there has to be one for a pair.
-    item_groups : int64, shape (n_items,), optional
-        Bits of the groups of each item, where a measure reads them.
+    ``held_out``: usable rows of the held-out table; ``user`` is the owner. ``duplicates`` {"max", "sum", "last",
+    "error"}: gain of a pair with several rows: the largest, their sum, rounded once (an infinite one is refused), that
+    of the newest ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same
+    rule. Of the weight there has to be one for a pair. ``item_groups`` (n_items,): bits of the groups of each item,
+    where a measure reads them.
     """
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
@@ -144,8 +124,6 @@ def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -
 def usable_weights(column: pa.Array | pa.ChunkedArray) -> FloatVector:
     """Return the weights of judgements, 0 where one is NULL, NaN, infinite or not above 0.
 
-    Examples
-    --------
     >>> usable_weights(pa.array([2.0, -1.0, None, float("inf")]))
     array([2., 0., 0., 0.])
     """

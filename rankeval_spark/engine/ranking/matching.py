@@ -29,42 +29,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ListRules:
-    """How the rows of the log become ranked lists.
+    """How the rows of the log become ranked lists."""
 
-    Attributes
-    ----------
-    order : {"score", "rank"}
-        Column that orders the lists: descending scores or ascending ranks.
-    ties : str
-        What decides between items of equal score: policy ``ties``, see ``docs/policies.md``.
-    duplicates : {"best", "keep", "error"}
-        What happens to an item with several rows in a list.
-    held_out_duplicates : {"max", "sum", "last", "error"}
-        The same for several rows of a judgement.
-    keeps_gaps : bool
-        Whether items keep the rank of the log instead of being numbered from 1: policy ``rank_gaps``.
-    judged_only : bool
-        Whether items without a judgement leave the lists before ranks are given.
-    drops_seen : bool
-        Whether items that the user has in the training data leave the lists first: policy ``seen_in_train``.
-    checks_ranks : bool
-        Whether ranks of the log are compared with those that are given.
-    attribution : AttributionRules or None
-        How times decide which list an interaction is a judgement of; None: every list of its user.
-    max_rows_per_user : int
-        Rows of a user in all inputs together above which the job fails.
-    """
-
-    order: str
-    ties: str
-    duplicates: str
-    held_out_duplicates: str = "max"
+    order: str  # {"score", "rank"} column that orders the lists: descending scores or ascending ranks
+    ties: str  # what decides between items of equal score: policy ``ties``, see ``docs/policies.md``
+    duplicates: str  # {"best", "keep", "error"} what happens to an item with several rows in a list
+    held_out_duplicates: str = "max"  # {"max", "sum", "last", "error"} the same for several rows of a judgement
+    # whether items keep the rank of the log instead of being numbered from 1: policy ``rank_gaps``
     keeps_gaps: bool = False
-    judged_only: bool = False
+    judged_only: bool = False  # whether items without a judgement leave the lists before ranks are given
+    # whether items that the user has in the training data leave the lists first: policy ``seen_in_train``
     drops_seen: bool = False
-    checks_ranks: bool = False
+    checks_ranks: bool = False  # whether ranks of the log are compared with those that are given
+    # how times decide which list an interaction is a judgement of; None: every list of its user
     attribution: AttributionRules | None = None
-    max_rows_per_user: int = MAX_ROWS_PER_USER
+    max_rows_per_user: int = MAX_ROWS_PER_USER  # rows of a user in all inputs together above which the job fails
 
     @property
     def duplicates_of_users(self) -> str:
@@ -80,22 +59,12 @@ class ListRules:
 
 @dataclass(frozen=True)
 class ListKeys:
-    """The lists of a batch, sorted by user and model; all arrays of shape (n_lists,).
+    """The lists of a batch, sorted by user and model; all arrays of shape (n_lists,)."""
 
-    Attributes
-    ----------
-    user, model : int64
-        Codes of the user and of the model.
-    list_id : pa.Array
-        ``list_id`` of each list; :data:`columns.ONE_LIST` for that of a user without one.
-    owner : int64
-        Whose judgements each is compared with, see :attr:`Batch.log_owner`.
-    """
-
-    user: IntVector
+    user: IntVector  # codes of the user and of the model
     model: IntVector
-    list_id: pa.Array
-    owner: IntVector
+    list_id: pa.Array  # ``list_id`` of each list; :data:`columns.ONE_LIST` for that of a user without one
+    owner: IntVector  # whose judgements each is compared with, see :attr:`Batch.log_owner`
 
     @property
     def n_lists(self) -> int:
@@ -105,10 +74,7 @@ class ListKeys:
     def list_of(self, batch: Batch, table: CodedRows) -> tuple[IntVector, IntVector]:
         """Find the list of each row of a table with ``model_id`` and, where users have several lists, ``list_id``.
 
-        Returns
-        -------
-        list_code, row : int64
-            The list of each row that has one, and the position of the row.
+        Returns ``list_code``, ``row``: the list of each row that has one, and the position of the row.
         """
         if not len(table):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -191,29 +157,15 @@ def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVec
 
 @dataclass(frozen=True)
 class MatchedLog:
-    """The rows of the log that enter lists, with their judgements.
+    """The rows of the log that enter lists, with their judgements."""
 
-    Attributes
-    ----------
-    batch : Batch
-        The rows; those that policies leave out are gone.
-    keys : ListKeys
-        The lists.
-    list_code : int64, shape (n_log_rows,)
-        List of each row.
-    judgement : int64, shape (n_log_rows,)
-        Position of its judgement; -1 without one.
-    judgements : Judgements
-        The judgements of all owners: users, lists that judgements name, or all lists where `timing` is there.
-    timing : pa.StructArray, length n_lists, optional
-        What the times say of each list, see :data:`attribution.TIMING_FIELDS`; only with attribution.
-    """
-
-    batch: Batch
+    batch: Batch  # the rows; those that policies leave out are gone
     keys: ListKeys
-    list_code: IntVector
-    judgement: IntVector
+    list_code: IntVector  # (n_log_rows,) list of each row
+    judgement: IntVector  # (n_log_rows,) position of its judgement; -1 without one
+    # the judgements of all owners: users, lists that judgements name, or all lists where `timing` is there
     judgements: Judgements
+    # (n_lists,) what the times say of each list, see :data:`attribution.TIMING_FIELDS`; only with attribution
     timing: pa.StructArray | None = None
 
     @property
@@ -234,12 +186,8 @@ def match_log(
     Seen items leave the lists first, then those without a judgement where the policy says so. Times attribute
     interactions to the lists as they were shown, so that seen items leave afterwards there.
 
-    Parameters
-    ----------
-    judgements : Judgements
-        Of the users, or of the lists that they name.
-    judge : callable, optional
-        Makes judgements of interactions that were attributed to lists; needed where the rules attribute.
+    ``judgements``: of the users, or of the lists that they name. ``judge``: makes judgements of interactions that were
+    attributed to lists; needed where the rules attribute.
     """
     is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
     if rules.attribution is not None and judge is not None:

@@ -33,33 +33,18 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.matching import ListKeys, ListRules, MatchedLog
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-NO_RANK = np.iinfo(np.int64).max
-"""Rank of a row of the log that has none: after all others."""
+NO_RANK = np.iinfo(np.int64).max  # rank of a row of the log that has none: after all others
 
 
 @dataclass(frozen=True)
 class LogEntries:
-    """What decides about the rows of the log; all arrays of shape (n_rows,), in the order of the log.
+    """What decides about the rows of the log; all arrays of shape (n_rows,), in the order of the log."""
 
-    Attributes
-    ----------
-    batch : Batch
-        The rows.
-    list_code : int64
-        List of the row, a position in :class:`matching.ListKeys`.
-    judgement : int64
-        Position of the (user, item) among the judgements; -1 without one.
-    best_first : uint64
-        Smaller the better the place of the row in its list, and equal where two rows tie.
-    logged : int64, optional
-        Rank in the log; :data:`NO_RANK` where there is none.
-    """
-
-    batch: Batch
-    list_code: IntVector
-    judgement: IntVector
-    best_first: UintVector
-    logged: IntVector | None
+    batch: Batch  # the rows
+    list_code: IntVector  # list of the row, a position in :class:`matching.ListKeys`
+    judgement: IntVector  # position of the (user, item) among the judgements; -1 without one
+    best_first: UintVector  # smaller the better the place of the row in its list, and equal where two rows tie
+    logged: IntVector | None  # rank in the log; :data:`NO_RANK` where there is none
 
     @property
     def item(self) -> IntVector:
@@ -69,52 +54,24 @@ class LogEntries:
 
 @dataclass(frozen=True)
 class Copies:
-    """Items with several rows in a list.
+    """Items with several rows in a list."""
 
-    Attributes
-    ----------
-    kept : int64, shape (n_repeated,)
-        Row of the best copy of each.
-    n_copies : int64, shape (n_repeated,)
-        How many rows it has.
-    dropped : int64
-        Rows of the other copies.
-    """
-
-    kept: IntVector
-    n_copies: IntVector
-    dropped: IntVector
+    kept: IntVector  # (n_repeated,) row of the best copy of each
+    n_copies: IntVector  # (n_repeated,) how many rows it has
+    dropped: IntVector  # rows of the other copies
 
 
 @dataclass(frozen=True)
 class RankedLists:
-    """Ranked lists: the rows of the log in the order of (list, rank).
+    """Ranked lists: the rows of the log in the order of (list, rank)."""
 
-    Attributes
-    ----------
-    matched : MatchedLog
-        The rows of the log with their lists and judgements.
-    entries : LogEntries
-        What decides about their order.
-    copies : Copies
-        Items with several rows in a list.
-    row : int64, shape (n_items,)
-        Row of the log of each ranked item.
-    list_code : int64, shape (n_items,)
-        Its list, ascending.
-    tied : int64
-        Positions of the items that tie with the one before them in their list, ascending.
-    keeps_gaps : bool
-        Whether ranks are those of the log.
-    """
-
-    matched: MatchedLog
-    entries: LogEntries
-    copies: Copies
-    row: IntVector
-    list_code: IntVector
-    tied: IntVector
-    keeps_gaps: bool
+    matched: MatchedLog  # the rows of the log with their lists and judgements
+    entries: LogEntries  # what decides about their order
+    copies: Copies  # items with several rows in a list
+    row: IntVector  # (n_items,) row of the log of each ranked item
+    list_code: IntVector  # (n_items,) its list, ascending
+    tied: IntVector  # positions of the items that tie with the one before them in their list, ascending
+    keeps_gaps: bool  # whether ranks are those of the log
 
     @property
     def keys(self) -> ListKeys:

@@ -39,12 +39,8 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
 
     An item that the training data do not have is of the tail; one that the catalogue does not have is of no category.
 
-    Parameters
-    ----------
-    known : mapping of str to pa.Array
-        As :attr:`Batch.known_items`.
-    groups : sequence of str
-        Names of :data:`required_facts.BY_POPULARITY`, or categories; at most :data:`required_facts.MAX_GROUPS`.
+    ``known``: as :attr:`Batch.known_items`. ``groups``: names of :data:`required_facts.BY_POPULARITY`, or categories;
+    at most :data:`required_facts.MAX_GROUPS`.
     """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     if not set(groups).isdisjoint(BY_POPULARITY):
@@ -87,16 +83,9 @@ def to_features(
 ) -> dict[str, pa.Array]:
     """Make the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
 
-    Parameters
-    ----------
-    needs : frozenset of str
-        Names of :mod:`measures.required_facts`.
-    depth : int
-        Last rank whose items are described; 0 for whole lists.
-    other_models : tuple of str
-        Models whose lists measures compare with.
-    profiles : pa.StructArray or None
-        What is known of each user or owner of judgements, see :func:`user_profiles.to_profiles`.
+    ``needs``: names of :mod:`measures.required_facts`. ``depth``: last rank whose items are described; 0 for whole
+    lists. ``other_models``: models whose lists measures compare with. ``profiles``: what is known of each user or owner
+    of judgements, see :func:`user_profiles.to_profiles`.
     """
     columns: dict[str, pa.Array] = {}
     constants = ranked.entries.batch.constants

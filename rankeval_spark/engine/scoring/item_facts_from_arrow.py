@@ -33,18 +33,10 @@ def to_item_facts(
 ) -> ItemFacts:
     """Build the facts of a batch.
 
-    Parameters
-    ----------
-    items : list<struct<rank, ...>> or None
-        Facts of the items of each list, by rank; None where only totals are needed.
-    totals : struct or None
-        The totals, the same for all lists.
-    profile : struct or None
-        Profile of the user of each list; NULL where the training data do not have the user.
-    pairs : list<struct<later, earlier, similarity>> or None
-        Similar items of each list by their ranks, sorted; NULL where there are none.
-    others : struct of struct<length, ranks, items> or None
-        By the name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
+    ``items``: facts of the items of each list, by rank; None where only totals are needed. ``totals``: the totals, the
+    same for all lists. ``profile``: profile of the user of each list; NULL where the training data do not have the
+    user. ``pairs``: similar items of each list by their ranks, sorted; NULL where there are none. ``others``: by the
+    name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
     """
     totals_by_name = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
     if items is None:

@@ -28,32 +28,17 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 
-IS_EVALUATED: Final = "_is_evaluated"
-"""Whether a scored row belongs to the population; the others are only counted."""
+IS_EVALUATED: Final = "_is_evaluated"  # whether a scored row belongs to the population; the others are only counted
 
 
 class Members(NamedTuple):
-    """What each list counts for; all of shape (n_lists,).
+    """What each list counts for; all of shape (n_lists,)."""
 
-    Attributes
-    ----------
-    is_evaluated : bool
-        Whether the user belongs to the population; the others are only counted.
-    is_missing : bool
-        Whether a judged user has no list.
-    is_zero_relevant : bool
-        Whether a judged user has no relevant judgement.
-    is_extra : bool
-        Whether the user has no judgement.
-    has_both : bool
-        Whether the user has judgements and a list.
-    """
-
-    is_evaluated: BoolVector
-    is_missing: BoolVector
-    is_zero_relevant: BoolVector
-    is_extra: BoolVector
-    has_both: BoolVector
+    is_evaluated: BoolVector  # whether the user belongs to the population; the others are only counted
+    is_missing: BoolVector  # whether a judged user has no list
+    is_zero_relevant: BoolVector  # whether a judged user has no relevant judgement
+    is_extra: BoolVector  # whether the user has no judgement
+    has_both: BoolVector  # whether the user has judgements and a list
 
 
 def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVector, *, policies: Policies) -> Members:
@@ -97,49 +82,31 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Scored:
-    """What the kernels make of a batch of lists.
+    """What the kernels make of a batch of lists."""
 
-    Attributes
-    ----------
-    values : dict of str to float64, shape (n_lists, n_cutoffs)
-        Values of the measures and denominators of those that have them, by column; NaN where undefined or not
-        requested.
-    counts : dict of str to int or bool, shape (n_lists, n_cutoffs)
-        Counts by column; ``has_ties`` means nothing for a user without a list.
-    """
-
+    # (n_lists, n_cutoffs) values of the measures and denominators of those that have them, by column; NaN where
+    # undefined or not requested
     values: Mapping[str, np.ndarray]
+    # (n_lists, n_cutoffs) counts by column; ``has_ties`` means nothing for a user without a list
     counts: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """How compact lists are scored.
-
-    Attributes
-    ----------
-    measures : MeasureSet
-        The measures and cutoffs.
-    zero_relevant, ties : str
-        Policies: what a user scores where a measure is undefined, and whether values are means over all orders of
-        tied items (``expected``).
-    judged_only : bool
-        Policy: whether unjudged items have left the lists.
-    """
+    """How compact lists are scored."""
 
     measures: MeasureSet
+    # policies: what a user scores where a measure is undefined, and whether values are means over all orders of tied
+    # items (``expected``)
     zero_relevant: str
     ties: str
-    judged_only: bool = False
+    judged_only: bool = False  # policy: whether unjudged items have left the lists
 
     def score(self, columns: Mapping[str, pa.Array]) -> Scored:
         """Compute every measure at every cutoff for a batch of compact lists.
 
-        Parameters
-        ----------
-        columns
-            :data:`COMPACT`, and such of :data:`columns.READ_BY_MEASURES`, ``hit_scores`` and names of the lists as
-            measures need.
+        ``columns``: :data:`COMPACT`, and such of :data:`columns.READ_BY_MEASURES`, ``hit_scores`` and names of the
+        lists as measures need.
         """
         measures = self.measures
         lists = _to_lists(columns, measures.groups)

@@ -1,1 +1,1 @@
-"""From merged aggregates to rows of the result tables, in Arrow: no Spark here."""
+"""Rows of the result tables from merged aggregates, in Arrow, without Spark."""

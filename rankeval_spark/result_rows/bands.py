@@ -1,4 +1,4 @@
-"""Numbers of users become a few values: by given edges, or by quantiles of the users.
+"""Bands of users' numbers: by given edges, or by quantiles of the users.
 
 For quantiles, numbers are rounded to four digits of their range or to three of their own, whichever is finer. So few
 distinct ones are left (10,000, and 900 for each power of ten below) that they fit into any memory. They are also the
@@ -43,13 +43,7 @@ _PLAIN: Final = (1e-3, 1e7)
 
 
 def edges_of(numbers: FloatVector, band: Band) -> FloatVector:
-    """Give the edges of the bands: as they are given, or quantiles of the finite numbers; none without any number.
-
-    Parameters
-    ----------
-    numbers : float64, shape (n_users,)
-        NaN where unknown.
-    """
+    """Return the edges of a band: the given ones, or quantiles of the finite numbers; none without any number."""
     if band.edges is not None:
         return np.array(band.edges, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
@@ -59,7 +53,7 @@ def edges_of(numbers: FloatVector, band: Band) -> FloatVector:
 
 
 def names_of(edges: FloatVector, band: Band) -> list[str]:
-    """Name the bands, the lowest first: as they are called, or by their bounds."""
+    """Return the names of the bands, the lowest first: as they are called, or by their bounds."""
     if band.names is not None:
         return list(band.names)
     texts = [number_text(edge) for edge in edges.tolist()]
@@ -69,40 +63,33 @@ def names_of(edges: FloatVector, band: Band) -> list[str]:
     return [f"< {texts[0]}", *inside, f">= {texts[-1]}"]
 
 
-def labels_of(numbers: FloatVector, edges: FloatVector, band: Band) -> pa.Array:
-    """Name the band of each number; NULL where there is none, or no edge.
-
-    Parameters
-    ----------
-    numbers : float64, shape (n_users,)
-        NaN where unknown.
-    edges : float64, shape (n_edges,)
-        Those of :func:`edges_of`; a band holds its lower edge.
-    """
+def labels_of(
+    numbers: FloatVector,  # (n_users,), NaN where unknown
+    edges: FloatVector,  # (n_edges,), those of :func:`edges_of`; a band holds its lower edge
+    band: Band,
+) -> pa.Array:
+    """Return the name of each number's band; NULL where there is no number, or no edge."""
     place = np.searchsorted(np.sort(edges), numbers, side="right")
     is_unknown = np.isnan(numbers) | (len(edges) == 0)
     return pc.take(to_texts(names_of(edges, band)), to_arrow(np.where(is_unknown, 0, place), is_null=is_unknown))
 
 
 def lists_of(edges: FloatVector, band: Band) -> dict[str, list[Any]]:
-    """Write the bands down: ``edges``, the ``names`` of the bands, and the edges as ``texts``."""
+    """Return ``edges``, the ``names`` of the bands, and the edges as ``texts``."""
     numbers = edges.tolist()
     return {"edges": numbers, "names": names_of(edges, band), "texts": list(map(number_text, numbers))}
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """What the workers of Spark need to find the edges of bands by quantiles, by their places among all bands."""
+    """Computes the edges of bands by quantiles on the workers of Spark."""
 
-    bands: Mapping[int, Band]
+    bands: Mapping[int, Band]  # by their places among all bands
 
     def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the finite numbers of users once they are rounded: ``band``, ``spread``, ``number`` and ``n``.
 
-        Parameters
-        ----------
-        batches
-            Of each band the columns ``_number_0`` and, the same in all rows, ``_spread_0``, with its place.
+        A band at place 0 is read from ``_number_0`` and, the same in all rows, ``_spread_0``.
         """
         for batch in (batch for batch in batches if batch.num_rows):
             for place in self.bands:
@@ -113,7 +100,7 @@ class Quantiles:
                 yield pa.RecordBatch.from_pydict({name: to_arrow(column) for name, column in columns.items()})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the columns of :func:`lists_of`, such as ``_edges_0``, of a row with a list of all these rows."""
+        """Build the columns of :func:`lists_of`, such as ``_edges_0``, from a row with a list of all these rows."""
         for batch in batches:
             band, spread, number, n = (to_numpy(one) for one in batch.column(0).flatten().flatten())
             row: dict[str, Any] = {}
@@ -160,8 +147,6 @@ def rounded(numbers: FloatVector, spread: float) -> FloatVector:
 def number_text(number: float) -> str:
     """Write a number as Spark casts it to a string; a whole one below 2**53 without a fraction.
 
-    Examples
-    --------
     >>> number_text(40.0), number_text(0.5), number_text(0.00001), number_text(1.5e300)
     ('40', '0.5', '1.0E-5', '1.5E300')
     """

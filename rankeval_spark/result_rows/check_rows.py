@@ -1,4 +1,4 @@
-"""From what was counted in the inputs to rows of ``checks``: each share is compared with its thresholds."""
+"""Rows of ``checks``: counts of the inputs, each share compared with its thresholds."""
 
 from __future__ import annotations
 
@@ -121,23 +121,13 @@ _NAMES: Final = arrow_schema(schemas.CHECKS).names
 
 @dataclass(frozen=True)
 class CheckCount:
-    """What was counted of an input.
-
-    Attributes
-    ----------
-    input, check : str
-        As in ``schemas.CHECKS``.
-    count, total : int
-        How often it happened, and the rows (or users, or lists) that were looked at.
-    sample_keys : sequence of str
-        A few of the keys concerned.
-    """
+    """Number of rows of an input that a check finds; ``input`` and ``check`` as in ``schemas.CHECKS``."""
 
     input: str
     check: str
     count: int
-    total: int
-    sample_keys: Sequence[str] = ()
+    total: int  # rows, users or lists that were looked at
+    sample_keys: Sequence[str] = ()  # a few of the keys concerned
 
 
 def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
@@ -165,10 +155,7 @@ def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
 def missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
     """Count the judged users without a list for the model that misses most: another model must not hide it.
 
-    Parameters
-    ----------
-    parts : iterable of tuple
-        Each model, its judged users without a list, and its judged users.
+    A part is a model, its judged users without a list, and its judged users.
     """
     # The name too, so that of two models that miss as many it is always the same.
     worst = max(parts, key=lambda part: (part[1] / part[2] if part[2] else -1.0, part[0]), default=("", 0, 0))
@@ -179,10 +166,7 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
 def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCount:
     """Count the seconds of the last list's window that lie after the newest interaction.
 
-    Parameters
-    ----------
-    parts : iterable of tuple
-        End of the last window of each model, newest interaction, both in microseconds, and length of a window.
+    A part is the end of a model's last window, the newest interaction, and the length of a window, in microseconds.
     """
     ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
     last = max((one for one in ends if one is not None), default=None)
@@ -201,13 +185,13 @@ _OF_PARTS: Final[Mapping[str, Callable[..., CheckCount]]] = {
 
 
 def joined_fact(fact: CheckCount) -> CheckCount:
-    """Make a fact that came in parts, each a JSON object in its sample keys, from these; others stay as they are."""
+    """Join a fact that came in parts, each a JSON object in its sample keys; others stay as they are."""
     make = _OF_PARTS.get(fact.check)
     return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
 
 
 class CheckVerdict(NamedTuple):
-    """How a fact compares with the thresholds of its check; columns of ``schemas.CHECKS``."""
+    """A fact compared with the thresholds of its check; columns of ``schemas.CHECKS``."""
 
     severity: str
     share: float | None
@@ -216,10 +200,8 @@ class CheckVerdict(NamedTuple):
 
 
 def to_check_rows(facts: Sequence[CheckCount], checks: Checks) -> pa.Table:
-    """Make rows of ``schemas.CHECKS`` from ``input`` on, in the order of the facts.
+    """Build the columns of ``schemas.CHECKS`` from ``input``, a row for each fact, in their order.
 
-    Examples
-    --------
     >>> from rankeval_spark.config import Checks
     >>> to_check_rows([CheckCount("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'

@@ -48,7 +48,7 @@ _DECLARED: Final = {name: declared for declared, name in ATOMIC_TYPES.items()}
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """Columns of a result from the first one after the run's on."""
+    """Return the columns of a result without those of its run."""
     fields = [field for field in schema.fields if field.name not in C.RUN_KEY]
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
 
@@ -61,8 +61,6 @@ def spark_columns(schema: pa.Schema) -> str:
 def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str, Any]:
     """Columns of ``schema``, then ``extra_fields``, each with its comment.
 
-    Examples
-    --------
     >>> from rankeval_spark import schemas
     >>> [field["type"] for field in columns_json(schemas.TRAIN)["fields"]]
     ['string', 'string', 'timestamp']
@@ -71,15 +69,13 @@ def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str
 
 
 def column_json(field: Field) -> dict[str, Any]:
-    """Turn one declared column into JSON; its comment is kept where Spark and Delta look for it."""
+    """Convert a declared column to JSON, with its comment where Spark and Delta look for it."""
     return _field(field.name, type_json(field.type), {"comment": field.comment}, is_nullable=field.nullable)
 
 
 def type_json(type_string: str) -> str | dict[str, Any]:
     """Parse a type string of :mod:`rankeval_spark.schemas`.
 
-    Examples
-    --------
     >>> type_json("bigint")
     'long'
     >>> type_name(type_json("array<struct<name:string,n_rows:bigint>>"))

@@ -1,4 +1,4 @@
-"""From the aggregates of differences to rows of ``comparisons``: merged, tested, adjusted and named."""
+"""Rows of ``comparisons``: aggregates of differences, merged, tested, adjusted and named."""
 
 from __future__ import annotations
 
@@ -56,25 +56,15 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 
 
 def comparison_finisher(
-    request: Request, *, weights: Mapping[str, str] | None = None, has_judged_lists: bool = False
+    request: Request,
+    *,
+    weights: Mapping[str, str] | None = None,  # column of the denominators of each measure that is a ratio of sums
+    has_judged_lists: bool = False,  # judgements name their list, so models must share lists, not only users
 ) -> ComparisonRows:
-    """Say how aggregates of differences become rows.
+    """Build the finisher of the comparisons of a request; ValueError if nothing is compared.
 
-    Parameters
-    ----------
-    request : Request
-        Its comparisons say which models are compared, by which tests, and what is done about the number of tests.
-        Slices that are small have no p; a verdict is given where the adjusted p is at most one minus the confidence.
-        Expected models have rows without users too.
-    weights : mapping, optional
-        Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
-    has_judged_lists : bool
-        Whether judgements name their list, so that models must share lists, not only users.
-
-    Raises
-    ------
-    ValueError
-        If nothing is compared.
+    Small slices have no p; a verdict is given where the adjusted p is at most one minus the confidence. Expected models
+    have rows without users too. The denominators are those of the measures where `weights` are left out.
     """
     measures, comparisons = request.measures, request.comparisons
     if comparisons is None:
@@ -110,47 +100,26 @@ def comparison_finisher(
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """What the workers need to finish a group.
-
-    Attributes
-    ----------
-    requested : ComparisonRequest
-        What is compared.
-    labels : tuple of str
-        Name of each measure that is.
-    direction : int, shape (n_measures,)
-        1 where higher is better, -1 where lower is, 0 where neither is.
-    bounds : float64, shape (n_measures, 2)
-        Least and greatest value of each measure.
-    reported : ReportedSlices
-        The slices.
-    has_judged_lists : bool
-        Whether lists are counted, not users, to know what two models share.
-    """
+    """Merges and tests the differences of a group on a worker, and adjusts the rows of all groups."""
 
     requested: ComparisonRequest
-    labels: tuple[str, ...]
-    direction: np.ndarray
-    bounds: np.ndarray
+    labels: tuple[str, ...]  # of each measure that is compared
+    direction: np.ndarray  # (n_measures,), 1 where higher is better, -1 where lower is, 0 where neither is
+    bounds: np.ndarray  # (n_measures, 2), least and greatest value of each measure
     reported: ReportedSlices
     correction: Correction
-    has_judged_lists: bool = False
+    has_judged_lists: bool = False  # lists are counted, not users, to know what two models share
 
     @property
     def aggregator(self) -> DifferenceAggregator:
-        """What the workers do with the values of users, so that :meth:`finish` can take it."""
+        """Aggregator of the values of users, whose states :meth:`finish` reads."""
         owner = (C.USER_ID, C.LIST_ID) if self.has_judged_lists else (C.USER_ID,)
         return DifferenceAggregator(self.requested, tuple(segment_columns(self.reported.segments)), owner)
 
     def unjudged(self, metrics: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Make aggregates of the users whom published rows of users leave out: no more than their number is known.
+        """Build aggregates of the users whom published rows leave out: only their number is known, from ``metrics``.
 
-        As many of them as can have are taken to have lists of both of two models, so that none is withheld for them.
-
-        Parameters
-        ----------
-        metrics : pa.Table
-            Rows of ``schemas.METRICS`` with a model, slice, slice values and ``n_extra_users``.
+        As many of them as can have are taken to have lists of both of two models, so that no pair is withheld for them.
         """
         names, found = self.reported.names, dict[tuple[int, tuple[str | None, ...]], dict[str, int]]()
         for row in metrics.filter(pc.field("n_extra_users") > 0).to_pylist():
@@ -206,7 +175,7 @@ class ComparisonRows:
                 yield self._rows(pair, where, test, means, numbers)
 
     def _listed(self, where: Where, group: pa.Table) -> pa.Table:
-        """Make a row of each pair that says how many have a list, for :meth:`adjust`, which takes it away."""
+        """Build a row of each pair with the numbers of users with lists; :meth:`adjust` removes it."""
         parts = [tuple(names) for names in group["models"].to_pylist()]
         models = models_in_order({name for names in parts for name in names}, self.requested.baseline)
         pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
@@ -270,7 +239,7 @@ class ComparisonRows:
         return _table(columns, n_rows)
 
     def adjust(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Adjust the p-values of all rows of the run, a family a test, and say what follows."""
+        """Adjust the p-values of all rows of the run, a family a test, and add the verdicts."""
         rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
         if not rows.num_rows:
             return
@@ -303,15 +272,9 @@ class ComparisonRows:
 
 
 def in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
-    """Cut intervals of differences off where no two values of a measure can differ as much.
+    """Cut intervals of differences off where no two values of a measure, in `bounds`, can differ as much.
 
-    Parameters
-    ----------
-    found : mapping
-        With ``ci_low`` and ``ci_high``, and ``relative_ci_low`` where there is one. No measure without values below 0
-        can lose more than all.
-    bounds : float64, shape (n_measures, 2)
-        Least and greatest value of each measure.
+    Nor can a measure without values below 0 lose more than all, see ``relative_ci_low``.
     """
     width = np.maximum(bounds[:, 1] - bounds[:, 0], np.abs(np.nan_to_num(found["delta"])))
     cut = {"ci_low": np.maximum(found["ci_low"], -width), "ci_high": np.minimum(found["ci_high"], width)}
@@ -329,7 +292,7 @@ def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
 
 
 def _withheld(rows: pa.Table, reason: str) -> pa.Table:
-    """Say how many users have a list of each model, and leave out what follows from too few that have both."""
+    """Add the numbers of users with lists of each model; NULL what too few users with both would decide."""
     code = row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
     place = np.unique(code, return_inverse=True)[1]
     is_count = to_numpy(pc.equal(rows["test"], comparison_state.LISTED))
@@ -355,13 +318,13 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
 
 
 def _nullable(values: np.ndarray) -> pa.Array:
-    """Turn NaN and empty text into NULL."""
+    """Convert NaN and empty text to NULL."""
     if values.dtype == object:
         return pa.array(values, pa.string(), mask=values == "")
     return nullable(values) if values.dtype.kind == "f" else pa.array(values)
 
 
 def _table(columns: dict[str, Any], n_rows: int) -> pa.Table:
-    """Put the columns into their declared order; those that are not known yet are NULL."""
+    """Build a table in the declared order; columns that are not known yet are NULL."""
     arrays = [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in _SCHEMA]
     return pa.Table.from_arrays([in_one_piece(array) for array in arrays], schema=_SCHEMA)

@@ -21,21 +21,8 @@ _SMALL: Final = 1 << 20
 
 
 def counted(key: IntVector, *, n_keys: int) -> tuple[IntVector, IntVector]:
-    """Count how often each key occurs.
+    """Return the keys, from 0 to ``n_keys - 1``, that occur, ascending, and how often each does.
 
-    Parameters
-    ----------
-    key : int64, shape (n,)
-        From 0 to ``n_keys`` - 1.
-
-    Returns
-    -------
-    found : int64, shape (n_found,)
-        The keys that occur, ascending.
-    count : int64, shape (n_found,)
-
-    Examples
-    --------
     >>> counted(np.array([3, 1, 3]), n_keys=5)
     (array([1, 3]), array([1, 2]))
     """
@@ -49,23 +36,8 @@ def counted(key: IntVector, *, n_keys: int) -> tuple[IntVector, IntVector]:
 
 
 def summed(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -> tuple[IntVector, list[FloatVector]]:
-    """Add up the weights of each key.
+    """Return the keys, from 0 to ``n_keys - 1``, that occur, ascending, and the sums of their weights, maybe 0.
 
-    Parameters
-    ----------
-    key : int64, shape (n,)
-        From 0 to ``n_keys`` - 1.
-    weights : sequence of float64, shape (n,)
-
-    Returns
-    -------
-    found : int64, shape (n_found,)
-        The keys that occur, ascending.
-    sums : list of float64, shape (n_found,)
-        Of each of the weights; they may be 0.
-
-    Examples
-    --------
     >>> summed(np.array([3, 1, 3]), [np.array([1.0, 2.0, -1.0])], n_keys=5)
     (array([1, 3]), [array([2., 0.])])
     """
@@ -84,10 +56,8 @@ def _is_dense(key: IntVector, n_keys: int) -> bool:
 
 
 def run_lengths(starts: IntVector, *, n_rows: int) -> IntVector:
-    """Return the length of each run of rows, of the rows at which they start.
+    """Return the length of each run of rows from the rows at which they start.
 
-    Examples
-    --------
     >>> run_lengths(np.array([0, 2]), n_rows=5)
     array([2, 3])
     """
@@ -95,21 +65,10 @@ def run_lengths(starts: IntVector, *, n_rows: int) -> IntVector:
 
 
 def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
-    """Replace whole numbers by their places among the distinct ones.
+    """Return the place of each whole number among the distinct ones, and these, ascending.
 
-    Parameters
-    ----------
-    numbers : int64, shape (n,)
-        0 or more; memory grows with the largest.
+    Numbers are 0 or more; memory grows with the largest.
 
-    Returns
-    -------
-    code : int64, shape (n,)
-    values : int64, shape (n_codes,)
-        The number of each code, ascending.
-
-    Examples
-    --------
     >>> compact(np.array([7, 2, 7]))
     (array([1, 0, 1]), array([2, 7]))
     """
@@ -119,37 +78,22 @@ def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
 
 
 class PairSums(NamedTuple):
-    """Sums over the ordered pairs of lists that hold the same item.
+    """Sums over the ordered pairs of lists that hold the same item."""
 
-    Attributes
-    ----------
-    shared : float64, shape (n,)
-        Of 1 / the length of the shorter list.
-    cosine : float64, shape (n,)
-        Of 1 / the root of the product of both lengths.
-    """
-
-    shared: FloatVector
-    cosine: FloatVector
+    shared: FloatVector  # (n,), of 1 / the length of the shorter list
+    cosine: FloatVector  # (n,), of 1 / the root of the product of both lengths
 
 
-def pair_sums(holder: IntVector, length: IntVector, times: IntVector) -> PairSums:
+def pair_sums(
+    holder: IntVector,  # (n,), whose lists they are, ascending
+    length: IntVector,  # (n,), length of the lists, ascending within the holder
+    times: IntVector,  # (n,), lists of that length; may be 0
+) -> PairSums:
     """Sum over the pairs of lists that hold an item, one sum for each holder.
 
     A list has the shorter length of every pair with a later one, and the root of a product is that of each factor.
     Nothing is subtracted: an item in one list adds exactly 0.
 
-    Parameters
-    ----------
-    holder : int64, shape (n,)
-        Whose lists they are, ascending.
-    length : int64, shape (n,)
-        Length of the lists, ascending within the holder.
-    times : int64, shape (n,)
-        Lists of that length; may be 0.
-
-    Examples
-    --------
     Two lists of length 1 and one of length 4: 2 / 1 + 4 / 1, and 2 / 1 + 4 / 2.
 
     >>> pair_sums(np.array([0, 0]), np.array([1, 4]), np.array([2, 1]))
@@ -170,7 +114,7 @@ def pair_sums(holder: IntVector, length: IntVector, times: IntVector) -> PairSum
 def _sums_before(values: FloatVector, place: IntVector) -> FloatVector:
     """Add up the values before each one of its run, by doubling: a difference of sums over all runs would be inexact.
 
-    ``place``: that of each value in its run, from 0.
+    ``place`` is that of each value in its run, from 0.
     """
     sums = _moved(values, place, by=1)
     step = 1

@@ -46,13 +46,7 @@ ENTRIES_AT_ONCE: Final = 1_000_000
 
 
 def to_entry_rows(entries: Entries, keys: Mapping[str, pa.Array], *, k: int) -> pa.RecordBatch:
-    """Write the entries at a cutoff as rows of :data:`ENTRY_TYPE`.
-
-    Parameters
-    ----------
-    keys : mapping of str to pa.Array
-        ``model_id``, ``slice_index`` and ``slice_values`` of each cell.
-    """
+    """Build rows of :data:`ENTRY_TYPE`; ``keys`` are model, ``slice_index`` and ``slice_values`` of each cell."""
     cell = to_arrow(entries.cell)
     columns = {name: pc.take(column, cell) for name, column in keys.items()}
     columns[C.K] = to_arrow(np.full(len(cell), k, dtype=np.int32))
@@ -62,14 +56,14 @@ def to_entry_rows(entries: Entries, keys: Mapping[str, pa.Array], *, k: int) -> 
 
 @dataclass(frozen=True)
 class ExposureRows:
-    """What the workers need to turn histograms into rows of ``metrics``."""
+    """Computes rows of ``metrics`` from histograms on the workers."""
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
     models: tuple[str, ...] = ()
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
-        """Make entries that add no item and no list: a model without any list has its rows too."""
+        """Build entries that add no item and no list: a model without any list has its rows too."""
         ks = dict.fromkeys(one.k for one in self.measures)
         cells = [(index, (model, tuple(values), k)) for index, values in slices for k in ks for model in self.models]
         keys = [key for _, key in cells]
@@ -81,7 +75,7 @@ class ExposureRows:
         return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the rows of each measure, of entries with ``catalogue_size``: all of each slice that is there.
+        """Build the rows of each measure from entries with ``catalogue_size``: all of each slice that is there.
 
         In a slice where one model has lists, all have rows.
         """
@@ -122,14 +116,14 @@ def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.nda
 
 @dataclass(frozen=True)
 class ParityRows:
-    """What the workers need to turn sums of groups of users into rows of ``metrics``."""
+    """Computes rows of ``metrics`` from sums of groups of users on the workers."""
 
     measures: tuple[Measure, ...]
     rows: JackknifeRows
     models: tuple[str, ...] = ()
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
-        """Make sums of no list: a model without any list has its rows too."""
+        """Build sums of no list: a model without any list has its rows too."""
         cells = [(index, (model, tuple(values), C.WHOLE_LIST)) for index, values in slices for model in self.models]
         keys = dict(zip(SLICE, key_columns(0, [key for _, key in cells]), strict=False))
         keys["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
@@ -141,7 +135,7 @@ class ParityRows:
         )
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the rows of each measure, of rows of ``parity_sums.PARTIAL``: all of each slice that is there.
+        """Build the rows of each measure from rows of ``parity_sums.PARTIAL``: all of each slice that is there.
 
         In a slice where one model has lists, all have rows.
         """

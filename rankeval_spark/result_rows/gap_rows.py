@@ -1,4 +1,4 @@
-"""From the rows of ``metrics`` and ``group_metrics`` of a slicing to how far its groups lie apart: one row of both."""
+"""Gaps of slicings: rows of ``metrics`` and ``group_metrics`` joined into one row per slicing, measure and cutoff."""
 
 from __future__ import annotations
 
@@ -59,26 +59,14 @@ COLUMNS: Final = (
 
 
 def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
-    """Put what is known of each slicing into one row per (model, slice, measure, k).
+    """Join rows of ``schemas.METRICS`` and ``schemas.GROUP_METRICS`` into a row per (model, slice, measure, k).
 
-    The evaluation and its date come first where the rows have them, and their rows stay separate.
-
-    Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out and counted
-    in ``n_left_out``. ``gap`` is the greatest value less the least, ``ratio`` the least over the greatest with its own
-    interval, ``mad`` the mean absolute difference of all pairs (Elliot's UserMAD); NULL below two groups. These are
-    rows of ``group_metrics`` already; the groups at both ends are found here.
-
-    Parameters
-    ----------
-    metrics : pa.Table
-        Rows of ``schemas.METRICS``.
-    group_metrics : pa.Table
-        Rows of ``schemas.GROUP_METRICS`` made of them.
-
-    Returns
-    -------
-    pa.Table
-        :data:`COLUMNS`, in the order in which the measures of the slicings come first.
+    They have :data:`COLUMNS`, in the order in which the measures of the slicings come first. Evaluation and date
+    come before these where the rows have them, whose rows stay separate. Groups that are small, whose measure is
+    undefined, or for whose users a segment is unknown are left out and counted in ``n_left_out``. ``gap`` is the
+    greatest value less the least, ``ratio`` the least over the greatest with its own interval, ``mad`` the mean
+    absolute difference of all pairs (Elliot's UserMAD); NULL below two groups. These are rows of ``group_metrics``
+    already; the groups at both ends are found here.
     """
     night = [name for name in NIGHT if name in metrics.column_names]
     names = [*night, *READ]
@@ -94,17 +82,7 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
 
 
 def is_compared(metrics: pa.Table) -> BoolVector:
-    """Say of each row whether its group is compared with others: not small, known, and with a value.
-
-    Parameters
-    ----------
-    metrics : pa.Table
-        Rows of ``schemas.METRICS``: ``value``, ``is_small`` and ``slice_values`` are read.
-
-    Returns
-    -------
-    bool, shape (n_rows,)
-    """
+    """Return for each row of ``metrics`` whether its group is compared: not small, known, and with a value."""
     values = in_one_piece(metrics[C.SLICE_VALUES])
     is_known = np.ones(len(values), dtype=np.bool_)
     is_null = to_numpy(pc.is_null(pc.list_flatten(values)))
@@ -115,18 +93,10 @@ def is_compared(metrics: pa.Table) -> BoolVector:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of one of the tables that are about groups of users.
+    """Rows of one of the tables about groups of users."""
 
-    Attributes
-    ----------
-    table : pa.Table
-        Columns :data:`READ`; ``measure`` is the one that a statement is about.
-    kind : list of str
-        What each row states, of :data:`group_statistics.KINDS`; empty for a group.
-    """
-
-    table: pa.Table
-    kind: Sequence[str]
+    table: pa.Table  # columns :data:`READ`; ``measure`` is the one that a statement is about
+    kind: Sequence[str]  # what each row states, of :data:`group_statistics.KINDS`; empty for a group
 
     @classmethod
     def of(cls, table: pa.Table, *, are_statements: bool = False) -> _Rows:
@@ -148,25 +118,16 @@ def _parts_of(label: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Gaps:
-    """What is known of each of some keys, by their positions.
+    """Rows about groups, and statements, by the position of their key."""
 
-    Attributes
-    ----------
-    n : int
-        Number of keys.
-    groups, statements : _Rows
-    of_group, of_statement : int64, shape (n_rows,)
-        Key of each of their rows.
-    """
-
-    n: int
+    n: int  # number of keys
     groups: _Rows
-    of_group: IntVector
+    of_group: IntVector  # (n_rows,), key of each of their rows
     statements: _Rows
-    of_statement: IntVector
+    of_statement: IntVector  # (n_rows,)
 
     def columns(self) -> dict[str, pa.Array]:
-        """Make the columns after the key."""
+        """Build the columns after the key."""
         compared = is_compared(self.groups.table)
         counts = {"n_groups": compared, "n_left_out": ~compared}
         return {
@@ -181,7 +142,7 @@ class _Gaps:
         return to_arrow(np.bincount(self.of_group[chosen], minlength=self.n).astype(np.int32))
 
     def _stated(self, kind: str, name: str) -> pa.Array:
-        """Take a number from the one row of that kind."""
+        """Return a number of the one row of that kind."""
         is_it = np.array([one == kind for one in self.statements.kind], dtype=np.bool_)
         found = np.full(self.n, np.nan)
         found[self.of_statement[is_it]] = doubles(self.statements.table, name)[is_it]
@@ -194,7 +155,7 @@ class _Gaps:
         return nullable(level)
 
     def _extreme(self, end: str, compared: IntVector, *, sign: int) -> dict[str, pa.Array]:
-        """Name the first group by its value, and the value; of two that are equal, the one whose name comes first."""
+        """Return the group with the first value, and the value; of two equal ones, the one whose name comes first."""
         value, name = doubles(self.groups.table, C.VALUE), to_codes(self.groups.table[C.SLICE_VALUE])
         order = np.lexsort(
             (ascending(name.values)[name.code[compared]], sign * value[compared], self.of_group[compared])
@@ -209,7 +170,7 @@ class _Gaps:
 
 
 def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
-    """Give the different rows of a table numbers in the order in which they come; return the first row of each too."""
+    """Return the number of each row among the different ones, in the order in which they come, and their first rows."""
     number = np.zeros(keys.num_rows, dtype=np.int64)
     for column in keys.columns:
         codes = to_codes(column)

@@ -70,36 +70,24 @@ P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
 
 
 class GroupMean(NamedTuple):
-    """Users of a group who have a value, how many have another one than without a hit, mean and standard deviation."""
+    """Mean and standard deviation of the users of a group."""
 
-    n: int
-    n_nonzero: int
+    n: int  # users with a value
+    n_nonzero: int  # those with another value than without a hit
     mean: float
     std_dev: float
 
 
 @dataclass(frozen=True)
 class ComparedGroups:
-    """The groups that are compared in one measure at one cutoff, and how far they lie apart.
-
-    Attributes
-    ----------
-    model, slice, measure : str
-        As in ``metrics``.
-    k : int
-        The cutoff.
-    groups : mapping
-        What is known of each group, by the values of the slice; fewer than two groups have no gap.
-    gap : float
-        Greatest mean less the least; NaN where there is none.
-    """
+    """The groups that are compared in one measure at one cutoff, and how far they lie apart."""
 
     model: str
     slice: str
     measure: str
     k: int
-    groups: Mapping[Values, GroupMean]
-    gap: float
+    groups: Mapping[Values, GroupMean]  # fewer than two have no gap
+    gap: float  # greatest mean less the least; NaN where there is none
 
     @property
     def can_be_tested(self) -> bool:
@@ -140,11 +128,11 @@ class _GroupSet:
 
 @dataclass(frozen=True)
 class GapBootstrap:
-    """What the workers need, and what they do; ``slices`` gives the columns of each slicing by its name."""
+    """Draws the users of groups on the workers, and tests the gaps between them."""
 
     gaps: tuple[ComparedGroups, ...]
-    columns: Mapping[str, str]
-    slices: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, str]  # of each measure, by its label
+    slices: Mapping[str, tuple[str, ...]]  # columns of each slicing, by its name
     ks: tuple[int, ...]
     draws: Draws
 
@@ -163,7 +151,7 @@ class GapBootstrap:
 
     @cached_property
     def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
-        """What is drawn, by slicing and model."""
+        """Sets of groups that are drawn, by slicing and model."""
         tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
         for test, one in enumerate(self.gaps):
             if one.can_be_tested:
@@ -210,7 +198,7 @@ class GapBootstrap:
         return self.ks.index(one.k) * len(self.measures) + self.measures.index(self.columns[one.measure])
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Give the p of one test from the sums of all partitions, in an order of their own."""
+        """Compute the p of one test from the sums of all partitions, in an order of their own."""
         test = key[0].as_py()
         n, _, means, deviations = np.array([*self.gaps[test].groups.values()], dtype=np.float64).T[..., None]
         shape = (3, len(means), 1, self.draws.replicates)
@@ -225,7 +213,7 @@ def _place(key: Key, model: str, groups: tuple[Values, ...]) -> int:
 
 
 def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:
-    """Lay sums out as rows of PARTIAL: a batch for each test, for with many groups and replicates it is large."""
+    """Yield sums as rows: a batch for each test, which is large with many groups and replicates."""
     for tests, found in held.items():
         for place, test in enumerate(tests):
             sums = np.stack([part[:, place] for part in (found.weights, found.sums, found.squares)])
@@ -235,10 +223,7 @@ def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.Re
 def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, gap_request: GapTestRequest, *, alpha: float) -> pa.Table:
     """Return a row of each gap: its p adjusted for the number of gaps, or why there is none.
 
-    Parameters
-    ----------
-    found : pa.Table
-        Rows of :data:`P_SCHEMA`; of gaps that cannot be tested there is none.
+    ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
     """
     n_gaps, correction, replicates = len(gaps), gap_request.correction, gap_request.draws.replicates
     gap, p = np.array([one.gap for one in gaps], dtype=np.float64), np.full(n_gaps, np.nan)

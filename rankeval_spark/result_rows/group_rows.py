@@ -1,4 +1,4 @@
-"""From the rows of ``metrics`` to how the groups of a slice compare: rows of ``group_metrics``.
+"""Rows of ``group_metrics``: the groups of a slicing compared, from the rows of ``metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
 difference and the worst of them. Of each slice and measure that covers several groups of items: the mean absolute
@@ -48,7 +48,7 @@ def has_groups(request: Request) -> bool:
 
 
 def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows :data:`group_statistics.KINDS` of every model, slicing, measure and cutoff of rows of ``metrics``.
+    """Yield rows of :data:`group_statistics.KINDS` for every model, slicing, measure and cutoff of rows of ``metrics``.
 
     And a row :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there
     for two groups of items or more. All rows of a model and slicing are among the batches.
@@ -65,24 +65,24 @@ def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def to_group_table(metrics: pa.Table) -> pa.Table:
-    """Make the rows of :func:`to_groups` of all rows of ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
+    """Return the rows of :func:`to_groups` of a table ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
     batches = to_groups(metrics.select(metric_rows.SCHEMA.names).combine_chunks().to_batches())
     return pa.Table.from_batches(batches, SCHEMA)
 
 
 def group_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    """Put the columns into their declared order."""
+    """Build a batch with the columns in their declared order."""
     return pa.RecordBatch.from_pydict({name: columns[name] for name in SCHEMA.names})
 
 
 def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Make the rows of each model and slicing of a table of rows of ``metrics``, those of all users left out."""
+    """Yield the rows of each model and slicing from rows of ``metrics`` without those of all users."""
     for rows in _by_slicing(sliced):
         yield _Slicing.of(rows).to_batch()
 
 
 def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Make the rows of each model and slicing that are about groups of items, everyone among the slicings."""
+    """Yield the rows about groups of items of each model and slicing, everyone among the slicings."""
     of_items = [_item_group_of(label) is not None for label in rows[C.MEASURE].to_pylist()]
     for each in _by_slicing(rows.filter(pa.array(of_items, pa.bool_()))):
         slicing, names = _Slicing.of_items(each)
@@ -91,7 +91,7 @@ def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
-    """Take the rows of each model and slicing by themselves."""
+    """Yield the rows of each model and slicing."""
     pair = row_codes(rows, (C.MODEL_ID, C.SLICE))
     for each in np.unique(pair).tolist():
         yield rows.filter(pa.array(pair == each))
@@ -123,7 +123,7 @@ class _Slicing:
 
     @classmethod
     def of_items(cls, rows: pa.Table) -> tuple[_Slicing, list[list[str | None]]]:
-        """Put groups of items side by side, a row for each slice and measure; give the values of its slice too."""
+        """Lay groups of items side by side, a row for each slice and measure; return the values of its slice too."""
         parts = [_item_group_of(label) or ("", "") for label in rows[C.MEASURE].to_pylist()]
         values, ks = map(tuple, rows[C.SLICE_VALUES].to_pylist()), rows[C.K].to_pylist()
         keys, key = _distinct((*one, whole, k) for one, (whole, _), k in zip(values, parts, ks, strict=True))
@@ -213,7 +213,7 @@ class _Slicing:
         )
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
-        """Name the worst group of those that were compared; none of fewer than two, or where neither side is better."""
+        """Build rows of the worst group; it is none below two groups, or where neither side is better."""
         better = np.array([_facts_of(label).better for label, _ in self.measures])
         is_error, has_groups = better == "lower", has_groups & (better != "neither")
         low, high = group_gaps.worst_interval(self._means, is_greatest=is_error)
@@ -240,7 +240,7 @@ class _Slicing:
         *,
         counts: np.ndarray | None = None,
     ) -> dict[str, pa.Array]:
-        """Make the rows of a kind; ``counts`` are users and lists, those of all groups compared where left out."""
+        """Build the rows of a kind; ``counts`` are users and lists, those of all groups compared where left out."""
         value, low, high = estimate
         is_compared = ~np.isnan(self.values)
         compared, lists = (np.where(is_compared, each, 0).sum(axis=1) for each in (self.n_users, self.n_lists))
@@ -279,7 +279,7 @@ class _Facts:
 
 @lru_cache(maxsize=1024)
 def _facts_of(label: str) -> _Facts:
-    """Say of a measure what is averaged, which value is the worst, and between which bounds the values of users lie."""
+    """Return what is averaged, which value is the worst, and the bounds of the values of users."""
     measure = measure_of(label)
     if measure is None:
         return _Facts()
@@ -292,7 +292,7 @@ _item_group_of = lru_cache(maxsize=4096)(split_group)
 
 
 def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
-    """Give the first place of each distinct name, and the position of each row's among them.
+    """Return the first place of each distinct name, and the position of each row's among them.
 
     In the order of the names, so that of two groups that are as bad it is always the same.
     """
@@ -303,7 +303,7 @@ def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _measures(rows: pa.Table) -> tuple[list[tuple[str, int]], np.ndarray]:
-    """Give each measure at a cutoff in the order in which they come, and the position of each row's among them."""
+    """Return each measure at a cutoff in the order in which they come, and the position of each row's among them."""
     _, first, position = np.unique(row_codes(rows, (C.MEASURE, C.K)), return_index=True, return_inverse=True)
     order = np.argsort(first)
     found = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first[order])).to_pydict()

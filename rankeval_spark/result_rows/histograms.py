@@ -1,8 +1,8 @@
-"""From how many lists hold each item to histograms: with everyone, and without each group of users.
+"""Histograms of how many items are in how many lists: with everyone, and without each group of users.
 
-What a measure of exposure reads is small: for each group of lists (model, slice, cutoff) how many items are in how many
-lists. An entry of a group of users says by how much the histogram without it differs from everyone's, so that an item
-that few users were shown adds a few entries.
+Measures of exposure read no more than that, for each group of lists (model, slice, cutoff). An entry of a group of
+users says by how much the histogram without it differs from everyone's, so that an item that few users were shown adds
+a few entries.
 """
 
 from __future__ import annotations
@@ -26,47 +26,27 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 EVERYONE: Final = -1
-"""Means that no group is left out."""
+"""No group is left out."""
 
 COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cosine")
-"""What an entry holds in addition to its number of lists, and the group that is left out."""
+"""Numbers of an entry in addition to its number of lists, and the group that is left out."""
 
 
 class Times(NamedTuple):
-    """In how many lists each item of a group of lists, a holder, is, by group of users.
+    """Numbers of lists that hold an item of a group of lists (a holder), by group of users."""
 
-    Attributes
-    ----------
-    holder : int64, shape (n,)
-        Ascending.
-    group : int64, shape (n,)
-        Group of users.
-    times : int64, shape (n,)
-        Lists of these users that hold the item; above 0.
-    """
-
-    holder: IntVector
-    group: IntVector
-    times: IntVector
+    holder: IntVector  # (n,), ascending
+    group: IntVector  # (n,)
+    times: IntVector  # (n,), lists of these users that hold the item; above 0
 
 
 class ByLength(NamedTuple):
-    """In how many lists of each length an item is: sorted by holder and length.
+    """Numbers of lists of each length that hold an item, sorted by holder and length."""
 
-    Attributes
-    ----------
-    holder : int64, shape (n,)
-        Place of the holder among all.
-    length, times : int64, shape (n,)
-        Length of the lists, and how many they are.
-    of_group : Times
-        The same of each group of users; its ``holder`` is the place of the row.
-    """
-
-    holder: IntVector
-    length: IntVector
-    times: IntVector
-    of_group: Times
+    holder: IntVector  # (n,), place of the holder among all
+    length: IntVector  # (n,), of the lists
+    times: IntVector  # (n,), lists of this length
+    of_group: Times  # of each group of users; its ``holder`` is the place of the row
 
     @classmethod
     def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector | None = None) -> ByLength:
@@ -118,24 +98,12 @@ class Entries(NamedTuple):
 def to_entries(
     shown: Times,
     *,
-    cell: IntVector,
-    is_known: FloatVector,
-    opened: tuple[np.ndarray, np.ndarray],
-    by_length: ByLength | None = None,
+    cell: IntVector,  # (n_holders,), cell of each holder
+    is_known: FloatVector,  # (n_holders,), 1 where the catalogue has the item; NaN where there is none
+    opened: tuple[np.ndarray, np.ndarray],  # (n_cells, N_GROUPS), lists, and users with one
+    by_length: ByLength | None = None,  # where lengths of lists are read
 ) -> Entries:
-    """Make the entries: with everyone, and for each group that was shown an item, without that group.
-
-    Parameters
-    ----------
-    cell : int64, shape (n_holders,)
-        Cell of each holder.
-    is_known : float64, shape (n_holders,)
-        1 where the catalogue has the item; NaN where there is none.
-    opened : tuple of int64, shape (n_cells, N_GROUPS)
-        Lists, and users with one, of each cell and group of users.
-    by_length : ByLength, optional
-        Where lengths of lists are read.
-    """
+    """Build the entries: with everyone, and for each group that was shown an item, without that group."""
     starts = np.flatnonzero(starts_of_runs(shown.holder))
     n_groups = run_lengths(starts, n_rows=len(shown.holder))
     total = np.add.reduceat(shown.times, starts)
@@ -165,13 +133,7 @@ def to_entries(
 
 
 def _at_first(counts: np.ndarray, change: IntVector) -> FloatVector:
-    """Put the lists of everyone, and less those of each group, into the first of their entries.
-
-    Parameters
-    ----------
-    change : int64, shape (n_entries,)
-        ``cell * (N_GROUPS + 1)``, and a number from 1 for the group that is left out.
-    """
+    """Return the lists of everyone, and minus those of each group, at the first of their entries; 0 elsewhere."""
     changes = np.concatenate([counts.sum(axis=1, keepdims=True), -counts], axis=1).ravel()
     return np.where(starts_of_runs(change), changes[change], 0).astype(np.float64)
 
@@ -190,29 +152,15 @@ def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
 
 @dataclass(frozen=True)
 class Histograms:
-    """Histograms as exposures: N_GROUPS + 1 of each group of lists, the first with everyone.
-
-    Attributes
-    ----------
-    n_users : int64, shape (n_rows, N_GROUPS)
-        Users with a list, by group.
-    n_lists : int64, shape (n_rows,)
-        Lists of all users.
-    """
+    """Histograms as exposures: N_GROUPS + 1 of each group of lists, the first with everyone."""
 
     exposure: Exposure
-    n_users: np.ndarray
-    n_lists: np.ndarray
+    n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group
+    n_lists: np.ndarray  # (n_rows,), lists of all users
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, entries: pa.Table, row: IntVector) -> Histograms:
-        """Build them from rows with ``k`` and ``catalogue_size``, and their entries; an entry may come in parts.
-
-        Parameters
-        ----------
-        row : int64, shape (n_entries,)
-            Row of each entry.
-        """
+        """Build from rows with ``k`` and ``catalogue_size``, their entries, which may come in parts, and their row."""
         n_rows, width = rows.num_rows, N_GROUPS + 1
         without = to_numpy(entries["without"])
         of_everyone = without == EVERYONE
@@ -239,7 +187,7 @@ class Histograms:
 
     @cached_property
     def of_everyone(self) -> Exposure:
-        """Those with everyone alone."""
+        """Exposures with everyone."""
         found, width = self.exposure, N_GROUPS + 1
         chosen = found.group % width == 0
         of_entry = ("times", "n_items", "n_catalogued", "shared", "cosine")

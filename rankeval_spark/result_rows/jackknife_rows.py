@@ -60,41 +60,27 @@ def slices_in(rows: pa.Table) -> SlicesOfUsers:
 
 @dataclass(frozen=True)
 class MeasuredSlices:
-    """Slices of models, and who is in each.
+    """Slices of models, and their users and lists."""
 
-    Attributes
-    ----------
-    keys : RecordBatch
-        Columns ``model_id``, ``slice_index`` and ``slice_values``, a row a slice.
-    n_users : int64, shape (n_rows, N_GROUPS)
-        Users with a list, by group of the jackknife.
-    n_lists : int64, shape (n_rows,)
-        Lists of all users.
-    """
-
-    keys: pa.RecordBatch
-    n_users: np.ndarray
-    n_lists: np.ndarray
+    keys: pa.RecordBatch  # columns ``model_id``, ``slice_index`` and ``slice_values``, a row a slice
+    n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
+    n_lists: np.ndarray  # (n_rows,), lists of all users
 
 
 @dataclass(frozen=True)
 class JackknifeRows:
-    """Makes rows of ``metrics`` of values."""
+    """Builds rows of ``metrics`` from values with and without each group of users."""
 
     reported: ReportedSlices
 
     def columns(
-        self, measure: Measure, slices: MeasuredSlices, values: np.ndarray, shrinkage: np.ndarray | float = 1.0
+        self,
+        measure: Measure,
+        slices: MeasuredSlices,
+        values: np.ndarray,  # (n_rows, 1 + N_GROUPS), of each slice with everyone, then without each group
+        shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
     ) -> dict[str, pa.Array]:
-        """Make the columns of ``schemas.METRICS`` from the model on.
-
-        Parameters
-        ----------
-        values : float64, shape (n_rows, 1 + N_GROUPS)
-            Of each slice with everyone, then without each group.
-        shrinkage : float64, shape (n_rows,)
-            Factor of the variance; NaN where there is no error.
-        """
+        """Build the columns of ``schemas.METRICS`` without those of the run."""
         confidence = self.reported.confidence
         everyone = values[:, :1]
         without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
@@ -129,42 +115,19 @@ class JackknifeRows:
 
 
 class Steps(NamedTuple):
-    """How a measure changes with the lists that hold an item; all of shape (n_entries,), in any unit.
+    """Changes of a measure with the lists that hold an item; all of shape (n_entries,), in any unit."""
 
-    Attributes
-    ----------
-    n_items : float64
-        Items that count.
-    first : float64
-        Change of the measure if an item is in one list fewer.
-    second : float64
-        Change of ``first`` if it is in another list fewer.
-    """
-
-    n_items: FloatVector
-    first: FloatVector
-    second: FloatVector
+    n_items: FloatVector  # items that count
+    first: FloatVector  # change of the measure if an item is in one list fewer
+    second: FloatVector  # change of ``first`` if it is in another list fewer
 
 
 def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
-    """Return V1 / (V1 + V2), by which the variance of the jackknife is multiplied; shape (n_groups,).
+    """Return V1 / (V1 + V2), in (0, 1], by which the variance of the jackknife is multiplied; shape (n_groups,).
 
-    Parameters
-    ----------
-    exposure : Exposure
-        Everyone's.
-    values : float64, shape (n_groups,)
-        The measure.
+    NaN where V1 is 0: no item counts, or no list changes the measure more than another, such as lists that are all
+    equal or share no item. NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or below MIN_SHARE.
 
-    Returns
-    -------
-    float64
-        In (0, 1]; NaN where V1 is 0: no item counts, or no list changes the measure more than another, such as lists
-        that are all equal or share no item. NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or
-        below MIN_SHARE.
-
-    Notes
-    -----
     If items are shown independently of each other, an item in x lists adds ``x f(x)^2`` to V1 and
     ``x (x - 1) / 2 s(x)^2`` to V2, f and s being the first and second differences. V1 is less by what the fixed number
     of places takes, ``(sum x f)^2 / sum x``. These are the first terms of a series with alternating signs,
@@ -197,7 +160,7 @@ def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) 
 
 
 def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
-    """From the sum of |x - y| over the other items, of which those that are never shown are part of the catalogue."""
+    """Return the steps of the sum of |x - y| over other items; those that are never shown are in the catalogue."""
     times, group, is_of_catalogue = exposure.times, exposure.group, options["items"] == "catalogue"
     n_items = exposure.n_catalogued if is_of_catalogue else exposure.n_items
     shown = exposure.sum(n_items)
@@ -214,7 +177,7 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
 
 
 def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
-    """From pairs of lists that hold an item; whatever the lengths of the lists are."""
+    """Return the steps of the number of pairs of lists that hold an item, whatever the lengths of the lists."""
     return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
 
 

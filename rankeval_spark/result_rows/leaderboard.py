@@ -12,20 +12,14 @@ from rankeval_spark import columns as C
 
 
 def to_leaderboard(
-    metrics: pa.Table, wanted: Mapping[tuple[str, int], str], *, is_lower_better: bool = False
+    metrics: pa.Table,  # rows of ``schemas.METRICS``
+    wanted: Mapping[tuple[str, int], str],  # column of each label and cutoff, in order
+    *,
+    is_lower_better: bool = False,  # of the first measure
 ) -> pa.Table:
-    """Put the means of each model into one row, best first by the first measure, then by name.
+    """Build a row of the means of each model, best first by the first measure, then by name.
 
-    Of a measure of which neither side is better, the highest value is first.
-
-    Parameters
-    ----------
-    metrics : pa.Table
-        Rows of ``schemas.METRICS`` from the model on.
-    wanted : mapping
-        Label and cutoff of each measure, in order, and the name of its column.
-    is_lower_better : bool
-        Whether the lower value of the first measure is the better one.
+    The highest value is first where neither side is better.
     """
     rows = metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist()
     by_model: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""From merged moments to rows of ``metrics``: names, spread and interval of each mean.
+"""Rows of ``metrics`` from merged moments: names, spread and interval of each mean.
 
 A few thousand rows, and a column of literals for every name and option: planned as Spark expressions they took a second
 of every run, longer than all the arithmetic on them. scipy is needed for the quantiles anyway.
@@ -49,19 +49,11 @@ ROW_TYPE: Final = spark_columns(SCHEMA)
 WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 
 LEAN: Final = "lean"
-"""Column on the way: how the error of a ratio of sums goes along with it, see :func:`ratios.skewed`."""
+"""Column on the way: the `lean` of a ratio of sums, see :func:`ratios.skewed`."""
 
 
 def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
-    """Say how partial moments become the rows of the requested measures and cutoffs.
-
-    Parameters
-    ----------
-    state : AggregateLayout
-        How moments and counts lie in the partial rows.
-    reported : ReportedSlices
-        The slices, by ``slice_index``.
-    """
+    """Build the finisher of partial moments for the requested measures, cutoffs and slices."""
     requested = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
@@ -86,12 +78,12 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
 
 
 def metric_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    """Put the columns into their declared order."""
+    """Build a batch with the columns in their declared order."""
     return pa.RecordBatch.from_pydict({name: columns[name] for name in SCHEMA.names})
 
 
 def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
-    """Make the columns of the quantiles where none is requested or a measure has no values of users."""
+    """Build the columns of the quantiles where none is requested or a measure has no values of users."""
     return {
         C.QUANTILES: pa.nulls(n_rows, SCHEMA.field(C.QUANTILES).type),
         C.QUANTILE_ERROR: pa.nulls(n_rows, pa.float64()),
@@ -101,8 +93,6 @@ def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
 def share_name(share: float) -> str:
     """Write a share as the key of its quantile.
 
-    Examples
-    --------
     >>> share_name(0.5), share_name(0.05), share_name(1)
     ('0.5', '0.05', '1')
     """
@@ -111,25 +101,21 @@ def share_name(share: float) -> str:
 
 @dataclass(frozen=True)
 class MetricRows:
-    """What the workers need: names by index, and which (k, measure index) were requested."""
+    """Computes rows of ``metrics`` on the workers; measures are known by their index."""
 
     state: AggregateLayout
     labels: tuple[str, ...]
     reported: ReportedSlices
-    requested: frozenset[tuple[int, int]]
+    requested: frozenset[tuple[int, int]]  # cutoffs and measures
     is_proportion: np.ndarray
     is_ratio: np.ndarray
     links: tuple[str, ...]
     bounds: np.ndarray
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make rows of ``schemas.METRICS``, from the model on.
+        """Build rows of ``schemas.METRICS``, without the columns of the run, from all partial rows of some groups.
 
-        Parameters
-        ----------
-        batches
-            Rows of ``aggregate_state.PARTIAL``, all of a group among them; of a bootstrap also with
-            ``aggregate_state.SPREAD``, which then is the spread of the means.
+        With a bootstrap these have ``aggregate_state.SPREAD``, which then is the spread of the means.
         """
         held = [batch for batch in batches if batch.num_rows]  # a row for each group and partition
         if not held:
@@ -195,7 +181,7 @@ class MetricRows:
         }
 
     def _quantiles(self, rows: pa.RecordBatch, measure: np.ndarray) -> dict[str, pa.Array]:
-        """Make the columns of the quantiles: as published, and by how much the exact ones may be greater at most."""
+        """Build the columns of the quantiles: as published, and by how much the exact ones may be greater at most."""
         shares = self.reported.quantiles
         if not shares:
             return no_quantiles(rows.num_rows)
@@ -218,7 +204,7 @@ class MetricRows:
         }
 
     def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:
-        """Turn means of logarithms and of squares, and the ends of their intervals, into values."""
+        """Convert means of logarithms and of squares, and the ends of their intervals, to values."""
         values = means.to_numpy(zero_copy_only=False)
         for index in set(measure.tolist()):
             if self.links[index] != "identity":
@@ -280,7 +266,7 @@ def _has_one_denominator(rows: pa.RecordBatch) -> np.ndarray:
 
 
 def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
-    """Give the standard error and the interval of a bootstrap."""
+    """Return the standard error and the interval of a bootstrap."""
     error, low, high = (rows[name] for name in DRAWN)
     method = np.where(np.isnan(doubles(rows, DRAWN[1])), "none", "bootstrap")
     return {
@@ -324,7 +310,7 @@ def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:
 
 @dataclass(frozen=True)
 class BootstrapIntervals:
-    """What the workers need to replace the states of a group by the spread of its means."""
+    """Replaces the replicate sums of a group by the spread of its means, on the workers."""
 
     n_measures: int
     draws: Draws
@@ -343,7 +329,7 @@ class BootstrapIntervals:
         )
 
     def _parts(self, group: pa.Table) -> Parts:
-        """Give the sums of each partition, and those of the users who came as they are."""
+        """Return the sums of each partition, and those of the users who came as they are."""
         shape = (2, self.n_measures, self.draws.replicates)
         sums, users = (group[name].drop_null().to_pylist() for name in STATES)
         parts = [np.frombuffer(state).reshape(shape) for state in sums]
@@ -355,7 +341,7 @@ class BootstrapIntervals:
         return np.array(parts).reshape(-1, *shape)
 
     def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Unpack what :meth:`Users.each` made: hashes, and a row of numerators and denominators each."""
+        """Read the bytes of :meth:`Users.each`: hashes, and a row of numerators and denominators each."""
         width = 2 * self.n_measures
         n_users = len(users) // (8 * (1 + width))
         hashes = np.frombuffer(users, dtype=np.int64, count=n_users)

@@ -1,8 +1,4 @@
-"""Each model on one night against itself on an earlier one: users of both in, aggregates, rows of changes out.
-
-Aggregates of some users are made slice by slice; those of two parts of the users merge. Rows are made of the merged
-ones.
-"""
+"""Rows of changes of each model from an earlier night: users of both in, aggregates that merge, rows out."""
 
 from __future__ import annotations
 
@@ -49,7 +45,6 @@ SCHEMA: Final = pa.schema(
         "is_small": pa.bool_(),
     }.items()
 )
-"""Columns of the rows that are made here."""
 ROW_TYPE: Final = spark_columns(SCHEMA)
 
 EARLIER: Final = "_earlier_"
@@ -58,21 +53,11 @@ EARLIER: Final = "_earlier_"
 
 @dataclass(frozen=True)
 class NightChanges:
-    """How the users of two nights become rows of changes.
+    """Aggregates the users of two nights and compares these; a user is in the slice of their segments of that night."""
 
-    Attributes
-    ----------
-    measures : MeasureSet
-        Measures that both nights requested and whose published value is a mean.
-    reported : ReportedSlices
-        The slices. A user is in the slice of their segments of that night.
-    denominators : tuple of str
-        Columns of the numbers of lists, where the means of both nights are over lists; empty where over users.
-    """
-
-    measures: MeasureSet
+    measures: MeasureSet  # those that both nights requested and whose published value is a mean
     reported: ReportedSlices
-    denominators: tuple[str, ...] = ()
+    denominators: tuple[str, ...] = ()  # columns of the numbers of lists, where means are over lists
 
     @classmethod
     def of(cls, measures: MeasureSet, reported: ReportedSlices, unit: Unit) -> NightChanges:
@@ -80,14 +65,10 @@ class NightChanges:
         return cls(measures, reported, tuple(map(lists_column, measures.columns)) if unit == "list" else ())
 
     def aggregate(self, users: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Aggregate users of both nights: rows of :data:`PARTIAL`.
+        """Aggregate users of both nights, a row per (model, user, k), into rows of :data:`PARTIAL`.
 
-        Parameters
-        ----------
-        users : pa.Table
-            One row per (model, user, k): segments as ``segment_columns`` names them, the columns of the measures and
-            the denominators; and all of these again with the prefix :data:`EARLIER`. NULL on a night on which the user
-            has no values.
+        Columns are segments as ``segment_columns`` names them, the measures and the denominators; and all of these
+        again with the prefix :data:`EARLIER`. NULL on a night on which the user has no values.
         """
         columns, ks = self.measures.columns, self.measures.ks
         now, before = (matrix(users, [*map(side, columns)]) for side in (str, earlier))
@@ -153,7 +134,7 @@ class NightChanges:
 
 
 def earlier(name: str) -> str:
-    """Name a column of the earlier night."""
+    """Return the name of a column on the earlier night."""
     return f"{EARLIER}{name}"
 
 

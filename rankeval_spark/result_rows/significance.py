@@ -1,4 +1,4 @@
-"""From merged aggregates to the numbers of each test; :mod:`comparison_rows` names their rows."""
+"""Numbers of each test from merged aggregates; :mod:`comparison_rows` builds rows of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ States: TypeAlias = Mapping[str, Sequence[bytes]]
 """Aggregates of all partitions by their kind, in an order of their own."""
 
 MONTE_CARLO: Final = "monte_carlo"
-"""How a p from random draws was found."""
+"""Method of a p from random draws."""
 
 _RELATIVE_ENDS: Final = ("relative_ci_low", "relative_ci_high")
 _COUNTS: Final = ("n_wins", "n_ties", "n_losses")
@@ -42,27 +42,15 @@ _BEYOND: Final = ("win_share", "loss_share")
 
 @dataclass(frozen=True)
 class PairTests:
-    """All tests of two models on one slice at one cutoff.
-
-    Parameters
-    ----------
-    states : mapping
-        Their aggregates.
-    requested : ComparisonRequest
-        What is compared, and how.
-    reported : ReportedSlices
-        Coverage of the intervals, and the users below which there is no p.
-    wanted : sequence of int
-        Measures requested at the cutoff, among those in the aggregates of differences.
-    """
+    """All tests of two models on one slice at one cutoff."""
 
     states: States
     requested: ComparisonRequest
     reported: ReportedSlices
-    wanted: Sequence[int]
+    wanted: Sequence[int]  # measures requested at the cutoff, among those in the aggregates of differences
 
     def numbers(self, test: TestName) -> Numbers:
-        """Make the numbers of a test: of all measures for t, of the means for the others."""
+        """Compute the numbers of a test: of all measures for t, of the means for the others."""
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
         of_t = {name: values[self._means] for name, values in self._t.items()}
@@ -158,7 +146,7 @@ class PairTests:
         return {name: count / n for name, count in zip(_BEYOND, (differences.above, differences.below), strict=True)}
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
-        """Make the numbers of ratios of sums that differ from those of the users' own ratios."""
+        """Compute the numbers of ratios of sums that differ from those of the users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
         estimates = _estimates(pairs.baseline_ratio, found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
@@ -177,26 +165,16 @@ _TESTS: Final[Mapping[TestName, Callable[[PairTests, Numbers], Numbers]]] = {
 
 @dataclass(frozen=True)
 class ModelTests:
-    """Tukey's tests of all pairs of some models on one slice at one cutoff.
+    """Tukey's tests of all pairs of some models on one slice at one cutoff."""
 
-    Parameters
-    ----------
-    states : mapping
-        Their aggregates; none where no user is complete.
-    requested, reported
-        As of :class:`PairTests`.
-    n_models, n_measures : int
-        Models, and means requested at the cutoff.
-    """
-
-    states: States
+    states: States  # none where no user is complete
     requested: ComparisonRequest
     reported: ReportedSlices
     n_models: int
-    n_measures: int
+    n_measures: int  # means requested at the cutoff
 
     def numbers(self, test: TestName) -> list[Numbers]:
-        """Make the numbers of a test of every pair of models, in their order."""
+        """Compute the numbers of a test of every pair of models, in their order."""
         found, n = self._found, self._moments.n[0]
         at_random = test == "randomized_tukey"
         p = self._randomized() if at_random else found.p
@@ -267,7 +245,7 @@ class ModelTests:
 
 
 def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change: Change) -> Numbers:
-    """Give both values, their difference and the relative one, and the intervals."""
+    """Return both values, their difference and the relative one, and the intervals."""
     return {
         "baseline_value": baseline,
         C.VALUE: baseline + found.delta,
@@ -281,7 +259,7 @@ def _reason(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
 
 
 def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:
-    """Give p, how it was found and why there is none: what holds for t, or that it is not defined."""
+    """Return p, its method and why there is none: the reason of t, or that it is not defined."""
     p = np.where(before["reason"] == "", p, np.nan)
     reason = np.where((before["reason"] == "") & np.isnan(p), "undefined", before["reason"])
     return {"p_value": p, "method": method.astype(object), "reason": reason}

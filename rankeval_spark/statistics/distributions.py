@@ -55,24 +55,17 @@ def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
     return np.where(heads >= tosses, 1.0, special.betainc(np.maximum(tosses - heads, 1), heads + 1, 0.5))
 
 
-def studentized_range_above(q: ArrayLike, n_groups: int, freedom: ArrayLike) -> NDArray[np.float64]:
+def studentized_range_above(
+    q: ArrayLike,  # (n_rows,), at least 0
+    n_groups: int,
+    freedom: ArrayLike,  # (n_rows,), degrees of freedom of the error, at least 4
+) -> NDArray[np.float64]:
     """Probability that the studentized range of ``n_groups`` means exceeds each ``q``, to within 1e-9.
 
-    Parameters
-    ----------
-    q : float64, shape (n_rows,)
-        At least 0.
-    freedom : float64, shape (n_rows,)
-        Degrees of freedom of the error, at least 4.
-
-    Notes
-    -----
     ``1 - int f(s) P(range < q s) ds``, with f the density of ``chi / sqrt(freedom)`` and ``P(range < w) = k int phi(z)
     (Phi(z) - Phi(z - w))^(k - 1) dz``. Both integrals are Gauss-Legendre sums; the density is divided by its own
     integral. scipy integrates adaptively, which takes tens of milliseconds a row.
 
-    Examples
-    --------
     The range of two is sqrt(2) |t|:
 
     >>> float(studentized_range_above(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
@@ -91,8 +84,6 @@ def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> f
 
     Below 4 degrees of freedom scipy computes it, which takes a hundred times as long.
 
-    Examples
-    --------
     >>> from scipy import stats
     >>> round(studentized_range_quantile(0.95, 3, 20), 6), round(float(stats.studentized_range.ppf(0.95, 3, 20)), 6)
     (3.577935, 3.577935)

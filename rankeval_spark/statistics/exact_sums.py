@@ -17,22 +17,16 @@ _MOST_STEPS: Final = 64
 """Length of the groups that are summed side by side; a longer one is summed alone at the same cost per number."""
 
 
-def exact_sums(numbers: NDArray[np.float64], lengths: NDArray[np.integer]) -> NDArray[np.float64]:
+def exact_sums(
+    numbers: NDArray[np.float64],  # (n_numbers,), finite numbers, one group after another
+    lengths: NDArray[np.integer],  # (n_groups,), numbers in each group, at least 1
+) -> NDArray[np.float64]:
     """Return the sum of each group as the nearest double, whatever the order of its numbers.
 
     Groups are summed side by side, one number a step, with the rounding error of each addition kept next to the sum
     (Knuth's two-sum). Where the errors add up without an error of their own, adding both rounds once; other groups go
     through `math.fsum`.
 
-    Parameters
-    ----------
-    numbers : float64, shape (n_numbers,)
-        Finite numbers, one group after another.
-    lengths : int64, shape (n_groups,)
-        Numbers in each group, at least 1.
-
-    Examples
-    --------
     >>> exact_sums(np.array([0.1] * 10 + [1e16, 1.0, -1e16]), np.array([10, 3]))
     array([1., 1.])
     """

@@ -23,20 +23,10 @@ LEAST_COMPARED: Final = 2
 
 
 class GateVerdict(NamedTuple):
-    """Verdict of a rule on one row.
+    """Verdict of a rule on one row."""
 
-    Attributes
-    ----------
-    outcome : str
-        Only ``passed`` passes; the caller decides about ``no_baseline`` and ``too_few_users``.
-    observed, bound : float
-        The number that was compared (the value, or an end of its interval), and the bound; NaN without a comparison.
-    sentence : str
-        The verdict in words.
-    """
-
-    outcome: Outcome
-    observed: float
+    outcome: Outcome  # only ``passed`` passes; the caller decides about ``no_baseline`` and ``too_few_users``
+    observed: float  # what was compared: the value, or an end of its interval; NaN without a comparison
     bound: float
     sentence: str
 
@@ -54,54 +44,24 @@ _UNDEFINED: Final = Estimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True)
 class Evidence:
-    """Numbers about one measure in one slice that rules judge.
+    """Numbers about one measure in one slice that rules judge."""
 
-    Parameters
-    ----------
-    what : str
-        Measure, cutoff and slice in words, such as ``nDCG@10, country = DE``.
-    n_users : int
-        Users with a value; with a comparison, users with a value under both models.
-    value : Estimate
-        The new model's mean.
-    versus : str
-        The baseline in words, such as ``popular`` or ``the night of 2026-01-31``; empty without one.
-    difference, change : Estimate
-        New model minus baseline, and the same as a share of the baseline.
-    std_error, freedom : float
-        Standard error and degrees of freedom of the difference.
-    p_less, p_greater : float
-        One-sided p of the difference.
-    better : {"higher", "lower"}
-        Which values are good.
-    is_paired : bool
-        Whether both models have the same users.
-    is_of_t : bool
-        Whether p is that of t, whose power is known; that of an exact test is not.
-    lacking : str
-        What is missing where ``versus`` is empty, such as ``baseline``.
-    has_too_few_groups : bool
-        Whether the value compares groups and fewer than two groups are large enough.
-    withheld : str
-        Why there is a baseline and no difference, in words; empty where there is one.
-    """
-
-    what: str
-    n_users: int
-    value: Estimate
-    versus: str = ""
-    difference: Estimate = _UNDEFINED
-    change: Estimate = _UNDEFINED
-    std_error: float = math.nan
-    freedom: float = math.nan
-    p_less: float = math.nan
+    what: str  # measure, cutoff and slice in words, such as ``nDCG@10, country = DE``
+    n_users: int  # users with a value; with a comparison, users with a value under both models
+    value: Estimate  # the new model's mean
+    versus: str = ""  # the baseline in words, such as ``popular`` or ``the night of 2026-01-31``; empty without one
+    difference: Estimate = _UNDEFINED  # new model minus baseline
+    change: Estimate = _UNDEFINED  # the difference as a share of the baseline
+    std_error: float = math.nan  # of the difference
+    freedom: float = math.nan  # degrees of freedom of the difference
+    p_less: float = math.nan  # one-sided p of the difference
     p_greater: float = math.nan
     better: Literal["higher", "lower"] = "higher"
-    is_paired: bool = True
-    is_of_t: bool = True
-    lacking: str = "baseline"
-    has_too_few_groups: bool = False
-    withheld: str = ""
+    is_paired: bool = True  # both models have the same users
+    is_of_t: bool = True  # p is that of t, whose power is known; that of an exact test is not
+    lacking: str = "baseline"  # what is missing where ``versus`` is empty, such as ``baseline``
+    has_too_few_groups: bool = False  # the value compares groups, and fewer than two are large enough
+    withheld: str = ""  # why there is a baseline and no difference, in words; empty where there is one
 
     def gain(self, *, is_relative: bool) -> Estimate:
         """Difference or relative change, with the sign changed where lower is better, so that a gain is positive."""
@@ -119,8 +79,6 @@ def value_bounds(
 ) -> GateVerdict:
     """Require that the mean itself, not its interval, lies in [low, high], but for the rounding of its sum.
 
-    Examples
-    --------
     >>> evidence = Evidence("nDCG@10", 2000, Estimate(0.31, 0.30, 0.32))
     >>> value_bounds(evidence, low=0.25).sentence
     'nDCG@10 is 0.31 (0.3 to 0.32, 2,000 users); at least 0.25 is required: passed.'
@@ -146,8 +104,6 @@ def least_change(
 ) -> GateVerdict:
     """Require a gain: the whole interval of the gain must be at ``least`` or above.
 
-    Examples
-    --------
     >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(0.03, 0.01, 0.05))
     >>> least_change(evidence, least=0.02).sentence
     'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
@@ -164,8 +120,6 @@ def non_inferiority(
 
     There is no adjustment for the number of slices, because every slice must pass.
 
-    Examples
-    --------
     >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005))
     >>> non_inferiority(evidence, margin=0.02).sentence
     'RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); a loss below 0.02 is allowed: passed.'
@@ -184,8 +138,6 @@ def no_significant_regression(
     strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested. It names none where
     the test is exact, or where there is no spread.
 
-    Examples
-    --------
     >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
     >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
     >>> print(no_significant_regression([evidence], alpha=0.05)[0].sentence)
@@ -232,8 +184,6 @@ def no_common_users(what: str, versus: str) -> GateVerdict:
 def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
     """Verdict of a row without a baseline, as on the first night.
 
-    Examples
-    --------
     >>> no_baseline("als: nDCG@10", "baseline popular", "the models are als and pop").sentence
     'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
     """

@@ -44,38 +44,20 @@ _LEAST_TAIL: Final = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans:
-    """A measure in each group, for each of several measures.
+    """A measure in each group, for each of several measures."""
 
-    Parameters
-    ----------
-    values, std_errors, freedom : float64, shape (..., n_groups)
-        The measure, its standard error and the error's degrees of freedom; NaN for a group that the row leaves out. A
-        value without an error leaves its row without an interval.
-    level : float
-        Nominal coverage, in (0, 1).
-    is_share : bool, shape (...,)
-        Whether the values are means of users' 0 and 1.
-    bounds : pair of float64, shape (...,)
-        Least and greatest value that a user can have; NaN where the values are no means over users.
-    is_linked : bool, shape (...,)
-        Whether the values are functions of means, such as the root of a mean of squares.
-    is_log : bool, shape (...,)
-        Whether the values are geometric means, of which limits are those of their logarithms.
-    has_floor : bool, shape (...,)
-        Whether values, or their logarithms, are means in which few users at a far floor weigh more than all others.
-    reach : pair of float64, shape (...,)
-        Least and greatest value that a group can have, where limits are cut off.
-    """
-
-    values: Values
-    std_errors: Values
-    freedom: Values
-    level: float
-    is_share: NDArray[np.bool_] | bool = False
+    values: Values  # (..., n_groups), the measure; NaN for a group that the row leaves out
+    std_errors: Values  # (..., n_groups); a value without an error leaves its row without an interval
+    freedom: Values  # (..., n_groups), degrees of freedom of the error
+    level: float  # nominal coverage, in (0, 1)
+    is_share: NDArray[np.bool_] | bool = False  # (...,), the values are means of users' 0 and 1
+    # (...,), least and greatest value that a user can have; NaN where the values are no means over users
     bounds: tuple[Values | float, Values | float] = (np.nan, np.nan)
-    is_linked: NDArray[np.bool_] | bool = False
-    is_log: NDArray[np.bool_] | bool = False
+    is_linked: NDArray[np.bool_] | bool = False  # (...,), functions of means, such as the root of a mean of squares
+    is_log: NDArray[np.bool_] | bool = False  # (...,), geometric means, whose limits are those of their logarithms
+    # (...,), means, or means of logarithms, in which few users at a far floor weigh more than all others
     has_floor: NDArray[np.bool_] | bool = False
+    # (...,), least and greatest value that a group can have, where limits are cut off
     reach: tuple[Values | float, Values | float] = (-np.inf, np.inf)
 
     @property
@@ -118,31 +100,19 @@ class GroupMeans:
 
 
 class Gap(NamedTuple):
-    """Differences between the groups of one slicing, of shape (...,); NaN with fewer than two groups.
+    """Differences between the groups of one slicing, of shape (...,); NaN with fewer than two groups."""
 
-    Attributes
-    ----------
-    gap, low, high : float64
-        Greatest value minus least, and its simultaneous interval.
-    ratio : float64
-        Least value over greatest; NaN where the greatest is not above 0 or the least is below it.
-    mad : float64
-        Mean absolute difference over all pairs of groups.
-    """
-
-    gap: Values
-    low: Values
+    gap: Values  # greatest value minus least
+    low: Values  # simultaneous interval of the gap
     high: Values
-    ratio: Values
-    mad: Values
+    ratio: Values  # least value over greatest; NaN where the greatest is not above 0 or the least is below it
+    mad: Values  # mean absolute difference over all pairs of groups
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def gap_of(groups: GroupMeans) -> Gap:
     """Compare groups of users: gap with its interval, ratio, mean absolute difference.
 
-    Notes
-    -----
     All pairs at once, with the quantile of the studentized range of so many groups (Games & Howell 1976) and limits of
     each group that may be unsymmetric, see :func:`limits_of`. A difference D of two groups lies in ``D - |(d_g, e_h)|``
     to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou & Donner 2008,
@@ -151,8 +121,6 @@ def gap_of(groups: GroupMeans) -> Gap:
     seldom seem equal: 21 equal groups of 100 users have a mean gap of 0.115. The degrees of freedom are the least of
     all pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the interval.
 
-    Examples
-    --------
     >>> found = gap_of(GroupMeans(np.array([0.2, 0.5, 0.4]), np.full(3, 0.02), np.full(3, 99.0), 0.95))
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
@@ -180,15 +148,11 @@ def gap_of(groups: GroupMeans) -> Gap:
 def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     """Interval, within [0, 1], of the ratio of the least to the greatest true value; NaN where there is no ratio.
 
-    Notes
-    -----
     All pairs at once, from the limits of each group as in :func:`gap_of`: Donner & Zou (2012), Closed-form confidence
     intervals for functions of the normal mean and standard deviation. The least ratio of two groups lies between the
     least lower and the least upper end. Where the groups are equal the ratio is 1, the end of its range, which the
     interval nearly always holds.
 
-    Examples
-    --------
     >>> low, high = ratio_interval(GroupMeans(np.array([0.2, 0.5]), np.full(2, 0.02), np.full(2, 99.0), 0.95))
     >>> round(float(low), 3), round(float(high), 3)
     (0.317, 0.488)
@@ -229,13 +193,9 @@ def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool 
     NaN without groups, and where a group has no limits. The interval of the observed worst group alone lies too low,
     because it was chosen.
 
-    Notes
-    -----
     All k groups lie at once in their limits at the level ``1 - (1 - level) / k`` (Bonferroni), see :func:`limits_of`.
     So the least true value lies between the least lower and the least upper limit; likewise the greatest.
 
-    Examples
-    --------
     >>> groups = GroupMeans(np.array([0.2, 0.21]), np.array([0.02, 0.005]), np.array([99.0, 99.0]), 0.95)
     >>> [round(float(end), 3) for end in worst_interval(groups)]
     [0.154, 0.221]
@@ -249,18 +209,13 @@ def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool 
     return low, high
 
 
-def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
+def limits_of(
+    groups: GroupMeans,
+    quantile: Values,  # (..., n_groups), of Student's distribution: how many errors a limit lies from its mean
+    tail: Values,  # (..., 1), probability of a miss on one side
+) -> tuple[Values, Values]:
     """Lower and upper limit of the true mean of each group; NaN without an error or as below.
 
-    Parameters
-    ----------
-    quantile : float64, shape (..., n_groups)
-        Of Student's distribution: how many errors a limit lies from its mean.
-    tail : float64, shape (..., 1)
-        Probability of a miss on one side.
-
-    Notes
-    -----
     The mean y of n users with few hits lies below the truth where its error is too small: an interval has to use the
     error that each possible true value would have.
 
@@ -287,19 +242,13 @@ def limits_of(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Value
     return np.minimum(lower, groups.values), np.maximum(upper, groups.values)
 
 
-def gap_p(means: Values, errors: Values, sums: ReplicateSums) -> Values:
+def gap_p(
+    means: Values,  # (n_groups, n_columns), of the users themselves
+    errors: Values,  # (n_groups, n_columns), standard errors
+    sums: ReplicateSums,  # of the distances of the users to the mean of their group
+) -> Values:
     """P of equal means of all groups, shape (n_columns,).
 
-    Parameters
-    ----------
-    means, errors : float64, shape (n_groups, n_columns)
-        Of the users themselves; errors are standard errors.
-    sums : ReplicateSums
-        Of the distances of the users to the mean of their group, drawn with Poisson weights; shape (n_groups,
-        n_columns, n_replicates).
-
-    Notes
-    -----
     The statistic is the greatest studentised difference of two groups, ``t = max |m_g - m_h| / sqrt(se_g^2 + se_h^2)``,
     and ``p = (1 + #{t* >= t}) / (1 + B)``. In replicate b the users of each group are drawn anew, and t* is that of the
     distances of their means to the means of the groups. Random labels would test that groups have the same
@@ -392,7 +341,7 @@ def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _distances(groups: GroupMeans) -> tuple[Values, Values]:
-    """How far the limits of each group lie from its value if all pairs are compared; see :func:`gap_of`.
+    """Distances of the limits of each group from its value if all pairs are compared; see :func:`gap_of`.
 
     Those of geometric means, which are anything but symmetric, are the limits that hold for all groups at once.
     """

@@ -47,8 +47,6 @@ def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
 
     ``seed`` is that of the hash, not of an evaluation. Collet, xxHash fast digest algorithm, specification 0.1.1.
 
-    Examples
-    --------
     >>> user_hashes(["", "7", "007"]).tolist()
     [-7444071767201028348, -7434725489921472031, 4253822561066836160]
     """
@@ -57,16 +55,12 @@ def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
     return hashes_of_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
 
 
-def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: int = SPARK_SEED) -> Hashes:
-    """XXH64 of concatenated ids.
-
-    Parameters
-    ----------
-    text : uint8, shape (n_bytes,)
-        All ids as UTF-8, one after another.
-    ends : int, shape (n_users + 1,)
-        Offset of each id, and the end of the last one.
-    """
+def hashes_of_bytes(
+    text: NDArray[np.uint8],  # (n_bytes,), all ids as UTF-8, one after another
+    ends: NDArray[np.integer],  # (n_users + 1,), offset of each id, and the end of the last one
+    seed: int = SPARK_SEED,
+) -> Hashes:
+    """XXH64 of concatenated ids."""
     starts, lengths = ends[:-1], np.diff(ends)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     for length in np.unique(lengths).tolist():
@@ -80,8 +74,6 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
 
     Streams of different purposes are independent; ``part`` numbers several streams of one purpose.
 
-    Notes
-    -----
     SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
     ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
     """
@@ -93,15 +85,11 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
 
 
 def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint8]:
-    """How often each user is drawn in each replicate of a Poisson bootstrap: from 0 to 8, shape (n_users, replicates).
+    """Return how often each user is drawn in each replicate, from 0 to 8, shape (n_users, replicates).
 
-    Notes
-    -----
     The inverse distribution function of Poisson(1) at ``(u + 1/2) / 2^16``, u being 16 bits of the stream.
     Probabilities are off by less than 2^-16; the mean is exactly 1, the variance 1 - 3e-5.
 
-    Examples
-    --------
     >>> poisson_weights(user_hashes(["ann", "bob"]), seed=0, replicates=5)
     array([[0, 1, 1, 0, 3],
            [1, 1, 2, 1, 2]], dtype=uint8)
@@ -115,8 +103,6 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
 def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
     """Sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
 
-    Examples
-    --------
     >>> signs(user_hashes(["ann", "bob"]), seed=0, replicates=5)
     array([[ 1,  1, -1,  1, -1],
            [-1, -1,  1,  1, -1]], dtype=int8)
@@ -132,8 +118,6 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
     The result, of shape (n_systems, n_users, replicates), says which system is at each place: the systems in the order
     of their 32 random bits. Equal bits (a chance of 2^-32) keep the order of the systems.
 
-    Examples
-    --------
     >>> permutations(user_hashes(["ann"]), seed=0, replicates=4, n_systems=3)[:, 0]
     array([[1, 1, 2, 0],
            [2, 2, 1, 2],

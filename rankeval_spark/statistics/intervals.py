@@ -44,8 +44,6 @@ def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tu
 
     ``m2`` is the sum of squared deviations from the mean. NaN below two users.
 
-    Examples
-    --------
     Values 1, 2 and 3: 2 -+ 4.3027 / sqrt(3).
 
     >>> low, high = t_interval(3, 2.0, 2.0, 0.95)
@@ -75,13 +73,8 @@ class SkewedMeans(NamedTuple):
 def skewed_interval(means: SkewedMeans, bounds: tuple[ArrayLike, ArrayLike], level: float) -> tuple[Values, Values]:
     """Hall's interval of a mean, which allows for skewness, within the range of the values; NaN below two users.
 
-    Parameters
-    ----------
-    bounds : pair of array-like
-        Least and greatest value that a user can have; may be infinite.
+    ``bounds`` are the least and the greatest value that a user can have; may be infinite.
 
-    Notes
-    -----
     Hall (1992), On the removal of skewness by transformation. Student's T of a mean of skewed values is skewed, and
     ``g(T) = T + a T^2 + a^2 T^3 / 3 + s / (6 sqrt n)`` is not, with s the skewness of the values and ``a = s / (3 sqrt
     n)``. The interval is that of all means with ``|g(T)| <= t_{n-1}``; without skewness it is Student's. T of a ratio
@@ -90,8 +83,6 @@ def skewed_interval(means: SkewedMeans, bounds: tuple[ArrayLike, ArrayLike], lev
     Of values in a finite range none vary more than least and greatest values of the same mean do. So the interval ends
     where that of a share of n users ends, which is Wilson's with the quantile of t.
 
-    Examples
-    --------
     One of four users has 1, the others 0. Student's interval is -0.55 to 1.05.
 
     >>> low, high = skewed_interval(SkewedMeans(4, 0.25, 0.75, 0.375), (0.0, 1.0), 0.95)
@@ -142,16 +133,12 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
 
     Arguments as for :func:`t_interval`; ``level`` may differ by row.
 
-    Notes
-    -----
     Wilson (1927), Probable inference, the law of succession, and statistical inference. Where users have 0 or 1,
     ``m2 / n = mean (1 - mean)`` and this is Wilson's interval for n trials. Values in between (several lists per user)
     vary less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal.
     The same formula serves a linearised mean over the lists of users: single lists give Wilson's n, users with unequal
     numbers of lists may count as fewer trials than n.
 
-    Examples
-    --------
     7 of 10 users have a hit:
 
     >>> low, high = wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.95)
@@ -177,20 +164,11 @@ def equal_values_interval(
 ) -> tuple[Values, Values]:
     """Interval of a mean over n users who all have the same value; NaN below two users or outside a finite range.
 
-    Parameters
-    ----------
-    bounds : pair of float64, shape (...)
-        Least and greatest value that a user can have.
-
-    Notes
-    -----
     Users who are equal by chance have no spread to learn from: Student's interval would be a point. But at most a share
     u of all users has another value, with u Wilson's upper bound of none in n, and each of these is in the range. So
     the mean lies between ``value - u (value - least)`` and ``value + u (greatest - value)``. If no user has a hit, the
     interval of nDCG is that of Success.
 
-    Examples
-    --------
     None of 38 users has a hit:
 
     >>> low, high = equal_values_interval(38, 0.0, (0.0, 1.0), 0.95)
@@ -204,39 +182,19 @@ def equal_values_interval(
 
 
 def delete_a_group(
-    value: Values,
-    without: Values,
-    n_users: NDArray[np.int64],
+    value: Values,  # (n_rows,), the statistic over all users
+    without: Values,  # (n_rows, n_groups), the statistic without the users of each group
+    n_users: NDArray[np.int64],  # (n_rows, n_groups), users of each group; groups without users are left out
     level: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float],  # range of the statistic, to which the interval is cut
 ) -> Spread:
-    """Jackknife interval of a statistic that is not a mean, from its values without each group of users.
+    """Jackknife interval of a statistic that is no mean; NaN below two groups or where a `without` is NaN.
 
-    Parameters
-    ----------
-    value : float64, shape (n_rows,)
-        The statistic over all users.
-    without : float64, shape (n_rows, n_groups)
-        The statistic without the users of each group.
-    n_users : int64, shape (n_rows, n_groups)
-        Users of each group; groups without users are left out.
-    bounds : (float, float)
-        Range of the statistic, to which the interval is cut.
-
-    Returns
-    -------
-    Spread
-        NaN with fewer than two groups, or where the statistic is undefined without one of them.
-
-    Notes
-    -----
     Busing, Meijer & van der Leeden (1999), Delete-m jackknife for unequal m: with G groups and h_g = n / n_g,
     ``se^2 = 1/G sum_g (p_g - p)^2 / (h_g - 1)``, where ``p_g = h_g t - (h_g - 1) t_g`` and ``p = sum_g p_g / h_g``, and
     ``t -+ t_{G-1} se``. Groups of equal size give the usual delete-a-group jackknife (Shao & Tu 1995). Hashed groups
     differ in size, and a statistic that grows with the number of users differs with them.
 
-    Examples
-    --------
     The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
 
     >>> without = np.array([[2.5, 2.0, 1.5]])

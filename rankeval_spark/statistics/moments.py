@@ -39,21 +39,6 @@ _HEADROOM: Final = 64
 class Moments:
     """Central moments of each column in each group.
 
-    Parameters
-    ----------
-    n : int64, shape (n_groups, n_columns)
-        Defined values.
-    mean : float64, shape (n_groups, n_columns)
-        Their mean; NaN where there are none, or where one of them is infinite.
-    m2 : float64, shape (n_groups, n_columns)
-        Sum of squared deviations from the mean; 0 where there are none. Infinite, NaN or 0 where squares leave the
-        range of a double, see :func:`trusted`.
-    m3 : float64, shape (n_groups, n_columns), or None
-        Sum of cubed deviations, which only intervals that allow for skewness need; infinite or NaN where cubes exceed
-        the range of a double.
-
-    Examples
-    --------
     >>> left = moments_by_group(np.array([[1.0], [2.0]]), np.array([0, 0]), 1)
     >>> right = moments_by_group(np.array([[6.0], [np.nan]]), np.array([0, 0]), 1)
     >>> both = left.merge(right)
@@ -61,10 +46,10 @@ class Moments:
     (array([[3]]), array([[3.]]), array([[14.]]))
     """
 
-    n: NDArray[np.int64]
-    mean: Matrix
-    m2: Matrix
-    m3: Matrix | None = None
+    n: NDArray[np.int64]  # (n_groups, n_columns), defined values
+    mean: Matrix  # NaN where there are none, or where one of them is infinite
+    m2: Matrix  # sum of squared deviations; no number or 0 where squares leave the range of a double, see `trusted`
+    m3: Matrix | None = None  # sum of cubed deviations, which intervals that allow for skewness need; may be infinite
 
     @classmethod
     def empty(cls, n_groups: int, n_columns: int, *, has_cubes: bool = False) -> Moments:
@@ -76,8 +61,6 @@ class Moments:
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together.
 
-        Notes
-        -----
         Chan, Golub & LeVeque (1983), Algorithms for computing the sample variance: with d the difference of the
         means, ``m2 = m2_a + m2_b + d^2 n_a n_b / n`` and ``mean = mean_a + d n_b / n``. No term is a difference of
         large sums, so a constant column has no negative variance. Pébay (2008), Formulas for robust, one-pass parallel
@@ -109,7 +92,7 @@ class Moments:
         return Moments(self.n[places], self.mean[places], self.m2[places], cubes)
 
     def placed(self, slots: NDArray[np.integer], size: int) -> Moments:
-        """Put each group into its slot of so many; the other slots are empty."""
+        """Return moments of `size` groups: each group in its slot, the other slots empty."""
         placed = Moments.empty(size, self.n.shape[1], has_cubes=self.m3 is not None)
         for all_slots, own in zip(placed.numbers, self.numbers, strict=True):
             all_slots[slots] = own
@@ -147,15 +130,8 @@ class Moments:
 
 
 def moments_by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
-    """Moments of each column in each group, shape (n_groups, n_columns); a group without rows has n = 0.
+    """Moments of each column in each group; n is 0 without rows. ValueError if a group is outside the range.
 
-    Raises
-    ------
-    ValueError
-        A group is outside the range.
-
-    Examples
-    --------
     >>> moments = moments_by_group(np.array([[1.0], [3.0], [np.nan]]), np.array([0, 0, 1]), 2)
     >>> moments.n.ravel(), moments.mean.ravel(), moments.m2.ravel()
     (array([2, 0]), array([ 2., nan]), array([2., 0.]))
@@ -232,8 +208,6 @@ def trusted(m2: Matrix, mean: Matrix) -> Matrix:
 
     Squares of 1e170 are infinite, those of 1e-170 are 0.
 
-    Examples
-    --------
     >>> values = np.array([[1.0, 1e-170, 1e-170, 1e170], [3.0, 1e-170, 3e-170, 3e170]])
     >>> found = moments_by_group(values, np.zeros(2, dtype=np.int64), 1)
     >>> trusted(found.m2, found.mean)

@@ -15,50 +15,29 @@ Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
 
 
 class Adjusted(NamedTuple):
-    """Adjusted p-values, each attribute of shape (n_rows,).
+    """Adjusted p-values, each attribute of shape (n_rows,)."""
 
-    Attributes
-    ----------
-    p : float64
-        NaN without a p-value, or where the replicates are too few for significance.
-    family_size : int64
-        Rows of the same family that have a p-value.
-    reason : str
-        ``replicates`` where there is a p-value that so few replicates cannot make significant; else empty.
-    """
-
-    p: Values
-    family_size: NDArray[np.int64]
-    reason: NDArray[np.str_]
+    p: Values  # NaN without a p-value, or where the replicates are too few for significance
+    family_size: NDArray[np.int64]  # rows of the same family that have a p-value
+    reason: NDArray[np.str_]  # ``replicates`` where so few of them cannot make the p-value significant; else empty
 
 
 def adjust(
-    p: Values, family: NDArray[np.integer], *, correction: Correction, alpha: float, replicates: Values | None = None
+    p: Values,  # (n_rows,), NaN where nothing was tested; such rows are in no family
+    family: NDArray[np.integer],  # (n_rows,), code of each row's family: the tests of one kind in one run
+    *,
+    correction: Correction,
+    alpha: float,  # significance level
+    replicates: Values | None = None,  # (n_rows,), replicates B of a p-value from random numbers; NaN for other tests
 ) -> Adjusted:
     """Adjust p-values for the number of tests.
 
-    Parameters
-    ----------
-    p : float64, shape (n_rows,)
-        NaN where nothing was tested; such rows are in no family.
-    family : int, shape (n_rows,)
-        Code of each row's family: the tests of one kind in one run.
-    correction : str
-        Holm keeps the chance of any false finding below alpha, without assumptions, and is never weaker than
-        Bonferroni. Benjamini-Hochberg keeps the expected share of false findings below alpha.
-    alpha : float
-        Significance level.
-    replicates : float64, shape (n_rows,), optional
-        Replicates B of a p-value from random numbers; NaN for other tests.
-
-    Notes
-    -----
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
-    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p-value from B replicates is at least 1 / (B + 1).
-    Where ``f / (B + 1) > alpha`` no single p-value could be significant: it is left out with its reason.
+    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. Holm keeps the chance of any false finding below alpha,
+    without assumptions, and is never weaker than Bonferroni; Benjamini-Hochberg keeps the expected share of false
+    findings below alpha. A p-value from B replicates is at least 1 / (B + 1). Where ``f / (B + 1) > alpha`` no single
+    p-value could be significant: it is left out with its reason.
 
-    Examples
-    --------
     >>> p = np.array([0.01, 0.04, 0.03, np.nan])
     >>> found = adjust(p, np.zeros(4, dtype=np.int64), correction="holm", alpha=0.05)
     >>> found.p.tolist(), found.family_size.tolist()

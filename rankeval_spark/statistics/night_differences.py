@@ -53,19 +53,11 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nights:
-    """Aggregates of two nights.
+    """Aggregates of two nights."""
 
-    Parameters
-    ----------
-    now, before : Moments
-        All users of each night, of shape (n_groups, n_columns).
-    common : Ratios
-        Users with a value on both nights: the later value as numerator, the earlier as denominator.
-    """
-
-    now: Moments
+    now: Moments  # (n_groups, n_columns), all users of the night
     before: Moments
-    common: Ratios
+    common: Ratios  # users with a value on both nights: the later value as numerator, the earlier as denominator
 
     def merge(self, other: Nights) -> Nights:
         """Aggregate both sets of users."""
@@ -88,19 +80,11 @@ class Nights:
 
 @dataclass(frozen=True, eq=False)
 class RatioNights:
-    """Aggregates of two nights for ratios of sums over users, such as means over their lists.
+    """Aggregates of two nights for ratios of sums over users, such as means over their lists."""
 
-    Parameters
-    ----------
-    now, before : Ratios
-        All users of each night.
-    common : RatioPairs
-        Users with a value on both nights: the later night as the model, the earlier as the baseline.
-    """
-
-    now: Ratios
+    now: Ratios  # all users of each night
     before: Ratios
-    common: RatioPairs
+    common: RatioPairs  # users with a value on both nights: the later night as the model, the earlier as the baseline
 
     def merge(self, other: RatioNights) -> RatioNights:
         """Aggregate both sets of users."""
@@ -125,8 +109,6 @@ class RatioNights:
     def as_means(self) -> Nights:
         """Linearise both ratios: aggregates of means with the same spread.
 
-        Notes
-        -----
         The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
         ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
         ``e^2``, and the covariance of :func:`shift_between` comes from the products of a common user's two e.
@@ -199,8 +181,6 @@ def ratios_by_group(
 def shift_between(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
 
-    Notes
-    -----
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
     night: users of one night only count too. The degrees of freedom are those of the smaller night, n - 1. Where all
     users are common that is the number of the paired test; elsewhere it is conservative.
@@ -208,8 +188,6 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     The covariance is divided by ``n_1 n_2``, the variances by ``n (n - 1)``. So two identical nights keep a standard
     error of ``sqrt(2 / n)`` times that of one night, which is conservative too. Rounding of 0 counts as 0.
 
-    Examples
-    --------
     Three users on each night and none in common, a comparison of two samples:
 
     >>> from rankeval_spark.statistics import moments, ratios
@@ -243,13 +221,9 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
 def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
     """Change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
 
-    Notes
-    -----
     The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`shift_between`,
     ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``.
 
-    Examples
-    --------
     Without common users, from 2 to 3 with a standard error of 0.1 on either night:
 
     >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
@@ -302,22 +276,16 @@ class DriftBand(NamedTuple):
     n_nights: NDArray[np.int64]
 
 
-def band_of(values: Values, std_errors: Values) -> DriftBand:
+def band_of(
+    values: Values,  # (n_rows, n_nights), the measure on earlier nights; NaN where a night has none
+    std_errors: Values,
+) -> DriftBand:
     """Compute the band in which the next night is expected: ``median -+ max(4 * 1.4826 MAD, 2 median se)``.
 
-    Parameters
-    ----------
-    values, std_errors : float64, shape (n_rows, n_nights)
-        The measure on earlier nights and its standard error; NaN where a night has none.
-
-    Notes
-    -----
     The first term is four robust standard deviations between nights, because nights differ by more than their users
     alone explain. The second keeps the band open where the nights were equal by chance. One or two unusual nights move
     neither.
 
-    Examples
-    --------
     >>> band = band_of(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
     >>> [round(float(each[0]), 4) for each in band]
     [0.3, 0.2407, 0.3593, 7.0]

@@ -40,8 +40,6 @@ def difference_of(values: Values, baseline: Values) -> Values:
     Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie. What is
     rounding depends on the user's own two values alone.
 
-    Examples
-    --------
     >>> difference_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
     [0.0, 0.25]
     """
@@ -54,31 +52,19 @@ def difference_of(values: Values, baseline: Values) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """Differences of users between two models, and where each one is counted.
+    """Differences of users between two models, and where each one is counted."""
 
-    Parameters
-    ----------
-    difference, baseline : float64, shape (n_users, n_columns)
-        Value of the model minus value of the baseline, and value of the baseline; NaN where either is undefined.
-    rounding : float64, same shape
-        By how much rounding can change the difference: 0 where there is none.
-    beyond : pair of float64, shape (n_users, n_columns), or None
-        1 where d is above a margin, and where it is below minus the margin; None without a margin.
-    """
-
-    difference: Matrix
-    baseline: Matrix
-    rounding: Matrix
+    difference: Matrix  # (n_users, n_columns), model minus baseline; NaN where either is undefined
+    baseline: Matrix  # (n_users, n_columns), NaN where either is undefined
+    rounding: Matrix  # (n_users, n_columns), by how much rounding can change the difference; 0 where that is 0
+    # 1 where the difference is above a margin, and 1 where it is below minus the margin; None without a margin
     beyond: tuple[Matrix, Matrix] | None = None
 
     @classmethod
     def of(cls, values: Matrix, baseline: Matrix, *, margin: float | None = None) -> PairedValues:
-        """Pair the values of users under two models, one column per (pair, measure, k).
+        """Pair values under two models, a column per (pair, measure, k); count users who differ by more than a margin.
 
-        Parameters
-        ----------
-        margin : float, optional
-            Users whose values differ by more are counted. What exceeds it by rounding only does not.
+        A difference that exceeds the margin by rounding only does not count.
         """
         difference = difference_of(values, baseline)
         known_baseline = np.where(np.isnan(difference), np.nan, baseline)
@@ -99,37 +85,20 @@ def _beyond(difference: Matrix, rounding: Matrix, margin: float) -> tuple[Matrix
 class Differences:
     """Aggregates of the differences d of the users of each group.
 
-    Parameters
-    ----------
-    moments : Ratios
-        Central moments of d as the numerator, of the baseline's values as the denominator. With d in place of the
-        model's value, no precision is lost where two models are nearly the same.
-    low, high : float64, shape (n_groups, n_columns)
-        Least d with its rounding added, and greatest d less its rounding; inf and -inf without users.
-    absolute : float64, same shape
-        Sum of ``|d|``, at most the greatest double.
-    n_wins, n_losses : int64, same shape
-        Users with d above and below 0.
-    few : float64, shape (n_groups, n_columns, 20)
-        The non-zero d in ascending order, then NaN; all NaN where there are more.
-    above, below : float64, shape (n_groups, n_columns)
-        Number of users with d above the margin, and below minus the margin; 0 without a margin.
-
-    Notes
-    -----
-    What is rounding depends on each user's own two values, see :func:`difference_of`, never on those of others: next to
-    a user with a value of 1e12 the others still differ.
+    With d in place of the model's value, no precision is lost where two models are nearly the same. What is rounding
+    depends on each user's own two values, see :func:`difference_of`: next to a user with a value of 1e12 the others
+    still differ.
     """
 
-    moments: Ratios
-    low: Matrix
-    high: Matrix
-    absolute: Matrix
-    n_wins: Counts
-    n_losses: Counts
-    few: Values
-    above: Matrix
-    below: Matrix
+    moments: Ratios  # of d as the numerator and of the baseline's values as the denominator
+    low: Matrix  # (n_groups, n_columns), least d with its rounding added; inf without users
+    high: Matrix  # greatest d less its rounding; -inf without users
+    absolute: Matrix  # sum of ``|d|``, at most the greatest double
+    n_wins: Counts  # users with d above 0
+    n_losses: Counts  # users with d below 0
+    few: Values  # (n_groups, n_columns, 20), the non-zero d in ascending order, then NaN; all NaN where there are more
+    above: Matrix  # users with d above the margin; 0 without a margin
+    below: Matrix  # users with d below minus the margin; 0 without a margin
 
     def merge(self, other: Differences) -> Differences:
         """Aggregate both sets of users."""

@@ -36,27 +36,14 @@ _ONE: Final = 1e-9
 class RatioPairs:
     """Means and products of deviations of the four parts of each column in each group of users.
 
-    Parameters
-    ----------
-    n : int64, shape (n_groups, n_columns)
-        Users with all four.
-    n_different : int64, same shape
-        Those of them whose numerator or denominator differs between the models.
-    means : float64, shape (n_groups, n_columns, 4)
-        NaN without users.
-    cross : float64, shape (n_groups, n_columns, 4, 4)
-        Sums of the products of the deviations from the means.
-
-    Notes
-    -----
     Differences replace the model's own numerators and denominators: where two models are nearly the same, nothing is
     lost in a difference of large numbers.
     """
 
-    n: NDArray[np.int64]
-    n_different: NDArray[np.int64]
-    means: Values
-    cross: Values
+    n: NDArray[np.int64]  # (n_groups, n_columns), users with all four
+    n_different: NDArray[np.int64]  # those of them whose numerator or denominator differs between the models
+    means: Values  # (n_groups, n_columns, 4), NaN without users
+    cross: Values  # (n_groups, n_columns, 4, 4), sums of the products of the deviations from the means
 
     def merge(self, other: RatioPairs) -> RatioPairs:
         """Merge both sets of users, as ``Moments.merge`` does."""
@@ -116,32 +103,20 @@ class RatioPairs:
 
 
 class RatioComparison(NamedTuple):
-    """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
-
-    Attributes
-    ----------
-    n : int64
-        Users.
-    delta, std_error, low, high : float64
-        Difference of the ratios and its interval.
-    p, p_less, p_greater : float64
-        Two-sided, lower tail, upper tail. 1 where no user differs.
-    change : Change
-        Difference as a share of the baseline's ratio.
-    reason : str
-        Why there is no p-value, as :func:`paired_tests.reasons_of` says; else empty. A ratio can be undefined too.
-    """
+    """A model compared with a baseline, each attribute of shape (n_groups, n_columns)."""
 
     n: NDArray[np.int64]
-    delta: Values
+    delta: Values  # difference of the ratios
     std_error: Values
     low: Values
     high: Values
-    p: Values
-    p_less: Values
-    p_greater: Values
-    change: Change
-    reason: NDArray[np.str_]
+    p: Values  # two-sided; 1 where no user differs
+    p_less: Values  # lower tail
+    p_greater: Values  # upper tail
+    change: Change  # difference as a share of the baseline's ratio
+    reason: NDArray[
+        np.str_
+    ]  # why there is no p-value, of :func:`paired_tests.reasons_of`; a ratio can be undefined too
 
 
 def ratio_pairs_by_group(
@@ -171,8 +146,6 @@ def ratio_pairs_by_group(
 def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
     """Compare the ratios of two models on the same users, merged over all users.
 
-    Notes
-    -----
     The delta method with the user as the unit. Let a, b be the sums of numerators and denominators of the model, and c,
     d those of the baseline. A user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
     d``. Interval and p follow from the variance of these terms and Student's t with n - 1 degrees of freedom. Where all
@@ -182,8 +155,6 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     whose numerator and denominator are the same under both. So these are not among the differences that a test needs.
     A user with 1 of 2 under one model and 2 of 4 under the other differs, although the own ratios are the same.
 
-    Examples
-    --------
     Half of the users find one more of their four relevant items:
 
     >>> found, relevant = np.array([[1.0], [2.0]] * 20), np.full((40, 1), 4.0)

@@ -39,45 +39,24 @@ class Tails(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
+    """A model compared with a baseline, each attribute of shape (n_groups, n_columns)."""
 
-    Attributes
-    ----------
-    n : int64
-        Users with a value under both.
-    delta, std_dev, std_error, low, high : float64
-        Mean difference, standard deviation of the differences, standard error of the mean, Student's interval.
-    p, p_less, p_greater : float64
-        Two-sided, lower tail, upper tail.
-    effect_size : float64
-        ``dz = delta / std_dev``; NaN without spread.
-    n_wins, n_ties, n_losses : int64
-        Users by the sign of the difference.
-    is_degenerate : bool
-        All differences are equal: there is no spread, and the interval is a point.
-    test : str
-        ``t``; ``exact`` where all signs of at most 20 differences were enumerated; ``equal`` where all are equal.
-    reason : str
-        Why there is no p-value: ``one_user``, ``few_users``, ``few_differences``, or ``out_of_range`` where squares of
-        differences leave the range of a double; else empty.
-    """
-
-    n: Counts
-    delta: Values
-    std_dev: Values
+    n: Counts  # users with a value under both
+    delta: Values  # mean difference
+    std_dev: Values  # of the differences
     std_error: Values
-    low: Values
+    low: Values  # Student's interval
     high: Values
-    p: Values
-    p_less: Values
-    p_greater: Values
-    effect_size: Values
+    p: Values  # two-sided
+    p_less: Values  # lower tail
+    p_greater: Values  # upper tail
+    effect_size: Values  # ``dz = delta / std_dev``; NaN without spread
     n_wins: Counts
     n_ties: Counts
     n_losses: Counts
-    is_degenerate: NDArray[np.bool_]
-    test: NDArray[np.str_]
-    reason: NDArray[np.str_]
+    is_degenerate: NDArray[np.bool_]  # all differences are equal: the interval is a point
+    test: NDArray[np.str_]  # ``t``; ``exact`` if all signs of at most 20 differences are enumerated; ``equal``
+    reason: NDArray[np.str_]  # why there is no p-value, of :func:`reasons`, or ``out_of_range``; else empty
 
 
 class Randomized(NamedTuple):
@@ -100,16 +79,12 @@ class Change(NamedTuple):
 def compare_means(differences: Differences, *, level: float, least_users: int = LEAST_USERS) -> Comparison:
     """Compare a model with a baseline on the users that have a value under both; ``differences`` of all users.
 
-    Notes
-    -----
     ``t = mean(d) / (sd(d) / sqrt(n))`` with n - 1 degrees of freedom (Student 1908; the default as in Smucker, Allan &
     Carterette 2007 and Urbano, Lima & Hanjalic 2019). With at most 20 differences other than ties, all signs are
     enumerated instead: for 5 users better and none worse, p is .0625, where t gives .025. Below 6 differences, or below
     ``least_users`` users (t is unreliable for skewed differences of few users), there is no p-value. If all d are
     equal, p is 1 where they are 0, and else ``2^(1 - n)``: the share of assignments of signs that are as one-sided.
 
-    Examples
-    --------
     >>> from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group
     >>> values = np.arange(40.0)[:, None]
     >>> pairs = PairedValues.of(values, np.full((40, 1), 15.0))
@@ -158,18 +133,13 @@ def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, grou
     return replicate_sums.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
 
 
-def monte_carlo_p(total: Values, absolute: Values, sums: Sums) -> Values:
+def monte_carlo_p(
+    total: Values,  # (...), sum of the observed differences
+    absolute: Values,  # (...), sum of their absolute values
+    sums: Sums,  # (..., n_replicates), of :func:`sign_sums`
+) -> Values:
     """Two-sided p from sums with random signs, shape (...).
 
-    Parameters
-    ----------
-    total, absolute : float64, shape (...)
-        Sum of the observed differences, and of their absolute values.
-    sums : float64, shape (..., n_replicates)
-        From :func:`sign_sums`.
-
-    Notes
-    -----
     ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; never 0 (Phipson & Smyth 2010).
     Fisher (1935), The design of experiments, section 21. The tolerance counts sums that are equal but for rounding.
     """
@@ -178,32 +148,17 @@ def monte_carlo_p(total: Values, absolute: Values, sums: Sums) -> Values:
     return np.where(~is_known, np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))
 
 
-def all_signs(differences: Values) -> Tails:
+def all_signs(
+    differences: Values,  # (n_rows, n_differences), NaN and 0 are left out, because their sign changes nothing
+) -> Tails:
     """Enumerate the signs of at most 20 differences.
 
-    Parameters
-    ----------
-    differences : float64, shape (n_rows, n_differences)
-        NaN and 0 are left out, because their sign changes nothing.
+    Each p is the share of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of
+    absolute values for rounding; 1 without a difference. ValueError if a row has more than 20 differences.
 
-    Returns
-    -------
-    Tails
-        Shares of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of absolute
-        values for rounding; 1 without a difference.
-
-    Raises
-    ------
-    ValueError
-        There are more than 20 differences in a row.
-
-    Notes
-    -----
     The sums of each half, 1024 of either, are sorted and searched for pairs that reach the observed sum. That replaces
     a million additions.
 
-    Examples
-    --------
     Five users of five prefer the model: 2 of 32 assignments of signs are as extreme.
 
     >>> [float(each[0]) for each in all_signs(np.ones((1, 5)))]
@@ -251,14 +206,10 @@ def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[n
 def relative_change(differences: Differences, *, level: float) -> Change:
     """Change of the mean as a share of the baseline's mean.
 
-    Notes
-    -----
     ``delta = x / y - 1`` of the means, by the delta method ``se^2 = (s_xx - 2 (1 + delta) s_xy + (1 + delta)^2 s_yy) /
     (n y^2)``, which is the variance of ``d - delta y``. Dividing the interval of the difference by the baseline's mean
     would cover only 73 % at a large change, because y varies too.
 
-    Examples
-    --------
     The model is always twice as good as the baseline, so the change has no spread.
 
     >>> from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group

@@ -32,34 +32,20 @@ class SignedRanks(NamedTuple):
 
 
 class Magnitudes(NamedTuple):
-    """Users by the magnitude of their difference.
+    """Users by the magnitude of their difference."""
 
-    Attributes
-    ----------
-    magnitude : float64, shape (n_magnitudes,)
-        Least ``|d|`` of those that are tied, ascending, without 0.
-    n_positive, n_negative : int64, same shape
-        Users with d > 0 and with d < 0.
-    n_zero : int
-        Users without a difference.
-    """
-
-    magnitude: Values
-    n_positive: Counts
-    n_negative: Counts
-    n_zero: int
+    magnitude: Values  # (n_magnitudes,), least ``|d|`` of those that are tied, ascending, without 0
+    n_positive: Counts  # (n_magnitudes,), users with d > 0
+    n_negative: Counts  # (n_magnitudes,), users with d < 0
+    n_zero: int  # users without a difference
 
 
 def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
     """Two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
 
-    Notes
-    -----
     Twice the smaller tail of the binomial distribution with probability 1/2, at most 1. Ihemelandu & Ekstrand (2023):
     with many users, signs and ranks reject where means are equal.
 
-    Examples
-    --------
     >>> sign_test(np.array([5, 0]), np.array([0, 0])).tolist()
     [0.0625, 1.0]
     """
@@ -115,16 +101,8 @@ def _columns(numbers: Values) -> list[tuple[Values, Counts]]:
 def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
     """Wilcoxon's signed-rank test: exact for at most 50 differences other than 0, NaN without any.
 
-    Parameters
-    ----------
-    counts : Magnitudes
-        Of all users.
-    zeros : {"wilcox", "pratt"}
-        ``wilcox`` leaves users without a difference out before ranking; ``pratt`` ranks them and drops their ranks.
-
-    Notes
-    -----
-    Wilcoxon (1945); Pratt (1959). ``W = sum of ranks with d > 0``; ties have the mean of their ranks. With at most 50
+    ``wilcox`` (Wilcoxon 1945) leaves users without a difference out before ranking; ``pratt`` (Pratt 1959) ranks them
+    and drops their ranks. ``W = sum of ranks with d > 0``; ties have the mean of their ranks. With at most 50
     differences, p is twice the share of all assignments of signs whose W is as far to one side. The normal
     approximation would give six users who win alike a p of .014, where the least possible one is ``2 / 2^6 = .031``.
 
@@ -133,8 +111,6 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
     the users of each magnitude. There is no correction for continuity. The null hypothesis is that the differences are
     symmetric about 0, not that their mean is 0.
 
-    Examples
-    --------
     Of 16 assignments of signs to the ranks 1 to 4, 7 have a sum of at least 6:
 
     >>> found = wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0])), zeros="wilcox")
@@ -164,8 +140,6 @@ def _ranks(tied: Counts, n_ranked_zeros: int) -> Values:
 def _exact_p(counts: Magnitudes, n_ranked_zeros: int) -> float:
     """Count the assignments of signs by their sum of positive ranks: two-sided p.
 
-    Notes
-    -----
     Streitberg & Röhmel (1986), the shift algorithm: one rank after the other is added to the sums so far or not. Ranks
     are doubled, so that they are whole numbers. With more zeros than the ranks after them can sum up to, only the
     number of positive differences and then these ranks order the sums; further zeros change nothing.

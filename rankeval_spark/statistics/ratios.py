@@ -24,22 +24,12 @@ _ROUNDING: Final = 8 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Central moments of numerators and denominators, and the sums of products of their deviations a and b.
-
-    Parameters
-    ----------
-    numerator, denominator : Moments
-        With cubed deviations or without.
-    cross : float64, shape (n_groups, n_columns)
-        Sum of ``a b``.
-    cubes : pair of float64, same shape, or None
-        Sums of ``a a b`` and of ``a b b``, where the moments have cubed deviations.
-    """
+    """Central moments of numerators and denominators, and the sums of products of their deviations a and b."""
 
     numerator: Moments
     denominator: Moments
-    cross: Matrix
-    cubes: tuple[Matrix, Matrix] | None = None
+    cross: Matrix  # (n_groups, n_columns), sum of ``a b``
+    cubes: tuple[Matrix, Matrix] | None = None  # sums of ``a a b`` and ``a b b``, if the moments have cubed deviations
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
@@ -100,7 +90,7 @@ class Ratios:
         return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places], cubes)
 
     def placed(self, slots: NDArray[np.integer], size: int) -> Ratios:
-        """Put each group into its slot of so many; see :meth:`Moments.placed`."""
+        """Return ratios of `size` groups: each group in its slot, the other slots empty."""
 
         def in_slots(values: Matrix) -> Matrix:
             placed = np.zeros((size, values.shape[1]))
@@ -154,14 +144,10 @@ def linearised(
     Arguments are those of :class:`Ratios`; ``mean`` and ``m2`` are of the numerators. NaN where the sum of the
     denominators is 0. The squares are NaN where they leave the range of a double.
 
-    Notes
-    -----
     The delta method with the user as the unit: ``m2 = sum ((numerator - ratio denominator) / denominator_mean)^2``.
     With U users, the interval of a mean with this ``m2`` has the variance ``U / (U - 1) sum (numerator - ratio
     denominator)^2 / (sum denominator)^2`` and U - 1 degrees of freedom.
 
-    Examples
-    --------
     1 of 2 and 3 of 4 are 4 of 6, off by -1/3 and 1/3 at a mean of 3:
 
     >>> ratio, m2 = linearised(2.0, 2.0, 3.0, 2.0, 2.0)
@@ -188,26 +174,15 @@ def linearised(
 def skewed(
     mean: Values, denominator_mean: Values, denominator_m2: Values, cross: Values, cubes: Sequence[Values]
 ) -> tuple[Values, Values]:
-    """Compute what the skewness of a ratio's T depends on; NaN where the sum of the denominators is 0.
+    """Compute `m3` and `lean`, on which the skewness of a ratio's T depends; NaN if the denominators' sum is 0.
 
-    Parameters
-    ----------
-    cubes
-        Sums of ``a a a``, ``b b b``, ``a a b`` and ``a b b``, with a and b the deviations as in :class:`Ratios`.
+    They are the sums over users of ``e^3`` and of ``e b / mean b``, with ``e = (numerator - ratio denominator) / mean
+    b`` the terms that :func:`linearised` squares. ``cubes`` are the sums of ``a a a``, ``b b b``, ``a a b`` and
+    ``a b b``, with a and b the deviations as in :class:`Ratios`.
 
-    Returns
-    -------
-    m3, lean : float64
-        Sums over users of ``e^3`` and of ``e b / mean b``, with ``e = (numerator - ratio denominator) / mean b`` the
-        terms that :func:`linearised` squares.
-
-    Notes
-    -----
     With the second sum the error of a ratio goes along with its estimate: a sample with a large ratio has other
     denominators too. It is 0 where all denominators are equal.
 
-    Examples
-    --------
     1 of 2, 3 of 4 and 0 of 1 are 4 of 7, off by -1/7, 5/7 and -4/7 at a mean of 7/3:
 
     >>> above, below = np.array([[1.0], [3.0], [0.0]]), np.array([[2.0], [4.0], [1.0]])

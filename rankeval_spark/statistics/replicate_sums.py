@@ -18,7 +18,7 @@ Sums: TypeAlias = NDArray[np.float64]
 """Shape (n_groups, n_columns, n_replicates); the sums of two sets of users are added."""
 
 Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
-"""From hashes of users to their random factors, shape (n_users, n_replicates)."""
+"""Function that returns the random factors of users, (n_users, n_replicates), from their hashes."""
 
 USERS_AT_ONCE: Final = 1024
 """Users in a block: with 1000 replicates, 8 MB of doubles."""
@@ -35,10 +35,8 @@ class Draws:
     seed: int
 
     def weights(self, hashes: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """How often the bootstrap draws each user in each replicate; rows of one user have the same weights.
+        """Return how often each user is drawn in each replicate; rows of one user have the same weights.
 
-        Examples
-        --------
         >>> Draws(replicates=5, seed=0).weights(hashed_random.user_hashes(["ann", "bob", "ann"]))
         array([[0, 1, 1, 0, 3],
                [1, 1, 2, 1, 2],
@@ -53,45 +51,28 @@ class Draws:
 
 
 class SliceGroups(NamedTuple):
-    """Groups of several slicings.
+    """Groups of several slicings."""
 
-    Attributes
-    ----------
-    codes : int, shape (n_slicings, n_users)
-        Group of each user in each slicing, from 0 to ``n - 1``; below 0 for none. Slicings share no group.
-    n : int
-        Number of groups of all slicings.
-    """
-
-    codes: NDArray[np.integer]
-    n: int
+    codes: NDArray[np.integer]  # (n_slicings, n_users), from 0 to ``n - 1``, below 0 for none; slicings share no group
+    n: int  # groups of all slicings
 
     @classmethod
     def everyone(cls, n_users: int) -> SliceGroups:
-        """Put all users into one group."""
+        """Build one group of all users."""
         return cls(np.zeros((1, n_users), dtype=np.int64), 1)
 
 
-def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups: SliceGroups | None = None) -> Sums:
-    """Sum of the columns times the random factors over the users of each group.
+def sums_by_group(
+    columns: Matrix,  # (n_users, n_columns), without NaN
+    hashes: NDArray[np.int64],
+    draw: Draw,  # called once for all columns and slicings
+    groups: SliceGroups | None = None,  # everyone by default
+) -> Sums:
+    """Sum of the columns times the random factors over the users of each group: (n_groups, n_columns, n_replicates).
 
-    Parameters
-    ----------
-    columns : float64, shape (n_users, n_columns)
-        Without NaN.
-    draw : callable
-        Draws the factors of users from their hashes; they are drawn once for all columns and slicings.
-    groups : SliceGroups, optional
-        Everyone by default.
+    NaN where a sum is beyond the range of a double. Blocks and partitions of users add up to the same numbers except
+    for the order of rounding.
 
-    Returns
-    -------
-    float64, shape (n_groups, n_columns, n_replicates)
-        NaN where a sum is beyond the range of a double. Blocks and partitions of users add up to the same numbers
-        except for the order of rounding.
-
-    Examples
-    --------
     >>> sums = sums_by_group(
     ...     np.array([[1.0], [2.0]]),
     ...     np.array([7, 8]),

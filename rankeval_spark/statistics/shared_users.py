@@ -1,4 +1,4 @@
-"""How many users two models share, and the comparisons that are withheld because they share too few."""
+"""Users that two models share, and the comparisons that are withheld because they share too few."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
 
 
 def why_withheld(row: Mapping[str, Any]) -> str:
-    """Say why a row of ``comparisons`` is withheld, and which means can be compared; empty where it is not.
+    """Return why a row of ``comparisons`` is withheld, and which means can be compared; empty where it is not.
 
     >>> why_withheld({"reason": "few_common_lists", "n_with_both": 3, "n_with_baseline": 900, "n_with_model": 93})
     "withheld: 3 of the 93 users of the smaller model have lists of both, fewer than 1 in 10; compare the means of

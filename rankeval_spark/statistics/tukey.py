@@ -21,26 +21,15 @@ if TYPE_CHECKING:
 
 
 class Tukey(NamedTuple):
-    """All pairs of m models, first the pairs of model 0.
+    """All pairs of m models, first the pairs of model 0."""
 
-    Attributes
-    ----------
-    delta, effect_size, low, high, p : float64, shape (n_rows, n_pairs)
-        Mean of the first model minus that of the second; ``delta / sqrt(V_E)``; simultaneous interval of delta; p
-        adjusted for all pairs of the row.
-    residual_variance : float64, shape (n_rows,)
-        ``V_E``: the variance that neither the user nor the model explains.
-    p_any : float64, shape (n_rows,)
-        p of the F test that any two models differ.
-    """
-
-    delta: Values
-    effect_size: Values
-    low: Values
-    high: Values
-    p: Values
-    residual_variance: Values
-    p_any: Values
+    delta: Values  # (n_rows, n_pairs), mean of the first model minus that of the second
+    effect_size: Values  # (n_rows, n_pairs), ``delta / sqrt(V_E)``
+    low: Values  # (n_rows, n_pairs), simultaneous interval of delta
+    high: Values  # (n_rows, n_pairs)
+    p: Values  # (n_rows, n_pairs), adjusted for all pairs of the row
+    residual_variance: Values  # (n_rows,), ``V_E``: the variance that neither the user nor the model explains
+    p_any: Values  # (n_rows,), p of the F test that any two models differ
 
 
 def user_means(values: Values) -> Values:
@@ -77,35 +66,24 @@ def squared_rounding(values: Values, centred: Values) -> Values:
 
 
 def compare_all(
-    n: NDArray[np.int64], means: Values, m2: Values, *, level: float, rounding: Values | float = 1e-12
+    n: NDArray[np.int64],  # (n_rows,), users with a value under all models
+    means: Values,  # (n_rows, n_models), of :func:`row_centred` values under each model
+    m2: Values,  # (n_rows, n_models), their squared deviations
+    *,
+    level: float,
+    rounding: Values | float = 1e-12,  # (n_rows,), standard deviation up to which it is only rounding
 ) -> Tukey:
     """Compare all pairs of models on the same users; ``level`` is the coverage of all intervals of a row together.
 
-    Parameters
-    ----------
-    n : int64, shape (n_rows,)
-        Users with a value under all models.
-    means, m2 : float64, shape (n_rows, n_models)
-        Mean and squared deviations of :func:`row_centred` values under each model.
-    rounding : float64, shape (n_rows,)
-        Standard deviation up to which there is none, and up to which means are equal: it is only rounding.
+    NaN below two users, and where squares leave the range of a double. Without residual variance only ``delta``,
+    ``residual_variance``, and a p of 1 where models are equal for every user are no NaN: differences that are all 0 are
+    no evidence of one.
 
-    Returns
-    -------
-    Tukey
-        NaN below two users, and where squares leave the range of a double. Without residual variance NaN except for
-        ``delta``, ``residual_variance``, and a p of 1 of models that are equal for every user: differences that are
-        all 0 are no evidence of one.
-
-    Notes
-    -----
     Sakai (2018), Laboratory experiments in information retrieval, chapter 4: two-way analysis without replication,
     ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``. If the
     differences of all pairs have the same variance, q has the distribution of the studentized range of m, with
     (m - 1)(n - 1) degrees of freedom. For m = 2 this is the paired t test.
 
-    Examples
-    --------
     >>> values = np.array([[1.0, 2.0, 4.0], [0.0, 2.0, 3.0], [1.0, 1.0, 4.0], [2.0, 3.0, 4.0]])
     >>> centred = row_centred(values[:, :, None])[:, :, 0]
     >>> found = compare_all(
@@ -163,28 +141,17 @@ def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, grou
     return sums
 
 
-def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
+def randomised_p(
+    totals: Values,  # (n_models, n_columns), observed sums of the centred values
+    absolute: Values,  # (n_columns,), sum over users and models of their absolute values
+    sums: Sums,  # (n_models, n_columns, n_replicates), from :func:`permuted_sums`
+) -> Values:
     """Randomised Tukey HSD: share of the random orders in which the range of the means is at least the difference.
 
-    Parameters
-    ----------
-    totals : float64, shape (n_models, n_columns)
-        Observed sums of the centred values.
-    absolute : float64, shape (n_columns,)
-        Sum over users and models of their absolute values.
-    sums : float64, shape (n_models, n_columns, n_replicates)
-        From :func:`permuted_sums`.
-
-    Returns
-    -------
-    float64, shape (n_columns, n_pairs)
-        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; adjusted for all pairs.
-        NaN where sums are beyond the range of a double.
-
-    Notes
-    -----
-    Carterette (2012), Multiple testing in statistical analysis of systems-based information retrieval experiments. It
-    assumes neither normal values nor equal variances. The observed order is one of the B + 1, so p is never 0.
+    ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, shape (n_columns, n_pairs), with eps 1e-13 of ``absolute``;
+    adjusted for all pairs. NaN where sums are beyond the range of a double. It assumes neither normal values nor equal
+    variances. The observed order is one of the B + 1, so p is never 0. Carterette (2012), Multiple testing in
+    statistical analysis of systems-based information retrieval experiments.
     """
     one, other = np.array(list(combinations(range(len(totals)), 2))).T
     with np.errstate(over="ignore", invalid="ignore"):

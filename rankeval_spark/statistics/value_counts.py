@@ -1,4 +1,4 @@
-"""How many users have which value: counts that merge, exact while values are few, and quantiles of them."""
+"""Counts of the users with each value: they merge, are exact while values are few, and have quantiles."""
 
 from __future__ import annotations
 
@@ -28,18 +28,10 @@ _STEPS: Final = 11
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Columns of values that are counted by more than one grouping.
+    """Columns of values that are counted by more than one grouping."""
 
-    Attributes
-    ----------
-    values : sequence of float64 arrays
-        Distinct values of each column, ascending; NaN is none.
-    codes : sequence of int64 arrays
-        Place of each row's value among them, -1 where it is NaN.
-    """
-
-    values: Sequence[Doubles]
-    codes: Sequence[Ints]
+    values: Sequence[Doubles]  # distinct values of each column, ascending; NaN is none
+    codes: Sequence[Ints]  # place of each row's value among them, -1 where it is NaN
 
     @classmethod
     def of(cls, columns: Matrix) -> Levels:
@@ -74,25 +66,10 @@ class ValueCounts:
     A cell with more than :data:`MOST_VALUES` of them holds its values rounded down to a multiple of ``2**exponent``,
     the smallest power of two with which they are not more.
 
-    Parameters
-    ----------
-    cell : int64, shape (n_values,)
-        Cell of each value, ascending.
-    value : float64, shape (n_values,)
-        Ascending in a cell.
-    count : int64, shape (n_values,)
-        Users who have it.
-    exponent : int64, shape (n_cells,)
-        :data:`EXACT` where values are as they were.
-
-    Notes
-    -----
     Multiples of a power of two are multiples of every smaller one. So rounding twice is rounding once, a part never
     needs a coarser grid than the whole, and the counts of the whole do not depend on how it was cut, nor on the order
     in which parts are united.
 
-    Examples
-    --------
     >>> counts = value_counts(np.array([[0.5], [1.0], [0.5], [np.nan]]), np.array([0, 0, 0, 0]), 1)
     >>> counts.value, counts.count
     (array([0.5, 1. ]), array([2, 1]))
@@ -100,10 +77,10 @@ class ValueCounts:
     array([[0.5, 1. ]])
     """
 
-    cell: Ints
-    value: Doubles
-    count: Ints
-    exponent: Ints
+    cell: Ints  # (n_values,), cell of each value, ascending
+    value: Doubles  # (n_values,), ascending in a cell
+    count: Ints  # (n_values,), users who have it
+    exponent: Ints  # (n_cells,), :data:`EXACT` where values are as they were
 
     @property
     def error(self) -> Doubles:
@@ -111,15 +88,10 @@ class ValueCounts:
         return np.where(self.exponent == EXACT, 0.0, np.ldexp(1.0, self.exponent.astype(np.int32)))
 
     def quantiles(self, shares: Sequence[float]) -> Matrix:
-        """Give the least value that at least a share of the users do not exceed: shape (n_cells, n_shares).
+        """Return the least value that at least a share of the users do not exceed: shape (n_cells, n_shares).
 
         This is the inverse of the distribution function, ``inverted_cdf`` of numpy and ``quantile_disc`` of SQL: a
         value that a user has. The share is taken as it is written, 0.07 as 7/100. NaN where a cell has no value.
-
-        Parameters
-        ----------
-        shares : sequence of float
-            In [0, 1]; 0 is the least value and 1 the greatest.
         """
         n_cells = len(self.exponent)
         found = np.full((n_cells, len(shares)), np.nan)

@@ -5,7 +5,7 @@ partial rows are merged. (31 grouping sets over 600,000 rows x 16 measures took 
 
 Where a bootstrap is requested, the weights of a user are drawn from a hash of the id, once for all models, slices and
 cutoffs that are summarised together. They add up in one matrix product per block of users
-(:func:`rankeval_spark.statistics.resampling.bootstrap.ratio_sums`).
+(:func:`rankeval_spark.statistics.bootstrap.ratio_sums`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import prepare
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,9 +27,8 @@ from rankeval_spark.demo.workspace import TABLES
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
-from rankeval_spark.spark.session import cache_dir
+from rankeval_spark.spark.session import cache_dir, on_demand
 from rankeval_spark.spark.session.builder import build_session
-from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rankeval_spark.errors import FaultsError
-from rankeval_spark.spark.doctor import machine_checks
-from rankeval_spark.spark.doctor.machine_checks import PYSPARK, Check
+from rankeval_spark.spark.session import machine_checks
+from rankeval_spark.spark.session.machine_checks import PYSPARK, Check
 
 _NAME_WIDTH = 23
 
@@ -41,8 +41,8 @@ def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
 
 def _session_checks() -> Iterator[Check]:
     """Start a session as a run does, and try it."""
-    from rankeval_spark.spark.doctor.session_checks import probe  # noqa: PLC0415 - imports pyspark
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - as above
+    from rankeval_spark.spark.session.session_checks import probe  # noqa: PLC0415 - imports pyspark
 
     try:
         spark = build_session("rankeval doctor", settings={"spark.driver.memory": "1g"})

@@ -34,7 +34,7 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal, results_of
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
     from datetime import date

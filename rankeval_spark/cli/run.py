@@ -22,7 +22,7 @@ from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session, start
 from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

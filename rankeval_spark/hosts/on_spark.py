@@ -21,8 +21,8 @@ from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.result_tables import long_view
-from rankeval_spark.spark.session.worker_packages import require_packages
+from rankeval_spark.spark.plans import result_frames
+from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.sums.sums import ITEMS, USER_ROWS, ListTotals
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import InputFrames
-    from rankeval_spark.spark.rows.moved_rows import MovedRows
+    from rankeval_spark.spark.plans.moved_rows import MovedRows
     from rankeval_spark.sums.sums import Sum
 
 
@@ -134,7 +134,7 @@ class OnSpark(Host[DataFrame]):
     @override
     def user_values(self) -> DataFrame:
         requested = [(one.label, one.column, one.k) for one in self.request.measures.per_list]
-        return long_view.to_user_values(self.user_metrics(), requested=requested)
+        return result_frames.to_user_values(self.user_metrics(), requested=requested)
 
     @override
     def ranked_items(self) -> DataFrame:

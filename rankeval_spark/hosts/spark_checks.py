@@ -11,8 +11,7 @@ from rankeval_spark.inputs.spark import IS_UNPARSABLE
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
-from rankeval_spark.spark.checks import input_checks, row_flags
-from rankeval_spark.spark.rows import usable_rows
+from rankeval_spark.spark.plans import input_checks, usable_rows
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import to_row_counts, to_tallies
 
@@ -103,10 +102,10 @@ def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCoun
     n_log, n_judged = (int(tallied.counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT))
     found = []
     if not tallied.counts.has_unusable(row_kinds.LOG):
-        checks = row_flags.flag_recommendations(inputs.recommendations)
+        checks = usable_rows.flag_recommendations(inputs.recommendations)
         found += _without_fault(check_rows.RECOMMENDATIONS, checks, n_log)
     if not tallied.counts.has_unusable(row_kinds.HELD_OUT):
-        found += _of_usable_judgements(row_flags.flag_held_out(inputs.held_out), tallied.tallies, n_judged)
+        found += _of_usable_judgements(usable_rows.flag_held_out(inputs.held_out), tallied.tallies, n_judged)
     of_users = (check_rows.DUPLICATES, check_rows.ZERO_RELEVANT)
     of_lists = [row_kinds.UNMATCHED_LISTS] if inputs.has_judged_lists else []
     found += _counted(tallied.tallies.get(name, Tally(name, 0, 0)) for name in (*of_users, *of_lists))

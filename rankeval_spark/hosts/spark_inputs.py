@@ -14,9 +14,7 @@ from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import Sources, cached_partitions, estimated_bytes
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark.checks import unusable_rows
-from rankeval_spark.spark.plans import InputFrames
-from rankeval_spark.spark.rows import bands, usable_rows
+from rankeval_spark.spark.plans import InputFrames, bands, usable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +69,7 @@ def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
     """Let the jobs of a notebook, which has no checks, fail at a log that counts its ranks from 0."""
     log = usable_rows.keep_models(sources.recommendations.frame, names=request.models)
     columns = _ordered(replace(sources.recommendations, frame=log), request)
-    failing = unusable_rows.or_fail_at_zero_rank(log, has_zero_rank=usable_rows.has_zero_rank(columns))
+    failing = usable_rows.or_fail_at_zero_rank(log, has_zero_rank=usable_rows.has_zero_rank(columns))
     return replace(sources, recommendations=replace(sources.recommendations, frame=failing))
 
 

@@ -1,6 +1,6 @@
 """Row-level validity of the inputs: conditions that the checks count, and the rows that can be used.
 
-The conditions are those of ``spark/checks/row_flags.py`` and ``spark/rows/usable_rows.py``, on columns in memory.
+The conditions are those of ``spark/plans/usable_rows.py`` and ``spark/plans/usable_rows.py``, on columns in memory.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from rankeval_spark.spark.runtime import jars
-from rankeval_spark.spark.runtime.java import find_java
-from rankeval_spark.spark.runtime.spark_home import submit_script
+from rankeval_spark.spark.session import jars
+from rankeval_spark.spark.session.java import find_java
+from rankeval_spark.spark.session.spark_home import submit_script
 from tests.support import nights
 from tests.support.cli import PROJECT, rankeval
 from tests.support.cluster import spark_environment

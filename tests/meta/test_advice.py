@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from rankeval_spark.cli.app import app
-from rankeval_spark.spark.runtime import jars
+from rankeval_spark.spark.session import jars
 from tests.support.code import PACKAGE, ROOT, modules
 
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

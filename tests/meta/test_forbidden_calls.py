@@ -38,27 +38,26 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
-    "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
+    "rankeval_spark/spark/session/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/plans/packed_rows.py": "the job that makes the small tables of an evaluation",
-    "rankeval_spark/spark/exposure/": "hands a row for each model without a list to a plan",
+    "rankeval_spark/spark/plans/exposure.py": "hands a row for each model without a list to a plan",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
     "rankeval_spark/inputs/spark/": "the only place where inputs are read",
     "rankeval_spark/results/": "the only place where results are written and read",
-    "rankeval_spark/spark/doctor/session_checks.py": "doctor writes and reads ten rows",
+    "rankeval_spark/spark/session/session_checks.py": "doctor writes and reads ten rows",
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
-    "rankeval_spark/spark/rows/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
-    "rankeval_spark/spark/facts/shared_facts.py": "counts and the catalogue in, facts of items and totals out",
-    "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",
-    "rankeval_spark/spark/exposure/item_exposure.py": "histograms of exposure in, rows of metrics out",
-    "rankeval_spark/spark/exposure/group_parity.py": "sums of groups of popularity in, rows of metrics out",
+    "rankeval_spark/spark/plans/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
+    "rankeval_spark/spark/plans/item_facts.py": "counts and the catalogue in, facts of items and totals out",
+    "rankeval_spark/spark/plans/input_checks.py": "what was counted in, rows of checks out",
+    "rankeval_spark/spark/plans/exposure.py": "counts of exposure and of groups of items in, rows of metrics out",
     "rankeval_spark/spark/plans/packed_rows.py": "all rows of a user in, partial rows of the sums out",
-    "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
-    "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
+    "rankeval_spark/spark/session/session_checks.py": "doctor asks a worker which Python it is",
+    "rankeval_spark/spark/plans/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/results/table_changes_spark.py": "rows that name a user in, these rows without the name out",
 }
 JVM_ALLOWED: Final = {

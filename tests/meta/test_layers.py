@@ -21,13 +21,9 @@ LAYERS: Final = (
     {"engine"},
     {"refusals", "result_rows", "inputs.trec_files"},
     {"inputs.arrow", "spark.spark_types", "sums"},
-    {"in_process", "spark.rows"},
-    {"spark.facts"},
-    {"spark.checks"},
-    {"spark.exposure", "spark.result_tables"},
-    {"inputs.spark", "results", "spark.plans", "spark.runtime"},
+    {"in_process"},
+    {"inputs.spark", "results", "spark.plans"},
     {"spark.session"},
-    {"spark.doctor"},
     {"hosts"},
     {"evaluation"},
     {"apps"},
@@ -210,12 +206,12 @@ def test_importing_the_package_loads_none_of_its_public_names() -> None:
 
 
 def test_the_order_of_layers_catches_an_import_that_goes_up() -> None:
-    assert not may_import("spark.rows", "apps")
+    assert not may_import("spark.plans", "apps")
     assert not may_import("inputs.spark", "results")
     assert not may_import("measures", "statistics")
-    assert not may_import("config", "spark.rows")
-    assert not may_import("in_process", "spark.rows")
-    assert may_import("spark.plans", "spark.rows")
+    assert not may_import("config", "spark.plans")
+    assert not may_import("in_process", "spark.plans")
+    assert may_import("spark.plans", "spark.spark_types")
 
 
 def test_a_module_belongs_to_the_longest_part_it_begins_with() -> None:

@@ -19,7 +19,7 @@ from rankeval_spark.apps.published.rescoring import past_nights, score_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.spark.in_process.test_hosts_agree import TOGETHER
 from tests.spark.notebook.test_off_policy import of_policies, of_weights

@@ -22,7 +22,7 @@ class Module:
     path : Path
         Where it is.
     name : str
-        Dotted name from the project's root, such as ``rankeval_spark.spark.rows.moved_rows``.
+        Dotted name from the project's root, such as ``rankeval_spark.spark.plans.moved_rows``.
     """
 
     path: Path

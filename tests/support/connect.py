@@ -10,10 +10,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from rankeval_spark.spark.runtime import jars
-from rankeval_spark.spark.runtime.java import find_java
-from rankeval_spark.spark.runtime.spark_home import submit_script
-from rankeval_spark.spark.session import settings as ours
+from rankeval_spark.spark.session import jars, settings as ours
+from rankeval_spark.spark.session.java import find_java
+from rankeval_spark.spark.session.spark_home import submit_script
 from tests.support.cli import PROJECT
 from tests.support.cluster import spark_environment
 

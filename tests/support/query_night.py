@@ -11,7 +11,7 @@ import pytest
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.code import ROOT
 from tests.support.nights import FIRST, SECOND

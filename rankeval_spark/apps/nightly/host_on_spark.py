@@ -18,8 +18,8 @@ from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.hosts.spark_checks import computed_facts
 from rankeval_spark.hosts.spark_inputs import inputs_of
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
-from rankeval_spark.spark.checks import input_checks
-from rankeval_spark.spark.rows.moved_rows import user_types
+from rankeval_spark.spark.plans import input_checks
+from rankeval_spark.spark.plans.moved_rows import user_types
 from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:

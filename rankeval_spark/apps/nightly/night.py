@@ -42,7 +42,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
-from rankeval_spark.spark.session.on_demand import is_on_demand
+from rankeval_spark.spark.session import is_on_demand
 from rankeval_spark.spark.version import UnsupportedSparkError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def run_night(
     Parameters
     ----------
     spark : SparkSession
-        Session with Delta. One of :func:`spark.session.on_demand.on_demand` is not used, and so not started,
+        Session with Delta. One of :func:`spark.session.on_demand` is not used, and so not started,
         where this process can read the inputs and compute the night.
 
     Raises

@@ -12,7 +12,7 @@ from rankeval_spark.hosts.spark_checks import unreadable_of
 from rankeval_spark.hosts.spark_inputs import inputs_of
 from rankeval_spark.inputs.spark import RAW
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark.checks import row_flags
+from rankeval_spark.spark.plans import usable_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -27,24 +27,24 @@ def to_refused_rows(sources: Sources, request: Request, *, sample_share: float =
     Returns
     -------
     DataFrame
-        As :func:`rankeval_spark.spark.checks.row_flags.to_refused` makes them.
+        As :func:`rankeval_spark.spark.plans.usable_rows.to_refused` makes them.
     """
     marked = sources.with_raw
     inputs = inputs_of(marked, request, sample_share=sample_share)
     log, judged, items = inputs.recommendations, inputs.held_out, inputs.items
     found = [
-        row_flags.to_refused(log, check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), row=RAW),
-        row_flags.to_refused(judged, check_rows.HELD_OUT, row_flags.flag_held_out(judged), row=RAW),
+        usable_rows.to_refused(log, check_rows.RECOMMENDATIONS, usable_rows.flag_recommendations(log), row=RAW),
+        usable_rows.to_refused(judged, check_rows.HELD_OUT, usable_rows.flag_held_out(judged), row=RAW),
     ]
     if marked.segments is not None:
         found.append(
-            row_flags.to_refused(
-                marked.segments.frame, check_rows.SEGMENTS, row_flags.flag_keys(C.SEGMENT_KEY), row=RAW
+            usable_rows.to_refused(
+                marked.segments.frame, check_rows.SEGMENTS, usable_rows.flag_keys(C.SEGMENT_KEY), row=RAW
             )
         )
     if inputs.train is not None:
-        found.append(row_flags.to_refused(inputs.train, check_rows.TRAIN, row_flags.flag_train(), row=RAW))
+        found.append(usable_rows.to_refused(inputs.train, check_rows.TRAIN, usable_rows.flag_train(), row=RAW))
     if items is not None:
-        rules = row_flags.flag_items(unreadable=unreadable_of(items))
-        found.append(row_flags.to_refused(items, check_rows.ITEMS, rules, row=RAW))
+        rules = usable_rows.flag_items(unreadable=unreadable_of(items))
+        found.append(usable_rows.to_refused(items, check_rows.ITEMS, rules, row=RAW))
     return reduce(DataFrame.unionByName, found)

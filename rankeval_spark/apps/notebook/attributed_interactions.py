@@ -16,8 +16,7 @@ from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
-from rankeval_spark.spark.checks import unusable_rows
-from rankeval_spark.spark.rows import usable_rows
+from rankeval_spark.spark.plans import usable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,7 +106,7 @@ def _log(recommendations: DataFrame) -> DataFrame:
     """Keep the rows that enter lists."""
     log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
     is_zero = usable_rows.has_zero_rank(log)
-    log = log.transform(unusable_rows.or_fail_at_zero_rank, has_zero_rank=is_zero)
+    log = log.transform(usable_rows.or_fail_at_zero_rank, has_zero_rank=is_zero)
     return log.transform(usable_rows.keep_usable_recommendations, invalid_scores="drop")
 
 

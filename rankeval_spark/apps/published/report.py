@@ -198,7 +198,7 @@ def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: 
     """
     bound = _LEAST_HASH + int(share * _HASHES)
     if callable(getattr(scan, "toArrow", None)):
-        from rankeval_spark.spark.rows.usable_rows import user_hash  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.spark.plans.usable_rows import user_hash  # noqa: PLC0415 - imports pyspark
 
         return to_arrow((scan if share >= 1 else scan.where(user_hash() < bound)).select(*columns))
     if share >= 1:

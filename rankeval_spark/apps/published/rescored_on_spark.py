@@ -9,7 +9,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.host_on_spark import cached
 from rankeval_spark.apps.published.rescored_night import RescoredNight
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.rows.moved_rows import user_types
+from rankeval_spark.spark.plans.moved_rows import user_types
 from rankeval_spark.sums import sums
 
 

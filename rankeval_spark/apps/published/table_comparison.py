@@ -12,7 +12,7 @@ from rankeval_spark.errors import Fault, FaultsError, InputError
 from rankeval_spark.inputs.spark import explain
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, results_at
-from rankeval_spark.spark.result_tables import table_diff
+from rankeval_spark.spark.plans import table_diff
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.published_runs import PastNight
@@ -59,7 +59,7 @@ class TableComparison:
     n_recorded, n_published : int
         Rows that the run published, and those of them that are still there.
     n_missing, n_extra, n_differing, n_rounded : int
-        As :func:`rankeval_spark.spark.result_tables.table_diff.difference_counts` counts them.
+        As :func:`rankeval_spark.spark.plans.table_diff.difference_counts` counts them.
     columns : tuple of (str, int, float or None)
         Columns that differ, in how many rows, and by how much at most.
     examples : tuple of str

@@ -59,7 +59,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     Parameters
     ----------
     spark : SparkSession
-        One of ``spark.session.on_demand`` starts only where this process cannot read the root or the inputs.
+        One of ``spark.session`` starts only where this process cannot read the root or the inputs.
     users : sequence of str
         Ids as published tables have them: whole numbers as text.
 

@@ -53,7 +53,7 @@ BYTES_A_TEXT: Final = 60
 """Memory of a text id of a row, in addition to that of a number."""
 
 SAMPLE_BUCKETS: Final = 1_000_000
-"""Users are drawn in millionths, as ``spark/rows/usable_rows.py`` draws them."""
+"""Users are drawn in millionths, as ``spark/plans/usable_rows.py`` draws them."""
 
 TEXT_FORMATS: Final = ("csv", "json", "trec")
 """Formats whose ids are text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rankeval_spark.spark.plans.input_frames import InputFrames
 from rankeval_spark.spark.plans.packed_rows import to_merged, to_packed, to_published_users, to_rows, to_totals
 from rankeval_spark.spark.plans.result_frames import (
     to_agreement,
@@ -11,7 +10,7 @@ from rankeval_spark.spark.plans.result_frames import (
     to_ranked_items,
     to_user_metrics,
 )
-from rankeval_spark.spark.plans.user_rows import can_mark_unusable, model_names, to_user_rows
+from rankeval_spark.spark.plans.user_rows import InputFrames, can_mark_unusable, model_names, to_user_rows
 
 __all__ = [
     "InputFrames",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.spark.rows.moved_rows import map_in_arrow
+from rankeval_spark.spark.plans.moved_rows import map_in_arrow
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.published import NIGHT
 from rankeval_spark.sums.sums import adjusted

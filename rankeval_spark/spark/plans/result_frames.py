@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
@@ -14,12 +15,15 @@ from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.exposure_rows import ParityRows
 from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
-from rankeval_spark.spark.exposure import group_parity, item_exposure
+from rankeval_spark.spark.plans import exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.spark.plans.input_frames import InputFrames
+    from rankeval_spark.spark.plans.user_rows import InputFrames
+
+RequestedValue: TypeAlias = tuple[str, str, int]
+"""Label, column in ``user_metrics`` and cutoff of a measure."""
 
 
 def to_user_metrics(inputs: InputFrames, *, request: Request) -> DataFrame:
@@ -70,7 +74,7 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     if others or of_train:
         lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
-            item_exposure.to_exposure_rows(lists, measures=some, models=models, catalogue=of, reported=request.reported)
+            exposure.to_exposure_rows(lists, measures=some, models=models, catalogue=of, reported=request.reported)
             for some, of in by_catalogue
             if some
         ]
@@ -78,7 +82,7 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
         needs = frozenset(need for one in parity.measures for need in one.needs)
         counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
         rows = ParityRows(parity.measures, JackknifeRows(request.reported), models)
-        frames.append(group_parity.to_parity_rows(counts, rows=rows))
+        frames.append(exposure.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -94,3 +98,20 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
         *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
         *(F.col(measure.column).alias(name) for name, measure in measures.items()),
     )
+
+
+def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValue]) -> DataFrame:
+    """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
+    before = [name for name in user_metrics.columns if name in C.RUN_KEY]
+    values = F.array(*(_value(*one) for one in requested))
+    return (
+        user_metrics.select(*before, *C.LIST_KEY, C.K, F.explode(values).alias("_value"))
+        .where(F.col(C.K) == F.col("_value.k"))
+        .select(
+            *before, *C.LIST_KEY, F.col("_value.measure").alias(C.MEASURE), C.K, F.col("_value.value").alias(C.VALUE)
+        )
+    )
+
+
+def _value(label: str, column: str, k: int) -> Column:
+    return F.struct(F.lit(label).alias(C.MEASURE), F.lit(k).alias(C.K), F.col(column).alias(C.VALUE))

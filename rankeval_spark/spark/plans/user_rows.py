@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
@@ -24,15 +24,65 @@ from rankeval_spark.engine.planning import (
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.checks import row_flags, unusable_rows
-from rankeval_spark.spark.facts import cooccurrence, item_facts, shared_facts
-from rankeval_spark.spark.facts.item_facts import FactFrames
-from rankeval_spark.spark.rows import usable_rows
-from rankeval_spark.spark.rows.moved_rows import MovedRows, type_of, unite
+from rankeval_spark.spark.plans import cooccurrence, item_facts, usable_rows
+from rankeval_spark.spark.plans.item_facts import FactFrames
+from rankeval_spark.spark.plans.moved_rows import MovedRows, type_of, unite
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.spark.plans.input_frames import InputFrames
+
+
+@dataclass(frozen=True)
+class InputFrames:
+    """Canonical frames of one evaluation date, of the expected models and the sampled users only.
+
+    Attributes
+    ----------
+    recommendations, held_out, segments, train, items : DataFrame
+        Rows of the schemas of these names; the last three are None where they are not given.
+    has_one_list : bool
+        Whether the log has no ``list_id``: no user has several lists of a model.
+    has_model_id : bool
+        Whether the log names its models; without names it has one.
+    has_small_catalogue : bool
+        Whether ``items`` are known to fit into the memory of every task.
+    band_facts : tuple of DataFrame
+        What the checks count of numbers that became segments.
+    are_checked : bool
+        Whether checks look at the inputs before anything is evaluated. Where they do not, the workers refuse an input
+        that has rows and none that can be used.
+    cached_partitions : int or None
+        Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
+    model_names : tuple of str
+        Names of the models that have usable rows in the log, where they were looked up because none are expected.
+    lists : DataFrame or None
+        The log with one row per list, where it is one, see :attr:`inputs.spark.Source.lists`. The exchange moves it in
+        place of `recommendations`.
+    """
+
+    recommendations: DataFrame
+    held_out: DataFrame
+    segments: DataFrame | None = None
+    has_one_list: bool = False
+    train: DataFrame | None = None
+    items: DataFrame | None = None
+    has_small_catalogue: bool = False
+    band_facts: tuple[DataFrame, ...] = ()
+    has_model_id: bool = True
+    are_checked: bool = True
+    cached_partitions: int | None = None
+    model_names: tuple[str, ...] = ()
+    lists: DataFrame | None = None
+
+    @property
+    def has_judged_lists(self) -> bool:
+        """Whether judgements belong to the lists that they name."""
+        return C.LIST_ID in self.held_out.columns
+
+    @property
+    def catalogue(self) -> DataFrame | None:
+        """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
+        return self.train if self.items is None else self.items
 
 
 def to_user_rows(
@@ -86,10 +136,10 @@ def to_user_rows(
         has_lists=not inputs.has_one_list,
         has_judged_lists=inputs.has_judged_lists,
     )
-    constants = shared_facts.to_constants(
+    constants = item_facts.to_constants(
         sources,
         needs=item_needs(needs),
-        row_counts=unusable_rows.to_row_counts(counted) if counted else None,
+        row_counts=usable_rows.to_row_counts(counted) if counted else None,
     )
     return MovedRows(
         unite(
@@ -126,7 +176,7 @@ def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks
     policies = request.policies
     has_keys = usable_rows.has_keys(C.LIST_KEY)
     if marks_unusable:
-        lists = lists.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules={row_kinds.NULL_KEYS: ~has_keys})
+        lists = lists.transform(usable_rows.with_kind, kind=row_kinds.LOG, rules={row_kinds.NULL_KEYS: ~has_keys})
     else:
         lists = lists.where(has_keys)
     if policies.score_precision == "single" and row_kinds.LISTED_SCORES in lists.columns:
@@ -171,7 +221,7 @@ def _marked_log(inputs: InputFrames, request: Request) -> DataFrame:
     log = inputs.recommendations.transform(
         usable_rows.or_fail_at_invalid_scores, invalid_scores=policies.invalid_scores
     )
-    log = log.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules=row_flags.flag_recommendations(log))
+    log = log.transform(usable_rows.with_kind, kind=row_kinds.LOG, rules=usable_rows.flag_recommendations(log))
     return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
 
 
@@ -184,15 +234,15 @@ def _counted_first(
     log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
     found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
     if not is_aggregated or not can_mark_unusable(request):
-        found[row_kinds.NAMES[row_kinds.LOG]] = (log, row_flags.flag_recommendations(log))
+        found[row_kinds.NAMES[row_kinds.LOG]] = (log, usable_rows.flag_recommendations(log))
     if not is_aggregated:
-        found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
+        found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, usable_rows.flag_held_out(held_out))
         if segments is not None and reads_optional(request, "segments", needs):
-            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(C.SEGMENT_KEY))
+            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, usable_rows.flag_keys(C.SEGMENT_KEY))
     if inputs.train is not None and reads_optional(request, "train", needs):
-        found["train"] = (inputs.train, row_flags.flag_train())
+        found["train"] = (inputs.train, usable_rows.flag_train())
     if inputs.items is not None and reads_optional(request, "items", needs):
-        found["items"] = (inputs.items, row_flags.flag_keys(schemas.ITEMS.key))
+        found["items"] = (inputs.items, usable_rows.flag_keys(schemas.ITEMS.key))
     return found
 
 
@@ -220,7 +270,7 @@ def _held_out_rows(inputs: InputFrames, request: Request, *, marks_unusable: boo
     judged = inputs.held_out
     if marks_unusable:
         judged = judged.transform(
-            unusable_rows.with_kind, kind=row_kinds.HELD_OUT, rules=row_flags.flag_held_out(judged)
+            usable_rows.with_kind, kind=row_kinds.HELD_OUT, rules=usable_rows.flag_held_out(judged)
         )
     else:
         judged = judged.transform(usable_rows.keep_usable_held_out)
@@ -240,8 +290,8 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
         if inputs.are_checked:
             found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(C.SEGMENT_KEY))
         else:
-            rules = row_flags.flag_keys(C.SEGMENT_KEY)
-            found[row_kinds.SEGMENTS] = users.transform(unusable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
+            rules = usable_rows.flag_keys(C.SEGMENT_KEY)
+            found[row_kinds.SEGMENTS] = users.transform(usable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
     if reads_train(request, needs):
         train = item_facts.require_input(inputs.train)
         found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))

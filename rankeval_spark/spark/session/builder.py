@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
@@ -22,19 +27,29 @@ from pyspark.sql import SparkSession
 from rankeval_spark import allowed_folders
 from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
-from rankeval_spark.spark.runtime import jars as delta
-from rankeval_spark.spark.runtime.cache import cache_dir
-from rankeval_spark.spark.runtime.java import find_java
-from rankeval_spark.spark.runtime.spark_home import driver_environment, find_spark_home, spark_defaults
-from rankeval_spark.spark.session import secrets, settings as ours
-from rankeval_spark.spark.session.accumulator_errors import silence_lost_driver_traceback
-from rankeval_spark.spark.session.chosen_spark import is_under_spark_submit
-from rankeval_spark.spark.session.launch import launch_driver
+from rankeval_spark.spark.session import jars as delta, secrets, settings as ours
+from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.java import find_java
+from rankeval_spark.spark.session.launch import launch_driver, silence_lost_driver_traceback
+from rankeval_spark.spark.session.spark_home import (
+    driver_environment,
+    find_spark_home,
+    is_under_spark_submit,
+    spark_defaults,
+)
 from rankeval_spark.spark.version import require_spark
 
 Settings = Mapping[str, str]
 _OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
 """What Spark says of a master that it does not take; the class of that error has many other causes."""
+
+NEEDED: Final = ("numpy", "pyarrow")
+"""Packages that a worker imports and that Spark does not bring."""
+
+_LOOK: Final = (
+    "import importlib.util as util, sys; "
+    "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
+)
 
 
 def build_session(
@@ -265,3 +280,44 @@ def _with_delta_extension(options: Settings) -> dict[str, str]:
     if ours.DELTA_EXTENSION not in extensions:
         extensions.append(ours.DELTA_EXTENSION)
     return {**options, "spark.sql.extensions": ",".join(extensions)}
+
+
+def require_packages(session: SparkSession) -> None:
+    """Refuse a session of this machine whose workers run a Python without :data:`NEEDED`.
+
+    A session that was started from an environment which is not activated runs ``python3`` of the PATH. Workers of a
+    cluster are not looked at: that would be a job.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        With the setting that fixes it.
+    """
+    context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
+    if context is None or not is_local(session.conf.get("spark.master", "") or ""):
+        return
+    executable = str(context.pythonExec)
+    missing = _missing(executable)
+    if missing:
+        raise EnvironmentFaultError(
+            Fault(
+                where="Python of the workers",
+                found=f"{shutil.which(executable) or executable} without {missing}",
+                expected="the Python of the driver, or one with the same packages",
+                fix=f"set PYSPARK_PYTHON={sys.executable} in the environment before the session starts",
+            )
+        )
+
+
+@cache
+def _missing(executable: str) -> str:
+    """Name the packages that an interpreter lacks; none where it cannot be started, which Spark reports itself."""
+    if shutil.which(executable) == sys.executable:
+        return ""
+    try:
+        found = subprocess.run(
+            [executable, "-c", _LOOK, *NEEDED], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()

@@ -1,19 +1,23 @@
-"""The start of the driver's JVM, and one message that says why it does not start."""
+"""The start of the driver's JVM, one message that says why it does not start, and none when it is gone."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files", "spark.archives", "spark.submit.")
 """Settings that the JVM is started with, or that are read before its first answer."""
@@ -108,3 +112,20 @@ def _is_named(key: str, value: str, said: str) -> bool:
     has_value = len(value) >= _SHORTEST_VALUE and value in said
     words = key.removeprefix("spark.").lower().split(".")
     return has_value or (len(words) > 1 and " ".join(words) in said.lower())
+
+
+def silence_lost_driver_traceback(session: SparkSession) -> None:
+    """Keep pyspark's server of accumulators from printing a traceback when its connection to the JVM ends.
+
+    Its other errors are reported as before. The next call to the JVM fails, and that failure is explained.
+    """
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    report = server.handle_error
+
+    def handle_error(*request_arguments: Any) -> None:  # noqa: ANN401 - a socket and its address, handed on
+        if not isinstance(sys.exc_info()[1], EOFError):
+            report(*request_arguments)
+
+    server.handle_error = handle_error

@@ -13,7 +13,7 @@ from rankeval_spark.config import validate_model
 from rankeval_spark.config.inference import Band
 from rankeval_spark.result_rows import bands as bands_of_numbers
 from rankeval_spark.result_rows.bands import number_text
-from rankeval_spark.spark.rows import bands
+from rankeval_spark.spark.plans import bands
 from tests.support.frames import by, frame_of, judgements, ranking, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
 

@@ -15,8 +15,7 @@ from rankeval_spark.hosts.spark_checks import computed_facts
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.spark.checks import input_checks
-from rankeval_spark.spark.plans import InputFrames
+from rankeval_spark.spark.plans import InputFrames, input_checks
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.sums import LISTS, ListTotals, check_sums
 from tests.support import arrow_frames

@@ -20,8 +20,8 @@ from rankeval_spark.engine.batch.batch import unpack_constants
 from rankeval_spark.engine.ranking.compact_lists import ITEMS
 from rankeval_spark.engine.scoring.features import UNSEEN
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.facts import cooccurrence, shared_facts
-from rankeval_spark.spark.facts.item_facts import FactFrames
+from rankeval_spark.spark.plans import cooccurrence, item_facts
+from rankeval_spark.spark.plans.item_facts import FactFrames
 from tests.support.frames import by, frame_of, table
 from tests.support.plans import no_spark_jobs
 
@@ -56,7 +56,7 @@ def facts_of_items(spark: SparkSession, rows: list[tuple[str, str]]) -> dict[str
 def constants_of(sources: FactFrames, *, needs: frozenset[str]) -> dict[str, Any]:
     """Return what every worker is handed, by name."""
     with no_spark_jobs(sources.catalogue.sparkSession):
-        frame = shared_facts.to_constants(sources, needs=needs, row_counts=None)
+        frame = item_facts.to_constants(sources, needs=needs, row_counts=None)
     assert frame is not None
     cells = unpack_constants(frame.toArrow()[row_kinds.SHARED].combine_chunks())
     return {name: cell.to_pylist()[0] for name, cell in cells.items()}
@@ -147,6 +147,6 @@ def test_totals_are_those_of_a_small_catalogue_where_it_is_large(spark: SparkSes
 
 def test_facts_of_a_large_catalogue_are_not_handed_to_every_worker(spark: SparkSession) -> None:
     large = replace(knowledge_of(spark, train_rows(1, 200)), has_small_catalogue=False)
-    assert shared_facts.to_constants(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_KNOWN}), row_counts=None) is None
+    assert item_facts.to_constants(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_KNOWN}), row_counts=None) is None
     found = constants_of(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_USERS}))
     assert set(found[row_kinds.ITEMS][0]) == {C.ITEM_ID, N.ITEM_USERS}

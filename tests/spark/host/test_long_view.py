@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from rankeval_spark.spark.result_tables import long_view
+from rankeval_spark.spark.plans import result_frames
 from tests.support.frames import assert_columns, scored_rows, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
 
@@ -26,7 +26,7 @@ def test_there_is_a_row_for_each_measure_at_each_cutoff_that_was_asked_for(spark
         measures=("p", "success"),
     )
     with no_spark_jobs(spark):
-        values = long_view.to_user_values(wide, requested=ASKED)
+        values = result_frames.to_user_values(wide, requested=ASKED)
     assert tuples(values, "user_id", "measure", "k", "value") == [
         ("ann", "P", 1, 1.0),
         ("ann", "P", 5, 2 / 5),
@@ -42,10 +42,10 @@ def test_there_is_a_row_for_each_measure_at_each_cutoff_that_was_asked_for(spark
 
 def test_columns_of_the_run_stay_in_front(spark: SparkSession) -> None:
     wide = scored_rows(spark, {"user_id": "ann", "p": 1.0}).withColumn("run_id", F.lit("r"))
-    values = long_view.to_user_values(wide, requested=[("P", "p", 1)])
+    values = result_frames.to_user_values(wide, requested=[("P", "p", 1)])
     assert values.columns == ["run_id", "model_id", "user_id", "list_id", "measure", "k", "value"]
     assert tuples(values, "run_id", "value") == [("r", 1.0)]
 
 
 def test_no_row_gives_no_value(spark: SparkSession) -> None:
-    assert tuples(long_view.to_user_values(scored_rows(spark), requested=[("P", "p", 1)]), "value") == []
+    assert tuples(result_frames.to_user_values(scored_rows(spark), requested=[("P", "p", 1)]), "value") == []

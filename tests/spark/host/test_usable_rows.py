@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.spark.rows import usable_rows
+from rankeval_spark.spark.plans import usable_rows
 from tests.support.frames import assert_columns, held_out, recommendations, table, tuples
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 

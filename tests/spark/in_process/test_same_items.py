@@ -23,9 +23,8 @@ from rankeval_spark.engine.ranking.compact_lists import ITEMS
 from rankeval_spark.in_process import cooccurrence, user_segments
 from rankeval_spark.in_process.cooccurrence import Interactions
 from rankeval_spark.measures import MeasureSet, required_facts as N
-from rankeval_spark.spark.facts import cooccurrence as spark_cooccurrence, item_facts, shared_facts
-from rankeval_spark.spark.facts.item_facts import FactFrames
-from rankeval_spark.spark.rows import bands
+from rankeval_spark.spark.plans import bands, cooccurrence as spark_cooccurrence, item_facts
+from rankeval_spark.spark.plans.item_facts import FactFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,7 +129,7 @@ def test_facts_of_items_and_totals_are_the_same(spark: SparkSession, tables: Dra
     for needs in (counted | described | totals, {N.ITEM_PLACE, N.ITEM_TAIL}, described, totals):
         found = to_constants(here, needs=frozenset(needs))
         assert found
-        frame = shared_facts.to_constants(frames, needs=frozenset(needs), row_counts=None)
+        frame = item_facts.to_constants(frames, needs=frozenset(needs), row_counts=None)
         assert frame is not None
         on_workers = unpack_constants(frame.toArrow()[row_kinds.SHARED].combine_chunks())
         assert {name: by_item(cell) for name, cell in on_workers.items()} == {
@@ -189,7 +188,7 @@ def test_a_catalogue_is_refused_with_the_same_words(
     needs = frozenset({N.ITEM_VECTORS} if reads_vectors else {N.ITEM_CATEGORIES})
     frames = FactFrames(None, on_spark(spark, items), DAY, has_small_catalogue=is_small)
     frame = (
-        shared_facts.to_constants(frames, needs=needs, row_counts=None)
+        item_facts.to_constants(frames, needs=needs, row_counts=None)
         if is_small
         else item_facts.to_catalogue_facts(frames, needs=needs)
     )

@@ -19,7 +19,7 @@ from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.spark.plans import input_checks
 from rankeval_spark.sums.sums import USER_ROWS, ListTotals, check_sums, result_sums
 from tests.support import arrow_frames, nights
 from tests.support.frames import tuples

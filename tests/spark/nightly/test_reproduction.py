@@ -13,7 +13,7 @@ from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
-from rankeval_spark.spark.result_tables import table_diff
+from rankeval_spark.spark.plans import table_diff
 from tests.support import nights
 from tests.support.arrow_frames import where
 from tests.support.cli import rankeval

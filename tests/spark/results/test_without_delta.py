@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.config import load_config
-from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.session.java import find_java
 from tests.support import nights
 from tests.support.nights import FIRST
 from tests.support.published import Root, frames_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.session.java import find_java
 from tests.support import nights
 from tests.support.cli import PROJECT
 

@@ -18,7 +18,7 @@ TOOLS = ("bash", "sh", "env", "dirname", "ps", "uname", "chmod", "cat")
 PROGRAM = """
 import sys
 from rankeval_spark.spark.session import build_session
-from rankeval_spark.spark.doctor.session_checks import probe
+from rankeval_spark.spark.session.session_checks import probe
 
 spark = build_session(master="local[2]", settings={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
 path = sys.argv[1]

@@ -9,8 +9,8 @@ import pytest
 from rankeval_spark import allowed_folders
 from rankeval_spark.config.spark_settings import setting_files
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.spark.doctor.machine_checks import checks
 from rankeval_spark.spark.session import build_session
+from rankeval_spark.spark.session.machine_checks import checks
 from tests.support.cli import rankeval
 
 ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}

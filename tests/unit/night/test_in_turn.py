@@ -21,7 +21,7 @@ from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import DriverLostError, Fault, InputError, Stopped
 from rankeval_spark.results import failpoints
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, Workspace

@@ -17,7 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
 from rankeval_spark.inputs.arrow.files import FileTable
 from rankeval_spark.results import failpoints
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 

@@ -16,7 +16,7 @@ from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS, micros_of
 from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, events_end
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from rankeval_spark.sums.check_counts import list_counts, list_facts
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, moment

@@ -11,7 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.spark.session.on_demand import on_demand
+from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, SECOND
 from tests.unit.night.test_night_here import no_session, rows

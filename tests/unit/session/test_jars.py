@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.spark.runtime import jars, spark_home
-from rankeval_spark.spark.runtime.java import Java
+from rankeval_spark.spark.session import jars, spark_home
+from rankeval_spark.spark.session.java import Java
 from rankeval_spark.spark.version import SPARK_LINES
 
 JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.session.java import find_java
 
 
 def fake_jdk(home: Path, *, version: str) -> Path:
@@ -118,7 +118,7 @@ def test_changed_wrapper_and_trust_store_are_written_again(tmp_path: Path) -> No
 
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="reads the trust store with the keytool of a JDK")
 def test_java_reads_the_trust_store_made_from_what_python_trusts(tmp_path: Path) -> None:
-    from rankeval_spark.spark.runtime import java  # noqa: PLC0415  (only where the test is not skipped)
+    from rankeval_spark.spark.session import java  # noqa: PLC0415  (only where the test is not skipped)
 
     certificates = java.trusted_certificates()
     store = tmp_path / "trust.jks"

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from rankeval_spark.cli import doctor
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.spark.doctor import machine_checks
-from rankeval_spark.spark.doctor.machine_checks import Check
+from rankeval_spark.spark.session import machine_checks
+from rankeval_spark.spark.session.machine_checks import Check
 
 FIT = Check("Java", ok=True, found="17")
 UNFIT = Check("free disk", ok=False, found="0.1 GB for /tmp", fix="free 2 GB there")

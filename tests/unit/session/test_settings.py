@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.spark.runtime.java import Java
-from rankeval_spark.spark.runtime.spark_home import driver_environment, quiet_environment, spark_defaults
 from rankeval_spark.spark.session import builder, settings
+from rankeval_spark.spark.session.java import Java
+from rankeval_spark.spark.session.spark_home import driver_environment, quiet_environment, spark_defaults
 
 JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
 

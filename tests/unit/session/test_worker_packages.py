@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.spark.session.worker_packages import require_packages
+from rankeval_spark.spark.session.builder import require_packages
 
 
 @pytest.fixture

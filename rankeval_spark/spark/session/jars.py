@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.spark.runtime import spark_home
-from rankeval_spark.spark.runtime.cache import cache_dir
+from rankeval_spark.spark.session import spark_home
+from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.version import INSTALL, TESTED, spark_line
 
 if TYPE_CHECKING:
-    from rankeval_spark.spark.runtime.java import Java
+    from rankeval_spark.spark.session.java import Java
 
 # Delta's kernel and the client of a catalog server, which we do not use: they bring 31 more jars, some of them older
 # copies of what Spark ships.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from rankeval_spark.spark.doctor.machine_checks import Check
+from rankeval_spark.spark.session.machine_checks import Check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

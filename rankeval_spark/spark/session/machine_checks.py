@@ -17,11 +17,11 @@ from urllib.parse import unquote
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import FaultsError
-from rankeval_spark.spark.runtime import jars
-from rankeval_spark.spark.runtime.cache import cache_dir
-from rankeval_spark.spark.runtime.java import find_java
-from rankeval_spark.spark.runtime.spark_home import conf_dir, find_spark_home, spark_defaults
+from rankeval_spark.spark.session import jars
+from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import job_settings
+from rankeval_spark.spark.session.spark_home import conf_dir, find_spark_home, spark_defaults
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
 PYTHONS: Final = ((3, 11), (3, 13))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.check_rows import (
@@ -27,18 +29,24 @@ from rankeval_spark.result_rows.check_rows import (
     VECTOR_LENGTHS,
     ZERO_RELEVANT,
 )
-from rankeval_spark.spark.checks import row_flags
-from rankeval_spark.spark.facts import item_facts
-from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
-from rankeval_spark.spark.rows.usable_rows import has_keys, is_finite_vector
+from rankeval_spark.spark.plans import item_facts, usable_rows
+from rankeval_spark.spark.plans.moved_rows import map_in_arrow
+from rankeval_spark.spark.plans.usable_rows import has_keys, is_finite_vector
+from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import date
+
+    import pyarrow as pa
+
+N_COPIES: Final = "_n_copies"
+"""Rows of the held-out table that a judgement has."""
 
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
     """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
-    rules = row_flags.flag_recommendations(recommendations)
+    rules = usable_rows.flag_recommendations(recommendations)
     return _row_facts(recommendations, RECOMMENDATIONS, rules, key=_key_text(schemas.RECOMMENDATIONS.key))
 
 
@@ -49,7 +57,7 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
     not above 0.
     """
     key = _key_text(schemas.HELD_OUT.key_in(held_out.columns))
-    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=key)
+    return _row_facts(held_out, HELD_OUT, usable_rows.flag_held_out(held_out), key=key)
 
 
 def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
@@ -61,13 +69,13 @@ def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> 
         Where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
     """
     has_days = evaluation_date is not None and C.INTERACTED_AT in train.columns
-    rules = row_flags.flag_train(since=evaluation_date if has_days else None)
+    rules = usable_rows.flag_train(since=evaluation_date if has_days else None)
     return _row_facts(train, TRAIN, rules, key=_key_text(schemas.TRAIN.key))
 
 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
     """Count the rows of the segments, and those without a user id."""
-    return _row_facts(segments, SEGMENTS, row_flags.flag_keys(C.SEGMENT_KEY), key=_key_text(C.SEGMENT_KEY))
+    return _row_facts(segments, SEGMENTS, usable_rows.flag_keys(C.SEGMENT_KEY), key=_key_text(C.SEGMENT_KEY))
 
 
 def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
@@ -90,7 +98,7 @@ def to_item_row_facts(items: DataFrame, *, unreadable: str | None = None) -> Dat
     once = items.where(has_keys(schemas.ITEMS.key)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
     repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), F.when(more > 0, item)))
-    rules = row_flags.flag_items(unreadable=unreadable)
+    rules = usable_rows.flag_items(unreadable=unreadable)
     return _row_facts(items, ITEMS, rules, key=_key_text(schemas.ITEMS.key)).unionByName(_stacked(repeated))
 
 
@@ -242,3 +250,44 @@ def _key_text(keys: tuple[str, ...]) -> Column:
 
 def _no_keys() -> Column:
     return F.array().cast("array<string>")
+
+
+def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
+    """Make one row per judgement with its gain and :data:`N_COPIES`.
+
+    Parameters
+    ----------
+    held_out : DataFrame
+        Usable rows of ``schemas.HELD_OUT``.
+    duplicates : {"max", "sum", "last"}
+        Gain of a pair that occurs twice: the largest, the sum, or that of the newest ``interacted_at`` (the largest of
+        several; a NULL is the oldest).
+    """
+    key = schemas.HELD_OUT.key_in(held_out.columns)
+    when = [C.INTERACTED_AT] if duplicates == "last" else []
+    judged = (
+        held_out.select(*key, C.GAIN, *when)
+        .repartition(C.USER_ID)
+        .groupBy(*key)
+        .agg(
+            _gain(duplicates).alias(C.GAIN),
+            F.count("*").cast("int").alias(N_COPIES),
+        )
+    )
+    if duplicates != "sum":
+        return judged
+    return map_in_arrow(judged, _sum_gains, {**dict(judged.dtypes), C.GAIN: "double"})
+
+
+def _gain(duplicates: str) -> Column:
+    if duplicates == "last":
+        return F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN]
+    return F.collect_list(C.GAIN) if duplicates == "sum" else F.max(C.GAIN)
+
+
+def _sum_gains(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Replace the gains of each row by their sum."""
+    for batch in batches:
+        gains = batch.column(C.GAIN)
+        sums = exact_sums(to_numpy(gains.flatten()), to_numpy(pc.list_value_length(gains)))
+        yield batch.set_column(batch.schema.get_field_index(C.GAIN), C.GAIN, to_arrow(sums))

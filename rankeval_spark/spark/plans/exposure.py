@@ -35,6 +35,7 @@ from rankeval_spark.spark.spark_types import with_columns
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import Measure
+    from rankeval_spark.result_rows.exposure_rows import ParityRows
 
 _GROUPS: Final = "_groups"
 """Column of the counts of each group of users: a struct each."""
@@ -222,3 +223,18 @@ def _flat(lists: pa.Array) -> tuple[np.ndarray, dict[str, pa.Array]]:
     """Give the structs of all lists, field by field, and the list of each."""
     lengths = to_numpy(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lists)), lengths), fields(lists.flatten())
+
+
+def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
+    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
+
+    Over all users with a list. A model without any list has rows of all users, and of each slice in which another model
+    has lists.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        Rows of ``MovedRows.to_parity``.
+    """
+    no_lists = counts.sparkSession.createDataFrame(rows.no_lists())
+    return counts.unionByName(no_lists).repartition(*SLICE[1:]).mapInArrow(rows.finish, ROW_TYPE)

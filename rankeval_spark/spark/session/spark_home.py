@@ -1,4 +1,4 @@
-"""The Spark that Python's package brings, and the process environment that a local driver is started in."""
+"""The Spark that Python's package brings, whether one was chosen, and the environment that a local driver starts in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankeval_spark.spark.runtime.java import Java
+    from rankeval_spark.spark.session.java import Java
 
 _QUIET_CONF = Path(__file__).parent / "spark_conf"
 
@@ -87,3 +87,20 @@ def _restore(name: str, value: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = value
+
+
+def is_chosen(master: str | None) -> bool:
+    """Return True if someone chose a Spark: an active session, a server, ``spark-submit``, or a master."""
+    if _has_active_session() or is_under_spark_submit() or os.environ.get("SPARK_REMOTE"):
+        return True
+    return bool(master or spark_defaults().get("spark.master"))
+
+
+def is_under_spark_submit() -> bool:
+    """Return True if ``spark-submit`` started this process, and with it the driver's JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _has_active_session() -> bool:
+    sql = sys.modules.get("pyspark.sql")  # a session is active only where its module was loaded
+    return sql is not None and sql.SparkSession.getActiveSession() is not None

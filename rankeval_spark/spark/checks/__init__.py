@@ -1,1 +1,0 @@
-"""What is wrong with the inputs, counted by Spark."""

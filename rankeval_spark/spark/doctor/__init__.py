@@ -1,1 +1,0 @@
-"""Whether this machine and a running session are fit for a run."""

@@ -1,1 +1,0 @@
-"""Measures of all lists together, on Spark."""

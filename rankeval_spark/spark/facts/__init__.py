@@ -1,1 +1,0 @@
-"""What the training data and the catalogue say about items and users, as DataFrames."""

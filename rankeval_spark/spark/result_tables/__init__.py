@@ -1,1 +1,0 @@
-"""Result tables as DataFrames: metrics, comparisons, gap tests, values of users."""

@@ -178,8 +178,8 @@ class SparkConfig(Model):
     """Master URL. Without this key: that of spark-submit, else all local cores."""
     always: Flag = False
     """True: Spark computes every night. False: this process computes a night without a JVM if no master is set, the
-    inputs are local Delta tables, Parquet or TREC files that fit into a quarter of its memory, and the results are
-    local. The numbers are the same."""
+    inputs are local Delta tables, Parquet, CSV, JSON or TREC files that fit into a quarter of its memory, and the
+    results are local. The numbers are the same."""
     settings: Mapping[str, SettingValue] = {}
     """Spark settings. Write a secret as ${env:NAME} to take it from the environment; a literal secret is refused.
     Results record harmless settings (plans, sizes) with their values, and only the names of all others."""

@@ -17,6 +17,9 @@ from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 COMMA: Final = ","
 """The separator where the option ``sep`` does not name another one."""
 
+RFC_4180: Final[Mapping[str, str]] = {"escape": '"', "multiLine": "true"}
+"""What Spark's reader is set to, where the options say nothing else: quotes are doubled, and may hold new lines."""
+
 _SEPARATORS: Final = (";", "\t", "|", COMMA)
 _HIDDEN: Final = ("_", ".")
 _LONGEST_LINE: Final = 1 << 20

@@ -456,6 +456,38 @@ def test_nights_of_a_log_with_a_place_for_each_model(spark: SparkSession, tmp_pa
     assert here.n_rows["user_metrics"] == there.n_rows["user_metrics"] > 0
 
 
+ODD_TEXT: Final = {
+    "csv": (
+        "day,model_id,user_id,item_id,score\r\n"
+        '2026-01-01,als,ann,"a ""quoted"", one",0.5\r\n'
+        '2026-01-01,als,bob,"two\nlines"," 1e-3 "\r\n'
+        '2026-01-01,als,bob,"",2d\r\n'
+        "2026-01-01,pop,, b ,0.25\r\n"
+        "\r\n"
+        "2026-01-01,pop,eve,\\n,\r\n"
+    ),
+    "json": (
+        '{"user_id": "ann", "item_id": "a \\"quoted\\", one", "score": 0.5, "model_id": "als", "day": "2026-01-01"}\n'
+        '{"user_id": "bob", "item_id": "two\\nlines", "score": " 1e-3 ", "model_id": "als", "day": "2026-01-01"}\n'
+        '{"user_id": "bob", "item_id": "", "score": "2d", "model_id": "als", "day": "2026-01-01", "more": true}\n\n'
+        '{"user_id": null, "item_id": " b ", "score": 7, "model_id": "pop", "day": "2026-01-01"}\n'
+        '{"user_id": 12, "item_id": false, "model_id": "pop", "day": "2026-01-01"}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_nights_of_text_with_quotes_new_lines_and_blanks(spark: SparkSession, tmp_path: Path, format_: str) -> None:
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET).rewritten(format_)
+    odd = workspace.folder / "inputs" / "recommendations" / f"part-1.{format_}"
+    odd.write_bytes(ODD_TEXT[format_].encode())
+    ((_, here),) = on_both(spark, workspace, "checks.null_keys={}", "checks.invalid_scores={}")
+    assert here.n_rows["user_metrics"] > 0
+    checks = [row for row in rows_of(workspace, "here", "checks") if row["input"] == "recommendations"]
+    found = {row["check"]: row["count"] for row in checks}
+    assert (found["null_keys"], found["invalid_scores"]) == (2 if format_ == "csv" else 1, 1)
+
+
 @pytest.mark.parametrize("format_", ["csv", "json", "orc"])
 def test_models_in_places_that_only_spark_reads_have_the_means_of_one_log(
     spark: SparkSession, tmp_path: Path, format_: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from pyarrow import fs
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
+from rankeval_spark.inputs.arrow import text_files
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
 from rankeval_spark.inputs.arrow.memory_limit import physical_bytes
 from rankeval_spark.inputs.missing_inputs import delta_versions
@@ -174,6 +175,10 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
             found = FileTable(location, "parquet", None, _parquet(location))
         case "trec" if config.trec_form is not None:
             found = FileTable(location, "trec", None, _trec(location, config.trec_form))
+        case "csv":
+            found = FileTable(location, "csv", None, _text(location, text_files.read_csv, config.options))
+        case "json":
+            found = FileTable(location, "json", None, _text(location, text_files.read_json_lines, config.options))
         case other:
             raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
@@ -262,16 +267,32 @@ def _trec(location: str, form: TrecForm) -> ds.Dataset:
         raise ForSparkError(location, error) from error
 
 
+def _text(
+    location: str,
+    read: Callable[[Sequence[Path], Mapping[str, str]], pa.Table],
+    options: Mapping[str, str],
+) -> ds.Dataset:
+    """Read files of text, which are small; rows of another form are left to Spark, which counts them."""
+    files = _plain_files(location)
+    if sum(file.stat().st_size for file in files) > physical_bytes() * MOST_TEXT:
+        raise ForSparkError(location, "very much text")
+    try:
+        return ds.dataset(read(files, options))
+    except (ValueError, OSError, pa.ArrowException) as error:  # of UTF-8 and JSON too
+        raise ForSparkError(location, error) from error
+
+
 def _united(tables: Mapping[str, FileTable], location: str) -> FileTable:
     """Put the tables of the models below one another, each with its model as a constant."""
     first = next(iter(tables.values()))
-    if first.format == "trec":
-        models = [_of_model(table.dataset.to_table(), model) for model, table in tables.items()]
-        return FileTable(location, first.format, None, ds.dataset(pa.concat_tables(models)))
-    if any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values()):
+    names_models = any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values())
+    if names_models and first.format != "trec":
         raise ForSparkError(location, f"a column {C.MODEL_ID}, in place of which the model is a constant")
     if any(not table.schema.equals(first.schema) for table in tables.values()):
         raise ForSparkError(location, "tables of different columns")
+    if isinstance(first.dataset, ds.InMemoryDataset):
+        models = [_of_model(table.dataset.to_table(), model) for model, table in tables.items()]
+        return FileTable(location, first.format, None, ds.dataset(pa.concat_tables(models)))
     schema = first.schema.append(pa.field(C.MODEL_ID, pa.string()))
     fragments = [file for model, table in tables.items() for file in _files_of_model(table.dataset, model)]
     return FileTable(location, first.format, None, ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
@@ -279,6 +300,8 @@ def _united(tables: Mapping[str, FileTable], location: str) -> FileTable:
 
 def _of_model(rows: pa.Table, model: str) -> pa.Table:
     names = pa.array([model], pa.string()).take(pa.array(np.zeros(rows.num_rows, dtype=np.int64)))
+    if C.MODEL_ID not in rows.column_names:
+        return rows.append_column(C.MODEL_ID, names)
     return rows.set_column(rows.column_names.index(C.MODEL_ID), C.MODEL_ID, names)
 
 

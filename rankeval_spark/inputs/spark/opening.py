@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions as F, types as T
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.csv_headers import checked_header
+from rankeval_spark.inputs.csv_headers import RFC_4180, checked_header
 from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
@@ -175,7 +175,7 @@ def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[st
         header = probes.csv_header(spark, location, options)
     columns = checked_header(header, name, location, options)
     # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
-    reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
+    reader = spark.read.format("csv").options(**{**RFC_4180, **options}, header=True, enforceSchema=False)
     return _open_text(reader, name, location, columns)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F, types as T
 
+from rankeval_spark.inputs.arrow.text_files import JSON_LINES_PROBED
+from rankeval_spark.inputs.csv_headers import RFC_4180
 from rankeval_spark.inputs.missing_inputs import delta_versions
 
 if TYPE_CHECKING:
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.inputs.spark.source import Source
-
-JSON_LINES_PROBED: Final = 1000
-"""Lines in which keys are looked for; a key in none of them is a missing column, not a column of NULL."""
 
 PARTITION_BYTES: Final = 16 << 20
 """Bytes of input files per partition of cached rows: about a million recommendations as Parquet."""
@@ -101,7 +100,7 @@ def default_file_system(spark: SparkSession) -> str:
 
 def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:
     """Return the names in the header of a csv input, unchanged; empty without any line."""
-    frame = spark.read.options(**options, header=False, inferSchema=False).csv(location)
+    frame = spark.read.options(**{**RFC_4180, **options}, header=False, inferSchema=False).csv(location)
     in_file = [name for index, name in enumerate(frame.columns) if name == f"_c{index}"]  # the others are partitions
     lines = frame.select(*in_file).limit(1).collect()
     return tuple(lines[0]) if lines else ()

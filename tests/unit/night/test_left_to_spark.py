@@ -96,13 +96,27 @@ def test_what_is_not_certain_is_left_to_spark(workspace: Workspace, change: dict
         opened(workspace)
 
 
-@pytest.mark.parametrize("format_", ["csv", "json"])
-def test_text_is_left_to_spark(tmp_path: Path, format_: str) -> None:
+@pytest.mark.parametrize(
+    ("format_", "text", "why"),
+    [
+        ("csv", "\ufeffuser_id,item_id,score\nu,a,1\n", "a byte order mark"),
+        ("csv", "user_id,item_id,score\nu,a\n", "Expected 3 columns, got 2"),
+        ("csv", "user_id;item_id;score\nu;a;1\n", "headers that differ, or of one column"),
+        ("csv", "", "Empty CSV file"),
+        ("json", '{"user_id": "u", "item_id": "a", "score": 1.50}\n', "the number 1.50"),
+        ("json", '{"user_id": "u", "item_id": ["a"], "score": 1}\n', "an object or an array"),
+        ("json", "[1]\n", "a line that is no object"),
+        ("json", "{\n", "Expecting property name"),
+    ],
+)
+def test_text_of_another_form_is_left_to_spark(tmp_path: Path, format_: str, text: str, why: str) -> None:
     made = Workspace(tmp_path)
     made.write("recommendations", nights.recommendations(), format_)
     made.write("held_out", nights.held_out(), format_)
     made.configure(nights.config_of("recommendations", "held_out", format_=format_))
-    with pytest.raises(ForSparkError, match="which Spark reads"):
+    assert opened(made)
+    (tmp_path / "inputs" / "recommendations" / f"part-1.{format_}").write_text(text, encoding="utf-8")
+    with pytest.raises(ForSparkError, match=why):
         opened(made)
 
 

@@ -79,7 +79,7 @@ def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> pa.Tab
     if not names:
         message = "no object"
         raise ValueError(message)
-    return pa.table({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
+    return pa.Table.from_pydict({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
 
 
 def _object(line: str) -> dict[str, str | None]:

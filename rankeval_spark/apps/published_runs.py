@@ -205,7 +205,7 @@ def _newest_runs(
         named = (C.EVALUATION,)
         others = event_frame(spark, root, columns=named, where=[_PUBLISHED], is_lenient=is_lenient) if of_one else []
         raise InputError(unknown_evaluation(root, "published run", evaluation, [one[C.EVALUATION] for one in others]))
-    require_whole(root, dict(events[-1]["table_versions"]))
+    require_whole(spark, root, dict(events[-1]["table_versions"]))
     return [newest[night] for night in sorted(newest)]
 
 

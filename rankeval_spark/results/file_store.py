@@ -269,6 +269,15 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
     return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
 
 
+def reachable_storage(spark: SparkSession | None, location: str) -> Storage | None:
+    """Return the store of a root to read from it; None if its files are out of reach, as through Spark Connect."""
+    if not scheme_of(location):
+        return LocalStorage(location)
+    if spark is None or getattr(spark, "_jvm", None) is None:
+        return None
+    return HadoopStorage(spark, location, has_locks=False)
+
+
 def require_locks(root: str, *, one_run_per_root: bool) -> None:
     """Raise ConfigError for a root in a store without locks, unless the scheduler allows one run per root."""
     if scheme_of(normalise(root)) in UNLOCKED_SCHEMES and not one_run_per_root:

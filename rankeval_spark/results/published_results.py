@@ -181,7 +181,7 @@ class PublishedResults(Generic[Frame]):
             if not commits.num_rows:
                 raise self._nothing_published()
             versions = journal.last_versions(commits)
-            require_whole(self._root, versions)
+            require_whole(self._session, self._root, versions)
             self._versions = versions
             self._history = events.filter(pc.field("recorded_at") <= commits["recorded_at"][-1])
         return self._versions

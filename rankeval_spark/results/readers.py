@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import LocalStorage, normalise, scheme_of
+from rankeval_spark.results.file_store import LocalStorage, normalise, reachable_storage, scheme_of
 from rankeval_spark.results.local_tables import DamagedResultsError, Requested
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def is_native(root: str) -> bool:
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
 
-def require_whole(root: str, versions: Mapping[str, int]) -> None:
-    """Raise LostCommitsError if published versions of tables on a disk of this machine are lost.
+def require_whole(spark: SparkSession | None, root: str, versions: Mapping[str, int]) -> None:
+    """Raise LostCommitsError if published versions of tables are lost; Delta takes an empty commit for no rows.
 
-    Other stores have a commit whole or not at all, and Spark refuses a version that is not there.
+    Spark Connect reaches no files of other stores: there Spark alone finds that a version is gone.
     """
-    location = normalise(root)
-    for table, version in versions.items() if not scheme_of(location) else ():
-        delta_log.require_whole(LocalStorage(location), table, version, published=version)
+    if storage := reachable_storage(spark, normalise(root)):
+        for table, version in versions.items():
+            delta_log.require_whole(storage, table, version, published=version)
 
 
 def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:

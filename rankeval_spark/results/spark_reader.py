@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.results import spark_tables
-from rankeval_spark.results.file_store import inside
+from rankeval_spark.results import delta_log, spark_tables
+from rankeval_spark.results.file_store import inside, reachable_storage
 from rankeval_spark.results.local_tables import require_columns
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class SparkReader:
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
         """Plan to read rows of a table."""
+        if table == schemas.RUNS.name and (storage := reachable_storage(self._spark, self._root)):
+            delta_log.require_whole(storage, table)  # of the others, the published versions are looked at
         reader = self._spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)

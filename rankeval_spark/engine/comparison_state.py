@@ -57,7 +57,7 @@ Partial: TypeAlias = tuple[ComparisonKey, str, bytes]  # what it is about, its k
 
 @dataclass
 class HeldSums:
-    """Sums of replicates, added up over the chunks of a partition as long as they fit."""
+    """Sums of replicates, added up over the chunks of a part as long as they fit."""
 
     _sums: dict[tuple[ComparisonKey, str], np.ndarray] = field(default_factory=dict)
     _n_bytes: int = 0

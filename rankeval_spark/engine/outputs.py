@@ -17,7 +17,6 @@ from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded,
 from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
-from rankeval_spark.engine.paired_differences import ListValues
 from rankeval_spark.engine.scoring.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of, n_empty
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class ListOutputs:
         table = lists.filter(to_arrow(is_member))
         values = np.stack([part.scored.values[name][is_member] for name in aggregator.requested.stored], axis=-1)
         yield from aggregator.aggregate_lists(
-            [ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)]
+            table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values
         )
 
     @property

@@ -1,6 +1,6 @@
 """The work of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
 
-It contains no formula. Aggregates of two partitions merge; rows of ``comparisons`` are made of them later.
+It contains no formula. Aggregates of two parts merge; rows of ``comparisons`` are made of them later.
 """
 
 from __future__ import annotations
@@ -40,17 +40,6 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.rank_tests import Zeros
 
 
-LEAST_BYTES: Final = 1 << 25
-"""Values that are aggregated in one go: 32 MB, because each chunk sends one aggregate per pair, slice and cutoff."""
-
-
-class ListValues(NamedTuple):
-    """Values of lists of a (model, user) each; those of a user follow one another."""
-
-    table: pa.Table  # model and user of each list, the hash of the user, and segments as they travel
-    values: np.ndarray  # float64 (n_lists, n_ks, n_columns) NaN where undefined
-
-
 class ComparedModels(NamedTuple):
     """The model that others are compared with, and models that are expected to have rows, whether they have or not."""
 
@@ -83,9 +72,9 @@ class Cube:
         return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), models)
 
     @classmethod
-    def of_lists(cls, lists: ListValues, models: ComparedModels) -> Cube:
+    def of_lists(cls, lists: pa.Table, values: np.ndarray, models: ComparedModels) -> Cube:
         """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
-        return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], models)
+        return cls._laid_out(lists, values, slice(None), values.shape[1], models)
 
     @classmethod
     def _laid_out(
@@ -143,25 +132,6 @@ def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slic
     )
     found = [groups_of(plain, names, (0,)) for names in slices]
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
-
-
-def gathered(parts: Iterable[ListValues]) -> Iterator[ListValues]:
-    """Join lists to chunks of about LEAST_BYTES of values that cut no user's lists in two."""
-    held: list[ListValues] = []
-    for part in parts:
-        held.append(part)
-        if sum(one.values.nbytes for one in held) >= LEAST_BYTES:
-            whole = _joined(held)
-            n_before_last = _n_before_last(whole.table[C.USER_ID])
-            if n_before_last:
-                yield ListValues(whole.table.slice(0, n_before_last), whole.values[:n_before_last])
-            held = [ListValues(whole.table.slice(n_before_last), whole.values[n_before_last:])]
-    if any(len(one.values) for one in held):
-        yield _joined(held)
-
-
-def _joined(parts: Sequence[ListValues]) -> ListValues:
-    return ListValues(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
 
 
 def _n_before_last(ids: pa.ChunkedArray) -> int:
@@ -261,31 +231,14 @@ class DifferenceAggregator:
         columns, ks, models = requested.stored, requested.ks, requested.models
         yield from self._aggregate(Cube.of_rows(table, columns, ks, models) for table in whole_users(batches))
 
-    def aggregate_lists(self, parts: Iterable[ListValues]) -> Iterator[pa.RecordBatch]:
-        """Aggregate lists with the values of ``requested.stored``, all those of some users at a time: the same rows."""
-        yield from self._aggregate(Cube.of_lists(part, self.requested.models) for part in gathered(parts))
-
-    def aggregate_all_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Aggregate the rows of evaluated users, and count all users with a list: the same rows.
-
-        The rows, with IS_EVALUATED and the length of the list, may be those of users who are not evaluated too.
-        """
-        counts: list[pa.RecordBatch] = []
-
-        def evaluated() -> Iterator[pa.RecordBatch]:
-            for table in whole_users(batches):
-                if self.owner == (C.USER_ID,):
-                    is_listed = (pc.field(C.K) == self.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
-                    counts.extend(self.count_lists(table.filter(is_listed)))
-                yield from table.filter(table[IS_EVALUATED]).to_batches()
-
-        yield from self.aggregate_rows(evaluated())
-        yield from counts
-
-    def count_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count the owners of lists, of Arrow's rows as :meth:`count_lists` reads them, sorted by user."""
-        for table in whole_users(batches):
-            yield from self.count_lists(table)
+    def aggregate_lists(
+        self,
+        lists: pa.Table,  # model and user of each list, the hash of the user, and segments as they travel
+        values: np.ndarray,  # float64 (n_lists, n_ks, n_columns) of ``requested.stored``; NaN where undefined
+    ) -> Iterator[pa.RecordBatch]:
+        """Aggregate lists, all those of some users: the same rows."""
+        if lists.num_rows:
+            yield from self._aggregate([Cube.of_lists(lists, values, self.requested.models)])
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
@@ -323,7 +276,7 @@ class DifferenceAggregator:
         yield from comparison_state.to_batches(self._partials(cubes))
 
     def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
-        """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
+        """Yield sums of replicates added up over all chunks, all else chunk by chunk."""
         requested, held = self.requested, HeldSums()
         for cube in cubes:
             chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
@@ -494,7 +447,7 @@ class _Chunk:
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
         """Return which groups have rows.
 
-        All that have users, of whichever model, where the models are known before: then every partition has rows of
+        All that have users, of whichever model, where the models are known before: then every part has rows of
         them. Else those with a user of the model, and of both where neither is the baseline.
         """
         if self.requested.expected:

@@ -102,18 +102,24 @@ def to_tallies(rows: pa.Table) -> dict[str, Tally]:
 
 
 def used_items(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
-    """Yield the items of the log and the judgements of a partition, with the judgements of each."""
-    for columns in tallies.items:
-        yield pa.RecordBatch.from_arrays(list(columns), names=ITEM_FIELDS)
+    """Yield each item of the log and the judgements of a partition once, with the judgements of each."""
+    if tallies.items:
+        found = pa.concat_tables(pa.Table.from_arrays(list(each), ITEM_FIELDS) for each in tallies.items)
+        yield from (_items_once(found) if len(tallies.items) > 1 else found).to_batches()
+
+
+def _items_once(rows: pa.Table) -> pa.Table:
+    """Add up the rows of each item."""
+    found = rows.group_by(C.ITEM_ID, use_threads=False).aggregate([("n_judged", "sum"), ("is_listed", "any")])
+    return found.select([C.ITEM_ID, "n_judged_sum", "is_listed_any"]).rename_columns(ITEM_FIELDS)
 
 
 def unmatched(rows: pa.Table) -> pa.Table:
     """Count the judgements of items that no list has: one row of :data:`TALLIES`; rows of an item are all there."""
-    items = rows.group_by(C.ITEM_ID).aggregate([("n_judged", "sum"), ("is_listed", "any")])
-    n_judged = items["n_judged_sum"]
-    found = items.filter(pc.and_(pc.invert(items["is_listed_any"]), pc.greater(n_judged, 0)))
+    items = _items_once(rows)
+    found = items.filter(pc.and_(pc.invert(items["is_listed"]), pc.greater(items["n_judged"], 0)))
     ends = pc.min_max(found[C.ITEM_ID].cast(pa.string())).as_py()
-    count, total = (pc.sum(each).as_py() or 0 for each in (found["n_judged_sum"], n_judged))
+    count, total = (pc.sum(each["n_judged"]).as_py() or 0 for each in (found, items))
     row = {
         "check": check_rows.UNMATCHED_ITEMS,
         "count": count,

@@ -1,4 +1,4 @@
-"""Partial moments on their way between the workers, and their union: a row for each group of users and partition.
+"""Partial moments on their way between the workers, and their union: a row for each group of users and part.
 
 The moments of all measures are one cell of bytes. Twenty segments and ten crossings make 6,000 groups; with a row for
 each measure as well, Spark would compare and merge sixteen times as many keys.

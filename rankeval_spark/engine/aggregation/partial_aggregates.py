@@ -70,10 +70,10 @@ _Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, w
 
 @dataclass
 class Resampler:
-    """Replicate sums of one partition.
+    """Replicate sums of one part of the lists.
 
     In addition to the rows it is given, a worker holds HELD_BYTES, three times while they are added up and passed on.
-    This does not depend on the number of slices, groups, measures and replicates. What a partition passes on is at most
+    This does not depend on the number of slices, groups, measures and replicates. What a part passes on is at most
     MAX_GROWTH times its values for each slice, and for a group at most one state each time that HELD_BYTES are full.
     """
 
@@ -218,7 +218,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class PartialAggregator:
-    """What the workers need, and what they do with their partition.
+    """What the workers need, and what they do with a part of the lists.
 
     ``zeros`` is, of each measure, the value of a user without a hit: N_NONZERO counts the users with another one.
     """
@@ -247,7 +247,7 @@ class PartialAggregator:
         return Rows(table, matrix(table, self.measures), matrix(table, self.weights.values()), counts)
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-        """Summarise a partition, a chunk of rows at a time."""
+        """Summarise a part of the lists, a chunk of rows at a time."""
         weighted = list(self.state.weighted)
         zeros = np.array(self.zeros or (0.0,) * len(self.measures))
         n_counts = len(COUNTS) + len(self.measures) + len(self.lists)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state, outputs, paired_differences
+from rankeval_spark.engine import comparison_state, outputs
 from rankeval_spark.engine.aggregation.slices import USER_HASH, segment_columns
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.checks import PartitionTallies
-from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, ListValues
+from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.statistics.hashed_random import user_hashes
 from rankeval_spark.statistics.paired_differences import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
@@ -95,9 +95,8 @@ def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
 
 
 @pytest.mark.parametrize(("at_once", "judged"), [(1, 100), (4, 100), (7, 100), (16_384, 2), (16_384, 1 << 22)])
-@pytest.mark.parametrize("least_bytes", [1, paired_differences.LEAST_BYTES])
 def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
-    monkeypatch: pytest.MonkeyPatch, at_once: int, judged: int, least_bytes: int
+    monkeypatch: pytest.MonkeyPatch, at_once: int, judged: int
 ) -> None:
     table = rows_of_users()
     made, aggregator = work()
@@ -105,7 +104,7 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
     packed = pa.array([[dict(one)["country"]] for one in every[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
     has_list = np.logical_and(every[C.N_RECOMMENDED].to_numpy() > 0, every[C.K].to_numpy() == 2)
     lists = every.select([C.MODEL_ID, C.USER_ID, "_is_evaluated"]).append_column("_segments", packed)
-    counted = aggregator.count_rows(iter(lists.filter(has_list).to_batches()))
+    counted = aggregator.count_lists(lists.filter(has_list))
     rows = every.filter(every["_is_evaluated"])
     by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, "p", "ndcg")}
     packed = pa.array([[dict(one)["country"]] for one in rows[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
@@ -114,7 +113,6 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
 
     monkeypatch.setattr(outputs, "LISTS_AT_ONCE", at_once)
     monkeypatch.setattr(outputs, "JUDGED_AT_ONCE", judged)
-    monkeypatch.setattr(paired_differences, "LEAST_BYTES", least_bytes)
     found = merged(differences(made, aggregator, table.to_batches()))
     assert found.keys() == expected.keys()
     for key, numbers in expected.items():
@@ -133,5 +131,5 @@ def by_user(row: dict[str, Any]) -> tuple[str, str, int]:
 def test_no_list_is_no_aggregate() -> None:
     made, aggregator = work()
     assert differences(made, aggregator, []) == []
-    nothing = ListValues(pa.table({C.MODEL_ID: pa.array([], pa.string())}), np.empty((0, 2, 2)))
-    assert list(aggregator.aggregate_lists([nothing])) == []
+    nothing = pa.table({C.MODEL_ID: pa.array([], pa.string())})
+    assert list(aggregator.aggregate_lists(nothing, np.empty((0, 2, 2)))) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine import comparison_state, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH
-from rankeval_spark.engine.paired_differences import ListValues
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import bootstrap, hashed_random, moments, paired_ratios, paired_tests, rank_tests, tukey
@@ -79,7 +78,7 @@ def compared(
         own = [row for row in rows if users.index(row["user_id"]) % parts == part]
         own.sort(key=lambda row: str(row["user_id"]))
         aggregates = (
-            aggregator.aggregate_lists(lists_of(own))
+            chain.from_iterable(aggregator.aggregate_lists(*some) for some in lists_of(own))
             if are_lists
             else aggregator.aggregate_rows(iter([to_batch(own)] if own else []))
         )
@@ -110,7 +109,7 @@ def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({**columns, USER_HASH: pa.array(hashes)})
 
 
-def lists_of(rows: list[dict[str, Any]]) -> Iterator[ListValues]:
+def lists_of(rows: list[dict[str, Any]]) -> Iterator[tuple[pa.Table, np.ndarray]]:
     """Lay rows out as lists with both cutoffs, some users at a time; two rows of a list follow one another."""
     for start in range(0, N_USERS, 25):
         own = [row for row in rows if start <= int(row["user_id"][1:]) < start + 25]
@@ -118,7 +117,7 @@ def lists_of(rows: list[dict[str, Any]]) -> Iterator[ListValues]:
         assert [row["k"] for row in own] == [1, 5] * (len(own) // 2)
         if first is not None:
             numbers = np.array([[row[name] for name in ASKED.stored] for row in own], dtype=np.float64)
-            yield ListValues(first.drop_columns(["k", *ASKED.stored]), numbers.reshape(-1, 2, len(ASKED.stored)))
+            yield first.drop_columns(["k", *ASKED.stored]), numbers.reshape(-1, 2, len(ASKED.stored))
 
 
 def values(rows: list[dict[str, Any]], model: str, k: int, column: str = "p") -> dict[str, float]:
@@ -259,10 +258,8 @@ def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(mon
             assert other[key][name] == same, (key, name)
 
 
-@pytest.mark.parametrize("least_bytes", [1, paired_differences.LEAST_BYTES])
-def test_lists_and_rows_are_compared_alike(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
+def test_lists_and_rows_are_compared_alike() -> None:
     by_rows = compared(scored(), 2, tests=EVERY, pairs="all")
-    monkeypatch.setattr(paired_differences, "LEAST_BYTES", least_bytes)
     by_lists = compared(scored(), 3, are_lists=True, tests=EVERY, pairs="all")
     assert by_lists.keys() == by_rows.keys()
     for key, row in by_rows.items():

@@ -19,8 +19,7 @@ from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
-from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import joined, parts_of_users
+from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import to_item_lists, to_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.matching import match_log
@@ -114,7 +113,10 @@ class Job:
         features = to_features(
             ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
         )
-        names = {LIST_NAMES: _list_names(batch, ranked.keys)} if LIST_NAMES in measures.needs else {}
+        names = {}
+        if LIST_NAMES in measures.needs:
+            keys = _key_columns(batch, ranked.keys)
+            names[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
         return {**segments, **features, **names}
 
     def _item_groups(self, batch: Batch) -> IntVector | None:
@@ -155,13 +157,6 @@ def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
         C.USER_ID: pc.take(batch.users, to_arrow(keys.user)),
         C.LIST_ID: keys.list_id.dictionary_decode(),
     }
-
-
-def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
-    """Name each list in a message."""
-    keys = _key_columns(batch, list_keys)
-    pairs = zip(keys[C.USER_ID].to_pylist(), keys[C.MODEL_ID].to_pylist(), strict=True)
-    return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
 
 
 def _item_columns(batch: Batch, ranked: RankedLists, places: np.ndarray, has_lists: bool) -> dict[str, pa.Array]:

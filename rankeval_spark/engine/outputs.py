@@ -15,8 +15,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator, Rows
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.scoring.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of, n_empty
 
 if TYPE_CHECKING:
@@ -223,6 +224,12 @@ def joined(parts: Sequence[Part]) -> Part:
     )
     members = Members(*map(np.concatenate, zip(*(one.members for one in parts), strict=True)))
     return Part(parts[0].outputs, lists, Scored(values, counts), members)
+
+
+def list_names(users: pa.Array, models: pa.Array) -> pa.Array:
+    """Return the name of each list in a message."""
+    pairs = zip(users.to_pylist(), models.to_pylist(), strict=True)
+    return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
 
 
 def n_listed(lists: Mapping[str, pa.Array]) -> pa.Array:

@@ -16,7 +16,6 @@ from rankeval_spark.engine.ranking.matching import ListRules
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.policies import Policies
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure, MeasureSet
 
@@ -110,12 +109,6 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-def parity_of(request: Request) -> Parity:
-    """Assemble what the workers count for measures of parity; without measures where none is requested."""
-    measures = (one for one in request.measures.exposures if one.entry.kind == "parity")
-    return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
-
-
 class ExposureParts(NamedTuple):
     """The measures of all lists together, by what they read."""
 
@@ -130,7 +123,8 @@ class ExposureParts(NamedTuple):
 
 def exposure_parts(request: Request) -> ExposureParts:
     """Part the measures of all lists together by what they read."""
-    parity = parity_of(request)
+    of_parity = (one for one in request.measures.exposures if one.entry.kind == "parity")
+    parity = Parity(tuple(of_parity), tuple(map(tuple, request.every_slice)))
     shown = tuple(one for one in request.measures.exposures if one not in parity.measures)
     of_train = tuple(one for one in shown if N.TRAINED_ITEMS in one.needs)
     others = tuple(one for one in shown if N.TRAINED_ITEMS not in one.needs)
@@ -178,12 +172,6 @@ def reads_event_times(request: Request) -> bool:
     return request.policies.held_out_duplicates == "last" or request.policies.is_attributed
 
 
-def _attribution(policies: Policies) -> AttributionRules | None:
-    if not policies.is_attributed:
-        return None
-    return AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
-
-
 def job_of(
     request: Request,
     columns: Collection[str],  # columns of the log that reach the engine
@@ -195,6 +183,9 @@ def job_of(
 ) -> Job:
     """Assemble the job that the workers do."""
     policies = request.policies
+    attribution = None
+    if policies.is_attributed:
+        attribution = AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
     rules = ListRules(
         order_column(columns),
         policies.ties,
@@ -204,7 +195,7 @@ def job_of(
         judged_only=policies.judged_only,
         drops_seen=policies.seen_in_train == "drop",
         checks_ranks=checks_ranks(columns, request),
-        attribution=_attribution(policies),
+        attribution=attribution,
         max_rows_per_user=request.max_rows_per_user,
     )
     return Job(

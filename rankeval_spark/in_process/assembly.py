@@ -145,7 +145,8 @@ class Usable:
     def ranked_items(self, *, depth: int) -> pa.Table:
         """Rank the items of every list, see :meth:`Job.ranked_items`; a depth of 0 keeps whole lists."""
         plain = self.plain_rows
-        batches = plain.with_job(replace(plain.job, depth=depth, needs=frozenset())).run(lambda job: job.ranked_items)
+        job = replace(plain.job, depth=depth, needs=frozenset())
+        batches = replace(plain, job=job).run(lambda job: job.ranked_items)
         return pa.Table.from_batches(batches) if batches else _no_ranked_items(self)
 
     def parity_counts(self, counter: Parity) -> list[pa.RecordBatch]:

@@ -106,7 +106,7 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
 
     The users of the first are all missing, and the measures have no value.
     """
-    absent = _absent_models(tables, request)
+    absent = _absent(tables, request.models or ())
     others = request.measures.other_models
     lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
     if lost:
@@ -115,10 +115,6 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
             f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
             f"the log has: {', '.join(known[:_MOST_NAMED])}"
         )
-
-
-def _absent_models(tables: Tables, request: Request) -> list[str]:
-    return _absent(tables, request.models or ())
 
 
 def _absent(tables: Tables, names: Sequence[str]) -> list[str]:

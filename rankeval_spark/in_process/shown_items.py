@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import key_columns
-from rankeval_spark.engine.aggregation.slices import encoded, groups_of, segment_columns
+from rankeval_spark.engine.aggregation.slices import encoded, groups_of, refuse_repeated, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import places_in, starts_of_runs, to_codes
-from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.result_rows.counting import counted, run_lengths
 from rankeval_spark.result_rows.histograms import Times
 from rankeval_spark.result_rows.jackknife_rows import SLICE
@@ -125,7 +124,7 @@ def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) ->
         return {name: pa.nulls(len(users), pa.string()) for name in names}
     user = places_in(known[C.USER_ID], users)
     has_list = user >= 0
-    _refuse_repeated(user[has_list], users)
+    refuse_repeated(user[has_list], users)
     row = np.full(len(users), known.num_rows)
     row[user[has_list]] = np.flatnonzero(has_list)
     return {
@@ -135,13 +134,6 @@ def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) ->
         )
         for name in names
     }
-
-
-def _refuse_repeated(user: IntVector, users: pa.Array) -> None:
-    repeated = np.flatnonzero(np.bincount(user, minlength=len(users)) > 1)
-    if len(repeated):
-        what = f"user {quoted(users[int(repeated[0])].as_py())} occurs twice in the segment table"
-        refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")
 
 
 @dataclass(frozen=True)

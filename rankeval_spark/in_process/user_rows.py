@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -63,10 +63,6 @@ class UserRows:
     def n_rows(self) -> int:
         """Number of rows of all inputs."""
         return sum(part.num_rows for bucket in self.buckets for part in bucket)
-
-    def with_job(self, job: Job) -> UserRows:
-        """Return the same rows for another computation."""
-        return replace(self, job=job)
 
 
 def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) -> UserRows:

@@ -18,8 +18,7 @@ from rankeval_spark.engine.aggregation.user_means import FACTS, to_user_means
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.codes import row_codes
-from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.outputs import ListOutputs, Part, joined, parts_of_users
+from rankeval_spark.engine.outputs import ListOutputs, Part, joined, list_names, parts_of_users
 from rankeval_spark.engine.scoring.scorer import COMPACT, IS_EVALUATED
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
@@ -171,6 +170,5 @@ class PublishedLists:
         if self.segments:
             found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
         if LIST_NAMES in self.outputs.measures.needs:
-            pairs = zip(found[C.USER_ID].to_pylist(), found[C.MODEL_ID].to_pylist(), strict=True)
-            found[LIST_NAMES] = to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
+            found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
         return found

@@ -171,7 +171,9 @@ def _values(batch: Batch, keys: ListKeys, names: Sequence[str], absent: Mapping[
     known = _known_values(table.columns[row_kinds.SEGMENT_VALUES]) if len(table) else pa.nulls(0, pa.string())
     row_of = np.full(batch.n_users, len(table))
     row_of[table.user] = np.arange(len(table))
-    _refuse_repeated(batch, keys, table.user)
+    is_listed = np.zeros(batch.n_users, dtype=np.bool_)
+    is_listed[keys.user] = True
+    refuse_repeated(table.user[is_listed[table.user]], batch.users)
     first = row_of[keys.user] * n_names
     places = (first[:, None] + np.arange(n_names)).ravel()
     return pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
@@ -190,10 +192,9 @@ def _known_values(column: pa.Array) -> pa.Array:
     return in_one_piece(found[row_kinds.VALUES_IN_TEXT]).flatten()
 
 
-def _refuse_repeated(batch: Batch, keys: ListKeys, user: IntVector) -> None:
-    n_rows = np.bincount(user, minlength=batch.n_users)
-    repeated = np.flatnonzero(n_rows[keys.user] > 1)
+def refuse_repeated(user: IntVector, users: pa.Array) -> None:
+    """Refuse a user with two rows of segments; ``user`` has the users of the rows, the first of which is named."""
+    repeated = np.flatnonzero(np.bincount(user, minlength=len(users)) > 1)
     if len(repeated):
-        name = quoted(batch.users[int(keys.user[repeated[0]])].as_py())
-        what, fix = f"user {name} occurs twice in the segment table", "keep one row a user in the segment table"
-        refuse_input("segments", what, expected="each user once", fix=fix)
+        what = f"user {quoted(users[int(repeated[0])].as_py())} occurs twice in the segment table"
+        refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")

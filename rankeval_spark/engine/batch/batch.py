@@ -215,11 +215,16 @@ def to_batch(
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds = to_numpy(table[row_kinds.KIND])
     names = tuple(models)
-    rows_of_kind = {kind: _places_of(kinds, kind) for kind in COLUMNS_OF}
-    table_of_kind = {kind: table if kind in described else _without_facts(table) for kind in COLUMNS_OF}
+    rows_of_kind = {kind: np.flatnonzero(kinds == kind) for kind in COLUMNS_OF}
+    plain = table.drop_columns(row_kinds.FACTS) if row_kinds.FACTS in table.column_names else table
+    table_of_kind = {kind: table if kind in described else plain for kind in COLUMNS_OF}
     log, held_out, train, segments, familiarity, pairs = (
         _coded_rows(table_of_kind[kind], rows_of_kind[kind], kind, users, items) for kind in COLUMNS_OF
     )
+    owners = None
+    if has_judged_lists:
+        judged_list = take_rows(table[C.LIST_ID], rows_of_kind[row_kinds.HELD_OUT])
+        owners = Owners.of((log.user, log.columns[C.LIST_ID]), (held_out.user, judged_list))
     return Batch(
         users.values,
         items.values,
@@ -232,22 +237,8 @@ def to_batch(
         familiarity,
         pairs,
         constants=constants,
-        owners=_owners(log, held_out, take_rows(table[C.LIST_ID], rows_of_kind[row_kinds.HELD_OUT]))
-        if has_judged_lists
-        else None,
+        owners=owners,
     )
-
-
-def _owners(log: CodedRows, held_out: CodedRows, judged_list: pa.Array) -> Owners:
-    return Owners.of((log.user, log.columns[C.LIST_ID]), (held_out.user, judged_list))
-
-
-def _places_of(kinds: np.ndarray, kind: int) -> IntVector:
-    return np.flatnonzero(kinds == kind)
-
-
-def _without_facts(table: pa.Table) -> pa.Table:
-    return table.drop_columns(row_kinds.FACTS) if row_kinds.FACTS in table.column_names else table
 
 
 def fields(structs: pa.StructArray) -> dict[str, pa.Array]:

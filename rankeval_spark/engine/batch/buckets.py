@@ -165,17 +165,13 @@ def bucket_of(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.
     Buckets of two levels have nothing to do with each other.
     """
     whole = in_one_piece(users)
-    hashed = _of_numbers(whole) if pa.types.is_integer(whole.type) else _of_texts(whole)
+    is_number = pa.types.is_integer(whole.type)
+    hashed = to_numpy(whole).astype(np.int64).view(np.uint64) if is_number else _of_texts(whole)
     hashed = mixed(hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64)))  # a step of SplitMix64 for each level
     hashed >>= np.uint64(32)
     hashed *= np.uint64(n_buckets)  # scaled instead of divided, which takes several times as long
     hashed >>= np.uint64(32)
     return hashed.view(np.int64)
-
-
-def _of_numbers(numbers: pa.Array) -> UintVector:
-    bits: UintVector = to_numpy(numbers).astype(np.int64).view(np.uint64)
-    return bits
 
 
 def _of_texts(texts: pa.Array) -> UintVector:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import GROUP, jackknife_groups
 from rankeval_spark.engine.batch.codes import ascending, starts_of_runs
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK
@@ -70,9 +70,8 @@ class CompactLists:
             C.JUDGED_WEIGHTS: self.judgements.weight,
             C.JUDGED_GROUPS: self.judgements.groups,
         }
-        offsets = to_arrow(np.append(0, np.cumsum(length)).astype(np.int32))
         return {
-            name: pa.ListArray.from_arrays(offsets, to_arrow(numbers[places]))
+            name: list_column(length, to_arrow(numbers[places]))
             for name, numbers in of_judged.items()
             if numbers is not None
         }
@@ -86,7 +85,7 @@ def to_lists(
     ``keeps_scores``: whether a measure reads the scores of the hits. ``keeps_predictions``: whether a measure reads
     predicted rewards.
     """
-    n_duplicates = _n_duplicates(ranked)
+    n_duplicates = np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
         C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
@@ -102,10 +101,6 @@ def to_lists(
     if ranked.matched.timing is not None:
         columns[C.TIMING] = ranked.matched.timing
     return CompactLists(ranked.keys, columns, ranked.judgements.descending(), ranked.matched.owner)
-
-
-def _n_duplicates(ranked: RankedLists) -> IntVector:
-    return np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
 
 
 def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
@@ -153,7 +148,7 @@ def _numbers(ranked: RankedLists, column: str) -> FloatVector:
 def _ragged(ranked: RankedLists, places: IntVector, values: np.ndarray) -> pa.ListArray:
     """Put values of the items at ascending positions into a list column."""
     lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)
-    return pa.ListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32)), to_arrow(values))
+    return list_column(lengths, to_arrow(values))
 
 
 def _empty_ranks(ranked: RankedLists) -> pa.Array:
@@ -166,8 +161,7 @@ def _empty_ranks(ranked: RankedLists) -> pa.Array:
     runs = [to_arrow(ranks.astype(np.int32)) for ranks in (before[above] + 1, rank[above] - 1)]
     structs = pa.StructArray.from_arrays(runs, names=["first", "last"])
     lengths = np.bincount(ranked.list_code[above], minlength=ranked.keys.n_lists)
-    offsets = to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, structs, mask=to_arrow(ranked.length == 0))
+    return list_column(lengths, structs, is_null=ranked.length == 0)
 
 
 def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules) -> dict[str, pa.Array]:
@@ -224,9 +218,8 @@ def to_item_lists(ranked: RankedLists, *, depth: int) -> dict[str, pa.Array]:
         C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
     }
     lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)[listed]
-    ends = to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
     return {
-        ITEMS: pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(list(items.values()), names=list(items))),
+        ITEMS: list_column(lengths, pa.StructArray.from_arrays(list(items.values()), names=list(items))),
         OPENS_USER: to_arrow(_opens_user(ranked)),
         GROUP: to_arrow(jackknife_groups(batch.users)[ranked.keys.user[listed]].astype(np.int32)),
     }

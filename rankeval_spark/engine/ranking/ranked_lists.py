@@ -121,14 +121,27 @@ class RankedLists:
 
 
 def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
-    """Rank every list: the copies of an item leave first, and ranks are given to the rest."""
+    """Rank every list: the copies of an item leave first, and ranks are given to the rest.
+
+    Rows are sorted by one key of 64 bits; those whose keys are equal are sorted exactly, by all that decides.
+    """
     entries = _entries(matched, rules)
-    return _ordered(matched, entries, _copies(entries, rules), rules)
+    copies = _copies(entries, rules)
+    key, n_bits = packed(entries.list_code, entries.best_first, n_high=matched.keys.n_lists)
+    order = np.argsort(key)
+    if len(copies.dropped):
+        is_kept = np.ones(len(order), dtype=np.bool_)
+        is_kept[copies.dropped] = False
+        order = order[is_kept[order]]
+    in_order = key[order]
+    tied = _settle(order, in_order, entries, matched.judgements, rules)
+    list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
+    return RankedLists(matched, entries, copies, order, list_code, tied, rules.keeps_gaps)
 
 
 def _entries(matched: MatchedLog, rules: ListRules) -> LogEntries:
     batch, columns = matched.batch, matched.batch.log.columns
-    logged = _logged_ranks(columns[C.RANK]) if C.RANK in columns else None
+    logged = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
     if not len(batch.log):
         best_first = np.zeros(0, dtype=np.uint64)
     elif rules.order == C.RANK and logged is not None:
@@ -136,10 +149,6 @@ def _entries(matched: MatchedLog, rules: ListRules) -> LogEntries:
     else:
         best_first = descending_key(columns[C.SCORE])
     return LogEntries(batch, matched.list_code, matched.judgement, best_first, logged)
-
-
-def _logged_ranks(column: pa.Array) -> IntVector:
-    return to_numpy(column.cast(pa.int64()), null=NO_RANK)
 
 
 def _copies(entries: LogEntries, rules: ListRules) -> Copies:
@@ -164,20 +173,6 @@ def _copies(entries: LogEntries, rules: ListRules) -> Copies:
     is_best = starts_of_runs(pair[rows])
     n_copies = np.diff(np.append(np.flatnonzero(is_best), len(rows)))
     return Copies(rows[is_best], n_copies, rows[~is_best])
-
-
-def _ordered(matched: MatchedLog, entries: LogEntries, copies: Copies, rules: ListRules) -> RankedLists:
-    """Sort by one key of 64 bits; rows whose keys are equal are sorted exactly, by all that decides."""
-    key, n_bits = packed(entries.list_code, entries.best_first, n_high=matched.keys.n_lists)
-    order = np.argsort(key)
-    if len(copies.dropped):
-        is_kept = np.ones(len(order), dtype=np.bool_)
-        is_kept[copies.dropped] = False
-        order = order[is_kept[order]]
-    in_order = key[order]
-    tied = _settle(order, in_order, entries, matched.judgements, rules)
-    list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
-    return RankedLists(matched, entries, copies, order, list_code, tied, rules.keeps_gaps)
 
 
 def _settle(

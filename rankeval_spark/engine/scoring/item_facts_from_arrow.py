@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import lengths_of, owners_of, to_numpy
+from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.measures import ItemFacts, required_facts
 from rankeval_spark.measures.arrays import places_of
 from rankeval_spark.measures.item_facts import Judged, Labels, Shared, SimilarPairs
@@ -38,17 +39,18 @@ def to_item_facts(
     user. ``pairs``: similar items of each list by their ranks, sorted; NULL where there are none. ``others``: by the
     name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
     """
-    totals_by_name = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
+    totals_by_name = {name: _floats(values) for name, values in (fields(totals) if totals is not None else {}).items()}
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
-    facts = _fields(items.flatten())
+    facts = fields(items.flatten())
     owner, rank = owners_of(items), to_numpy(facts[C.RANK])
-    profiles = _fields(profile) if profile is not None else {}
+    profiles = fields(profile) if profile is not None else {}
     (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
         facts.get(required_facts.ITEM_CATEGORIES),
         profiles.get(required_facts.PROFILE_CATEGORIES),
         profiles.get(required_facts.JUDGED_CATEGORIES),
     )
+    interactions = profiles.get(required_facts.PROFILE_INTERACTIONS)
     return ItemFacts(
         owner,
         rank,
@@ -60,24 +62,15 @@ def to_item_facts(
         profile_vectors=_to_matrix(profiles.get(required_facts.PROFILE_VECTORS)),
         n_categories=n_categories,
         pairs=_to_pairs(pairs, (owner, rank)) if pairs is not None else None,
-        profile_interactions=_zero_where_unknown(profiles.get(required_facts.PROFILE_INTERACTIONS)),
+        profile_interactions=None if interactions is None else np.nan_to_num(_floats(interactions)),
         judged=judged_labels,
         shared=None if others is None else _to_shared(others, owner, facts),
     )
 
 
-def _fields(structs: pa.Array) -> dict[str, pa.Array]:
-    """Split a struct column into its fields; NULL structs have NULL fields."""
-    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
-
-
 def _floats(values: pa.Array) -> FloatVector:
     """Turn NULL into NaN."""
     return to_numpy(values).astype(np.float64, copy=False)
-
-
-def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
-    return None if values is None else np.nan_to_num(_floats(values))
 
 
 def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
@@ -92,10 +85,10 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 
 
 def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> SimilarPairs:
-    fields = _fields(pairs.flatten())
+    found = fields(pairs.flatten())
     owner = owners_of(pairs)
-    earlier, later = (places_of(owner, to_numpy(fields[name]), among=items) for name in ("earlier", "later"))
-    return SimilarPairs(earlier, later, _floats(fields["similarity"]))
+    earlier, later = (places_of(owner, to_numpy(found[name]), among=items) for name in ("earlier", "later"))
+    return SimilarPairs(earlier, later, _floats(found["similarity"]))
 
 
 class _Placed(NamedTuple):
@@ -123,7 +116,7 @@ class _Placed(NamedTuple):
 
 def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -> dict[str, Shared]:
     """Match the items of each list with those of the lists of other models."""
-    lists = {model: _fields(of_model) for model, of_model in _fields(others).items()}
+    lists = {model: fields(of_model) for model, of_model in fields(others).items()}
     codes, n_codes = _numbered([facts[C.ITEM_ID], *(one["items"].flatten() for one in lists.values())])
     own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
     shared = {}
@@ -141,19 +134,23 @@ def _to_labels(
     of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
 ) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
     """Give the categories of items, of profiles and of judged items numbers together, in the order of their names."""
-    profile = None if of_profiles is None else _fields(of_profiles.flatten())
-    judged = None if of_judged is None else _fields(of_judged.flatten())
+    profile = None if of_profiles is None else fields(of_profiles.flatten())
+    judged = None if of_judged is None else fields(of_judged.flatten())
     texts = [
         None if of_items is None else of_items.flatten(),
         None if profile is None else profile["category"],
         None if judged is None else judged["categories"].flatten(),
     ]
     codes, n_categories = _numbered(texts)
-    return (
-        None if of_items is None else _item_labels(of_items, codes[0]),
-        None if profile is None or of_profiles is None else _profile_labels(of_profiles, profile, codes[1]),
-        None if judged is None or of_judged is None else _judged_labels(of_judged, judged, codes[2]),
-    ), n_categories
+    item_labels = None if of_items is None else _item_labels(of_items, codes[0])
+    profile_labels = judged_labels = None
+    if profile is not None and of_profiles is not None:
+        weights = _floats(profile["n_items"]) / _floats(profile["n_categories"])
+        profile_labels = Labels(owners_of(of_profiles), codes[1], weights)
+    if judged is not None and of_judged is not None:
+        labels = _item_labels(judged["categories"], codes[2])
+        judged_labels = Judged(owners_of(of_judged), _floats(judged["gain"]), labels)
+    return (item_labels, profile_labels, judged_labels), n_categories
 
 
 def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
@@ -172,11 +169,3 @@ def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
 def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
     lengths = lengths_of(of_items)
     return Labels(np.repeat(np.arange(len(of_items)), lengths), codes, 1 / np.repeat(lengths, lengths))
-
-
-def _profile_labels(of_profiles: pa.Array, profile: dict[str, pa.Array], codes: IntVector) -> Labels:
-    return Labels(owners_of(of_profiles), codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))
-
-
-def _judged_labels(of_judged: pa.Array, judged: dict[str, pa.Array], codes: IntVector) -> Judged:
-    return Judged(owners_of(of_judged), _floats(judged["gain"]), _item_labels(judged["categories"], codes))

@@ -117,7 +117,7 @@ class MetricRows:
 
         With a bootstrap these have ``aggregate_state.SPREAD``, which then is the spread of the means.
         """
-        held = [batch for batch in batches if batch.num_rows]  # a row for each group and partition
+        held = [batch for batch in batches if batch.num_rows]  # a row for each group and part
         if not held:
             return
         rows = self.state.pool(pa.Table.from_batches(held), quantiles=self.reported.quantiles)
@@ -329,7 +329,7 @@ class BootstrapIntervals:
         )
 
     def _parts(self, group: pa.Table) -> Parts:
-        """Return the sums of each partition, and those of the users who came as they are."""
+        """Return the sums of each part, and those of the users who came as they are."""
         shape = (2, self.n_measures, self.draws.replicates)
         sums, users = (group[name].drop_null().to_pylist() for name in STATES)
         parts = [np.frombuffer(state).reshape(shape) for state in sums]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison
+    from rankeval_spark.apps.published.reproduction import RecordedRun, TableComparison
 
 DIFFERENT: Final = 7
 """Exit code if the rerun differs from the published run."""

@@ -14,9 +14,8 @@ from rich.markup import escape
 
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.nightly import backfill
-from rankeval_spark.apps.nightly.dry_run import planned_inputs
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
-from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, planned_inputs, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
@@ -152,8 +151,8 @@ def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: d
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
     inputs, cost = planned_inputs(spark, plan)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
-    for one in inputs:
-        numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
+    for one, n_rows, n_files in inputs:
+        numbers = ("-" if value is None else f"{value:,}" for value in (one.version, n_files, n_rows))
         table.add_row(one.name, escape(one.location), one.format, *numbers)
     out = console()
     out.print(table)

@@ -27,21 +27,13 @@ MOST_DATES: Final = 3660
 
 @dataclass(frozen=True)
 class DateOutcome:
-    """What became of one date: its result, the error that it ended with, or why it was not run.
-
-    Attributes
-    ----------
-    seconds : float
-        How long it took, of a date that failed too.
-    kept : str or None
-        What was published of the date before, and was left as it is.
-    """
+    """What became of one date: its result, the error that it ended with, or why it was not run."""
 
     evaluation_date: date
     result: NightResult | None = None
     error: BaseException | None = None
-    seconds: float = 0.0
-    kept: str | None = None
+    seconds: float = 0.0  # how long it took, of a date that failed too
+    kept: str | None = None  # what was published of the date before, and was left as it is
 
     @property
     def exit_code(self) -> int:
@@ -54,10 +46,7 @@ class DateOutcome:
 def dates_between(first: date, last: date) -> list[date]:
     """List the days from ``first`` to ``last``, both included.
 
-    Raises
-    ------
-    ConfigError
-        If the last day is before the first, or there are more than ten years of them.
+    Raises ConfigError if the last day is before the first, or there are more than ten years of them.
     """
     n_days = (last - first).days + 1
     if not 1 <= n_days <= MOST_DATES:
@@ -70,10 +59,7 @@ def dates_between(first: date, last: date) -> list[date]:
 def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
     """List the dates of a backfill: those named, in the order given, then the others of the range; each once.
 
-    Raises
-    ------
-    ConfigError
-        If there is no date at all, or only one end of the range.
+    Raises ConfigError if there is no date at all, or only one end of the range.
     """
     if (first is None) != (last is None):
         found = "--from alone" if last is None else "--to alone"
@@ -106,10 +92,8 @@ def backfill_dates(
     What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
     other date can be run: that of which it was lost is the last one. A date that is prepared by then fails with it.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        Whoever stops one date stops them all; the outcomes of all that are over are yielded before.
+    Raises KeyboardInterrupt if whoever stops one date stops them all; the outcomes of all that are over are yielded
+    before.
     """
     publishing: _Publishing | None = None
     for day in dates:

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Final
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.nightly import quarantine
 from rankeval_spark.apps.nightly.night_host import NightHost
-from rankeval_spark.apps.nightly.night_size import cost_of
+from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.hosts.spark_checks import computed_facts
+from rankeval_spark.hosts.spark_checks import computed_facts, unreadable_of
 from rankeval_spark.hosts.spark_inputs import inputs_of
-from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
-from rankeval_spark.spark.plans import input_checks
+from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.spark.plans import input_checks, usable_rows
 from rankeval_spark.spark.plans.moved_rows import user_types
 from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.config import Cost
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
+    from rankeval_spark.spark.plans import InputFrames
+
+
+_STD_ERROR: Final = 0.02
+"""Relative standard deviation of a count of values."""
 
 
 class SparkHost(NightHost):
@@ -48,7 +55,8 @@ class SparkHost(NightHost):
     @override
     def read(self) -> Cost:
         self.inputs = self._sources.all()
-        return cost_of(self._plan.config, self.host.inputs)
+        config, inputs = self._plan.config, self.host.inputs
+        return counted_cost(config, n_models=len(inputs.model_names), slice_values=_slice_values(config, inputs))
 
     @override
     def size_of(self, name: str) -> tuple[int, int]:
@@ -78,7 +86,7 @@ class SparkHost(NightHost):
 
     @override
     def refused_rows(self) -> DataFrame:
-        return quarantine.to_refused_rows(self._sources, self._plan.request, sample_share=self._plan.sample_share)
+        return to_refused_rows(self._sources, self._plan.request, sample_share=self._plan.sample_share)
 
     @override
     def has_no_row(self, name: str) -> bool:
@@ -111,3 +119,41 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
+
+
+def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
+    """Count the values of each slice, about, NULL among them: users that are not in the table may add one more.
+
+    One pass over a few columns, without a shuffle of rows.
+    """
+    if inputs.segments is None or not config.slices:
+        return {}
+    columns = {name: F.col(C.quoted_name(name)) for names in config.slices for name in names}
+    # NULL is left out of a count; its hash is one as any other.
+    hashes = [F.xxhash64(*(columns[name] for name in names)) for names in config.slices]
+    counts = [F.approx_count_distinct(one, _STD_ERROR).alias(str(place)) for place, one in enumerate(hashes)]
+    (row,) = inputs.segments.select(*counts).collect()
+    return {C.CROSSING.join(names): row[str(place)] for place, names in enumerate(config.slices)}
+
+
+def to_refused_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:
+    """Plan the rows that a check of single rows found, of the expected models and the sampled users.
+
+    One more pass over each input. What a check finds in a list or in a join, as a repeated item, is no row of them.
+    """
+    marked = sources.with_raw
+    inputs = inputs_of(marked, request, sample_share=sample_share)
+    log, judged, items = inputs.recommendations, inputs.held_out, inputs.items
+    found = [
+        usable_rows.to_refused(log, check_rows.RECOMMENDATIONS, usable_rows.flag_recommendations(log), row=RAW),
+        usable_rows.to_refused(judged, check_rows.HELD_OUT, usable_rows.flag_held_out(judged), row=RAW),
+    ]
+    if marked.segments is not None:
+        rules = usable_rows.flag_keys(C.SEGMENT_KEY)
+        found.append(usable_rows.to_refused(marked.segments.frame, check_rows.SEGMENTS, rules, row=RAW))
+    if inputs.train is not None:
+        found.append(usable_rows.to_refused(inputs.train, check_rows.TRAIN, usable_rows.flag_train(), row=RAW))
+    if items is not None:
+        rules = usable_rows.flag_items(unreadable=unreadable_of(items))
+        found.append(usable_rows.to_refused(items, check_rows.ITEMS, rules, row=RAW))
+    return reduce(DataFrame.unionByName, found)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rankeval_spark.apps.nightly.host_in_process import open_here
+from rankeval_spark.apps.nightly.night_host import open_here
 from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
 from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
@@ -35,14 +35,9 @@ if TYPE_CHECKING:
 class LookAhead:
     """A night before it runs; nothing of it is computed, and inputs that only Spark opens are left to the run.
 
-    Attributes
-    ----------
-    sizes : list of InputSize
-        What it would read.
-    reason : str or None
-        Why there would be nothing to measure.
-    errors : list of FaultsError
-        All that it would be refused for.
+    ``sizes``: what it would read.
+    ``reason``: why there would be nothing to measure.
+    ``errors``: all that it would be refused for.
     """
 
     def __init__(self, config: EvaluationConfig, day: date) -> None:

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from typing_extensions import override
 
 from rankeval_spark import schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
-from rankeval_spark.apps.nightly.host_in_process import night_host, spark_host
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
-from rankeval_spark.apps.nightly.night_plan import NightPlan, empty_reason, new_run_id, require_baseline
-from rankeval_spark.apps.nightly.run_life import RunLife
-from rankeval_spark.apps.nightly.staging import stage_results
+from rankeval_spark.apps.nightly.night_host import night_host, spark_host
+from rankeval_spark.apps.nightly.night_plan import (
+    NightPlan,
+    empty_reason,
+    failures_recorded,
+    new_run_id,
+    record_failure,
+    require_baseline,
+    stage_results,
+)
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
@@ -49,7 +54,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night_host import NightHost, ReadInput
-    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config import Cost, EvaluationConfig
+    from rankeval_spark.results import StagedRun
+
 
 _MODELS_SHOWN: Final = 20
 
@@ -69,28 +76,16 @@ CheckRow: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class NightResult:
-    """What came of a night that was published.
+    """What came of a night that was published."""
 
-    Attributes
-    ----------
-    evaluation : str
-        Name under which it was published; a sample of the users has a name of its own.
-    reason : str or None
-        Why nothing was measured: the date has no rows.
-    warnings : tuple of str
-        Checks that exceeded their warning threshold.
-    gates : tuple of mapping
-        Rows of ``gates``: what each rule says.
-    """
-
-    evaluation: str
+    evaluation: str  # name under which it was published; a sample of the users has a name of its own
     evaluation_date: date
     run_id: str
     n_rows: dict[str, int]
     seconds: dict[str, float]
-    reason: str | None = None
-    warnings: tuple[str, ...] = field(default_factory=tuple)
-    gates: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+    reason: str | None = None  # why nothing was measured: the date has no rows
+    warnings: tuple[str, ...] = field(default_factory=tuple)  # checks that exceeded their warning threshold
+    gates: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)  # rows of ``gates``: what each rule says
 
     @property
     def is_blocked(self) -> bool:
@@ -108,23 +103,13 @@ def run_night(
 ) -> NightResult:
     """Evaluate one date and publish its results, or leave the tables as they were.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        Session with Delta. One of :func:`spark.session.on_demand` is not used, and so not started,
-        where this process can read the inputs and compute the night.
+    ``spark`` is a session with Delta. One of :func:`spark.session.on_demand` is not used, and so not started,
+    where this process can read the inputs and compute the night.
 
-    Raises
-    ------
-    ChecksFailedError
-        A check failed; FAILED is recorded in ``runs`` and nothing else changed.
-    InputError
-        An input is missing, unreadable or wholly empty, or has no rows of a date that was published with means;
-        likewise.
-    ResultsBusyError
-        Another run holds this evaluation and date.
-    ConfigError
-        A path lies outside the folders that the environment allows.
+    Raises ChecksFailedError if a check failed (FAILED is recorded in ``runs`` and nothing else changed); InputError if
+    an input is missing, unreadable or wholly empty, or has no rows of a date that was published with means;
+    ResultsBusyError if another run has this evaluation and date; ConfigError if a path lies outside the folders that
+    the environment allows.
     """
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
     return prepare_night(spark, plan, progress=progress).publish()
@@ -139,10 +124,7 @@ def prepare_night(
 ) -> PreparedNight:
     """Do all of :func:`run_night` but the publish; the night stays locked until that.
 
-    Parameters
-    ----------
-    publishing_first : PreparedNight, optional
-        A night that is being published meanwhile: what depends on published nights waits for it.
+    What depends on published nights waits for the night ``publishing_first``, which is being published meanwhile.
     """
     facts, results = plan.run(new_run_id()), plan.config.results
     with translated_errors(), ExitStack() as locks:
@@ -156,61 +138,25 @@ def prepare_night(
                 wait_seconds=results.wait_seconds,
             )
         )
-        recorded = store.start(facts, publishing=() if publishing_first is None else (publishing_first.run_id,))
-        history = RunHistory(
-            spark, plan.config, facts, wait=None if publishing_first is None else publishing_first.wait
-        )
+        before = publishing_first
+        recorded = store.start(facts, publishing=() if before is None else (before.run_id,))
+        history = RunHistory(spark, plan.config, facts, wait=None if before is None else before.wait)
         try:
             host = host_of(spark, plan)
         except FaultsError as error:
             recorded.fail("read", error)
             raise
-        night = _Night(recorded, Steps(progress or Progress()), plan, host, history)
+        night = PreparedNight(recorded, Steps(progress or Progress()), plan, host, history)
         night.compute()
-        return PreparedNight(night, locks.pop_all())
-
-
-class PreparedNight:
-    """A night that is computed, staged and audited, and holds its lock: it ends once, by any thread."""
-
-    def __init__(self, night: _Night, locks: ExitStack) -> None:
-        self._night = night
-        self._locks = locks
-        self._is_over = Event()
-
-    @property
-    def run_id(self) -> str:
-        """Its run."""
-        return self._night.recorded.facts.run_id
-
-    def publish(self) -> NightResult:
-        """Publish it, and give its lock back."""
-        try:
-            with translated_errors(), self._locks:
-                return self._night.publish()
-        finally:
-            self._is_over.set()
-
-    def abandon(self, cause: BaseException) -> None:
-        """Record that it failed for ``cause`` instead, and give its lock back."""
-        try:
-            with self._locks:
-                self._night.record_failure(cause)
-        finally:
-            self._is_over.set()
-
-    def wait(self) -> None:
-        """Wait until it is published, or is not because that failed."""
-        self._is_over.wait()
+        night.locks = locks.pop_all()
+        return night
 
 
 def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Let this process compute a night where it can, unless a session was started on purpose.
 
-    Raises
-    ------
-    FaultsError
-        There is no pyspark; or the night needs it only to say what is wrong with the inputs, which is seen without it.
+    Raises FaultsError if there is no pyspark; or the night needs it only to say what is wrong with the inputs, which is
+    seen without it.
     """
     if not is_on_demand(spark):
         return spark_host(spark, plan)
@@ -229,52 +175,78 @@ def rehearse_night(
     The nights before it are not read, so there is none of the checks that need them (:data:`check_rows.OF_NIGHTS`), and
     rules against the previous night are not judged.
 
-    Raises
-    ------
-    ChecksFailedError, InputError
-        As :func:`run_night`.
+    Raises ChecksFailedError, InputError as :func:`run_night`.
     """
     history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
-    night = _Night(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
+    night = PreparedNight(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
     night.compute()
     return night.publish()
 
 
 @dataclass
-class _Night(RunLife):
-    """A night that is computed from its inputs."""
+class PreparedNight:
+    """A night that is computed, staged and audited, and holds its locks: it ends once, by any thread."""
 
+    recorded: StagedRun  # where its tables are staged, and who records what becomes of it
+    steps: Steps
     plan: NightPlan
     host: NightHost
     history: RunHistory
+    locks: ExitStack = field(default_factory=ExitStack)
+    is_over: Event = field(default_factory=Event)
+    reason: str | None = None  # why nothing was measured
     facts: list[CheckCount] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def run_id(self) -> str:
+        """Its run."""
+        return self.recorded.facts.run_id
+
+    def compute(self) -> None:
+        """Stage the tables and audit them, and let go of the rows."""
+        with failures_recorded(self.recorded, self.steps, self._inputs):
+            with self.host:
+                self.reason = self._compute()
+            with self.steps.step("audit"):
+                self.recorded.audit()
+
     def publish(self) -> NightResult:
-        """Publish what was staged."""
-        self.publish_staged()
-        facts = self.recorded.facts
-        return NightResult(
-            facts.evaluation,
-            facts.evaluation_date,
-            facts.run_id,
-            self.recorded.n_rows,
-            self.steps.seconds,
-            self.reason,
-            tuple(self._warnings()),
-            tuple(self.gates),
-        )
+        """Publish what was staged, and give the locks back."""
+        recorded, steps, facts = self.recorded, self.steps, self.recorded.facts
+        try:
+            with translated_errors(), self.locks:
+                with failures_recorded(recorded, steps, self._inputs), steps.step("publish"):
+                    recorded.publish(inputs=self._inputs(), timings=steps.seconds, reason=self.reason)
+                of_checks = [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
+                return NightResult(
+                    facts.evaluation,
+                    facts.evaluation_date,
+                    facts.run_id,
+                    recorded.n_rows,
+                    steps.seconds,
+                    self.reason,
+                    (*of_checks, *self.history.warnings),
+                    tuple(self.gates),
+                )
+        finally:
+            self.is_over.set()
 
-    @override
-    def stage(self) -> str | None:
-        """Compute the night, and let go of its rows."""
-        with self.host:
-            return self._compute()
+    def abandon(self, cause: BaseException) -> None:
+        """Record that it failed for ``cause`` instead, and give the locks back."""
+        try:
+            with self.locks:
+                record_failure(self.recorded, self.steps, self._inputs(), cause)
+        finally:
+            self.is_over.set()
 
-    @override
-    def inputs(self) -> Sequence[InputRecord]:
+    def wait(self) -> None:
+        """Wait until it is published, or is not because that failed."""
+        self.is_over.wait()
+
+    def _inputs(self) -> Sequence[InputRecord]:
         return [
             InputRecord(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
             for one in self.host.inputs
@@ -376,7 +348,7 @@ class _Night(RunLife):
             raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *of_checks)
 
     def _of_verdict(self, verdict: str) -> list[CheckRow]:
-        """Take the rows of the checks with a verdict."""
+        """Return the rows of the checks with a verdict."""
         if self.checks is None:
             return []
         rows: list[CheckRow] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
@@ -395,7 +367,7 @@ class _Night(RunLife):
         return faults
 
     def _without_lists(self, row: CheckRow) -> Fault | None:
-        """Say that a model has no list at all, and which ones have: its name may be misspelt, or the log is lost."""
+        """Return the fault of a model without any list: its name may be misspelt, or the log is lost."""
         if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
         (model,) = row["sample_keys"]
@@ -409,7 +381,7 @@ class _Night(RunLife):
         return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
 
     def _open_windows(self, row: CheckRow) -> Fault | None:
-        """Say that the night was run before all of its events could be there, and when they are."""
+        """Return the fault of a night that ran before all of its events could be there, with the time when they are."""
         if row["check"] != check_rows.OPEN_WINDOWS:
             return None
         ends = "".join(key for fact in self.facts if fact.check == check_rows.EVENTS_END for key in fact.sample_keys)
@@ -417,7 +389,7 @@ class _Night(RunLife):
         return Fault(f"{row['input']}, {row['check']}", found, OVER, OPEN_FIX)
 
     def _why_empty(self) -> str | None:
-        """Say which input has no rows for the date; an input without any row at all is an error."""
+        """Return which input has no rows for the date; an input without any row at all is an error."""
         needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
         empty = [one for one in self.host.inputs if one.name in needed and self.counts.get(one.name) == 0]
         others = [one for one in self.host.inputs if one.name not in needed and not self.counts.get(one.name)]
@@ -429,7 +401,7 @@ class _Night(RunLife):
         return f"{empty_reason(self.plan.evaluation_date, [one.name for one in empty])}{self._narrowed()}"
 
     def _narrowed(self) -> str:
-        """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
+        """Return what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
         models = self.plan.request.models
         limits = [f"models {', '.join(models)}" if models else "", self._share]
         limits = [one for one in limits if one]
@@ -440,13 +412,9 @@ class _Night(RunLife):
         """The share of a sample of the users in words; empty where it is no sample."""
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
-    def _warnings(self) -> Sequence[str]:
-        of_checks = (f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn"))
-        return [*of_checks, *self.history.warnings]
-
 
 def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:
-    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
+    """Count the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
     return [
         CheckCount(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
         for one in inputs
@@ -454,7 +422,7 @@ def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:
 
 
 def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
-    """Say that lists rank a sample of the catalogue, if the config does: readers of the results cannot see it."""
+    """Return the fact that lists rank a sample of the catalogue, which readers of the results cannot see."""
     n_candidates = config.inputs.recommendations.sampled_candidates
     if n_candidates is None:
         return []
@@ -463,7 +431,7 @@ def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
 
 
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:
-    """Say what was refused, and where its rows are kept, if they are."""
+    """Return the fault of what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_kinds.REFUSALS else ""
     fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
@@ -481,3 +449,21 @@ def _counted(row: CheckRow) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"
+
+
+COUNTED_CHEAPLY = ("delta", "parquet")
+"""Formats whose rows are counted from statistics and footers; of the others every byte would be read."""
+
+
+def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[ReadInput, int | None, int | None]], Cost]:
+    """Open every input, check its columns and types, count its rows and files, and estimate the cost of the night.
+
+    The counts are None where they would mean reading everything. Raises ConfigError if the night has more rows than it
+    may, or the baseline is no model of the log.
+    """
+    with host_of(spark, plan) as host:
+        cost = host.read()
+        cost.require_at_most(plan.config.results.most_rows)
+        require_baseline(plan.request, host.host.models)
+        is_cheap = {one.name: one.format in COUNTED_CHEAPLY and plan.sample_share >= 1 for one in host.inputs}
+        return [(one, *(host.size_of(one.name) if is_cheap[one.name] else (None, None))) for one in host.inputs], cost

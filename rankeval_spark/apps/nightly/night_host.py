@@ -1,71 +1,56 @@
-"""What reads the inputs of a night and computes it, so that the steps of a night are the same wherever that is."""
+"""Hosts of a night: what reads its inputs and computes it, this process or Spark."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from typing_extensions import override
 
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config import Cost, counted_cost
+from rankeval_spark.config.request import counting_invalid_scores
+from rankeval_spark.hosts.in_process import InProcess
+from rankeval_spark.in_process.assembly import Usable
+from rankeval_spark.in_process.input_checks import RowFacts
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.results.readers import is_native
+from rankeval_spark.spark.version import require_spark
+from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts
-from rankeval_spark.sums.sums import COMPARISONS, LISTS, METRICS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from datetime import date
 
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.config import Cost
+    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
     from rankeval_spark.hosts.host import Host
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
+    from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.inputs.spark import Source
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
 
-
-class ReadInput(Protocol):
-    """What is known of an input that was read."""
-
-    @property
-    def name(self) -> str:
-        """As in the config."""
-
-    @property
-    def location(self) -> str:
-        """Absolute path or table name."""
-
-    @property
-    def format(self) -> str:
-        """As in the config."""
-
-    @property
-    def version(self) -> int | None:
-        """Version of a Delta table."""
-
-    @property
-    def table_columns(self) -> str:
-        """Columns of the table with their types, as Spark names them."""
-
-    @property
-    def n_columns(self) -> int:
-        """How many columns the table has."""
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """Columns that nothing reads."""
+    ReadInput: TypeAlias = FileInput | Source
+    """An input that was read."""
 
 
 class NightHost(AbstractContextManager["NightHost"], ABC):
-    """One night of one config: its inputs, and the tables that come of them; used within a ``with`` block.
+    """One night of one config: its inputs, and the tables that come of them; used within a ``with`` block."""
 
-    Attributes
-    ----------
-    inputs : sequence of ReadInput
-        Those that were read, in the order of the config; none before :meth:`read`.
-    """
-
-    inputs: Sequence[ReadInput] = ()
+    inputs: Sequence[ReadInput] = ()  # those that were read, in the order of the config; none before :meth:`read`
     has_users: bool = False  # whether the rows of users were staged
 
     def __init__(self, request: Request) -> None:
@@ -94,7 +79,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
-        return list_facts(self.totals[LISTS], self.request)
+        return list_facts(self.totals[sums.LISTS], self.request)
 
     @cached_property
     def totals(self) -> Mapping[str, pa.Table]:
@@ -106,18 +91,18 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @cached_property
     def metrics(self) -> pa.Table:
-        """As ``schemas.METRICS`` from the first column after the run's on."""
-        means = [self.totals[METRICS]] if METRICS in self.totals else []
+        """Rows of ``schemas.METRICS``, without the columns of the run."""
+        means = [self.totals[sums.METRICS]] if sums.METRICS in self.totals else []
         return pa.concat_tables([*means, self.host.exposures()])
 
     @property
     def comparisons(self) -> pa.Table | None:
-        """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
-        return self.totals.get(COMPARISONS)
+        """Rows of ``schemas.COMPARISONS``, without the columns of the run; None where nothing is compared."""
+        return self.totals.get(sums.COMPARISONS)
 
     @abstractmethod
     def refused_rows(self) -> DataFrame:
-        """Plan the rows of the inputs that cannot be used, as :func:`quarantine.to_refused_rows` does."""
+        """Plan the rows of the inputs that cannot be used."""
 
     @abstractmethod
     def has_no_row(self, name: str) -> bool:
@@ -125,4 +110,131 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @abstractmethod
     def models(self, *, at_most: int) -> list[str | None]:
-        """Name the first models of the log."""
+        """List the first models of the log."""
+
+
+def night_host(spark: SparkSession, plan: NightPlan) -> NightHost:
+    """Return the host of a night: this process where it can read, compute and publish it, else Spark.
+
+    Spark starts when something is asked of it: rows that cannot be used are written out by Spark.
+    """
+    try:
+        inputs = open_here(plan.config, plan.request, plan.evaluation_date)
+    except ForSparkError as reason:
+        return spark_host(spark, plan, why=str(reason))
+    return ProcessHost(spark, plan, inputs)
+
+
+def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence[FileInput]:
+    """Open the inputs of a night that this process can read, compute and publish; no row is read.
+
+    Raises ForSparkError with the reason if Spark computes the night.
+    """
+    root = config.results.location
+    if not is_native(root):
+        raise ForSparkError(root, "a results root that only Spark writes")
+    return open_inputs(config, request, day)
+
+
+def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
+    """Return the host of a night that Spark reads and computes; ``why`` this process does not is for messages.
+
+    Raises UnsupportedSparkError if there is no pyspark, or one that this package does not work with.
+    """
+    require_spark(why)
+    from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
+
+    return SparkHost(spark, plan)
+
+
+class ProcessHost(NightHost):
+    """Arrow tables, computed once."""
+
+    def __init__(self, spark: SparkSession, plan: NightPlan, inputs: Sequence[FileInput]) -> None:
+        super().__init__(plan.request)
+        self._spark = spark
+        self._plan = plan
+        self._opened = inputs
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the rows: the process may live on."""
+        for name in ("_tables", "host", "totals"):
+            self.__dict__.pop(name, None)
+
+    @override
+    def read(self) -> Cost:
+        self.inputs = self._opened
+        n_models = len(self.host.models)
+        return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)
+
+    @override
+    def size_of(self, name: str) -> tuple[int, int]:
+        one = next(one for one in self._opened if one.name == name)
+        return one.count(), sum(1 for _ in one.table.dataset.get_fragments(one.condition))
+
+    @override
+    def stage_users(self, run: StagedRun, steps: Steps) -> None:
+        has_lists = self._plan.config.results.lists
+        with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
+            add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
+            add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
+            writers = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
+            self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
+            staging.close()
+            step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
+        if has_lists:  # of one pass: this only says how many rows there are
+            with steps.step("score") as step:
+                step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+
+    @override
+    def input_facts(self) -> list[CheckCount]:
+        facts = RowFacts(self._tables, counting_invalid_scores(self.request))
+        return [*facts.all(self.host.usable.segments_and_facts[1]), *facts.of_segment_rows()]
+
+    @override
+    def refused_rows(self) -> DataFrame:
+        return self._on_spark.refused_rows()
+
+    @override
+    def has_no_row(self, name: str) -> bool:
+        return next(one for one in self._opened if one.name == name).table.n_rows == 0
+
+    @override
+    def models(self, *, at_most: int) -> list[str | None]:
+        log = self._tables.recommendations.table
+        if C.MODEL_ID not in log.column_names:
+            return [C.ONE_MODEL] if log.num_rows else []
+        names = pc.unique(log[C.MODEL_ID]).to_pylist()
+        return sorted(names, key=lambda name: (name is not None, name or ""))[:at_most]
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return read_tables(self._opened, sample_share=self._plan.sample_share)
+
+    @cached_property
+    @override
+    def host(self) -> InProcess:
+        return InProcess(Usable(self._tables, self.request, os.cpu_count() or 1))
+
+    @property
+    def _slice_values(self) -> dict[str, int]:
+        """Count the values of each slice, NULL among them: users that are not in the table may add one more."""
+        segments = self.host.usable.segments
+        if segments is None:
+            return {}
+        return {
+            C.CROSSING.join(names): segments.group_by(list(names)).aggregate([]).num_rows
+            for names in self._plan.config.slices
+        }
+
+    @property
+    def _on_spark(self) -> NightHost:
+        """The same night on Spark, at the versions that were read here."""
+        inputs = {
+            one.name: one.config.model_copy(update={"version": one.version})
+            for one in self._opened
+            if one.version is not None
+        }
+        read, config = self._plan.config.inputs.model_copy(update=inputs), self._plan.config
+        plan = replace(self._plan, config=config.model_copy(update={"inputs": read}))
+        return spark_host(self._spark, plan, why="results.quarantine, whose rows Spark writes")

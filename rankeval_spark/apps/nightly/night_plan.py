@@ -1,69 +1,64 @@
-"""What one run computes: the config, the request that follows from it, the date and the share of users."""
+"""One run of a night: its plan, the results that follow from rows of users, and the record of a failure."""
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rankeval_spark import __version__
+from rankeval_spark import __version__, schemas
+from rankeval_spark.apps.error_translation import translated
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
+from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
+from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
+from rankeval_spark.errors import ChecksFailedError, interruption
 from rankeval_spark.refusals import refuse_unknown_baseline
+from rankeval_spark.result_rows.group_rows import has_groups, to_group_table
 from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import pyarrow as pa
 
+    from rankeval_spark.apps.progress import Steps
+    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.results import Event, InputRecord, Results, StagedRun
 
 
 @dataclass(frozen=True)
 class NightPlan:
-    """One night to compute: a new one, one that is scored again, or one that is reproduced.
-
-    Attributes
-    ----------
-    config : EvaluationConfig
-        What is read, and where.
-    request : Request
-        What is computed; it may have measures that the config does not.
-    evaluation_date : date
-        The day.
-    sample_share : float
-        Share of the users that are evaluated, in (0, 1].
-    recorded_config : str
-        Config that is recorded with the run, as JSON without secrets.
-    config_hash : str
-        Its hash, see :meth:`EvaluationConfig.hash_under`.
-    defaults_version : int
-        Version of the defaults that it was read under.
-    """
+    """One night to compute: a new one, one that is scored again, or one that is reproduced."""
 
     config: EvaluationConfig
-    request: Request
+    request: Request  # what is computed; it may have measures that the config does not
     evaluation_date: date
-    sample_share: float
-    recorded_config: str
-    config_hash: str
-    defaults_version: int = DEFAULTS_VERSION
+    sample_share: float  # share of the users that are evaluated, in (0, 1]
+    recorded_config: str  # config that is recorded with the run, as JSON without secrets
+    config_hash: str  # its hash, see :meth:`EvaluationConfig.hash_under`
+    defaults_version: int = DEFAULTS_VERSION  # version of the defaults that it was read under
 
     @classmethod
     def of(cls, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0) -> NightPlan:
         """Plan a new night of a config.
 
-        Raises
-        ------
-        ConfigError
-            A path lies outside the folders that the environment allows, or the night has more rows than it may.
+        Raises ConfigError if a path lies outside the folders that the environment allows, or the night has more rows
+        than it may.
         """
         check_roots(config, evaluation_date)
         least_cost(config).require_at_most(config.results.most_rows)
-        request = _with_clock(request_of(config, evaluation_date), config, evaluation_date)
+        request = request_of(config, evaluation_date)
+        if request.policies.is_attributed:  # the moment up to which events are complete matters
+            until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
+            request = replace(request, events_until=until)
         return cls(config, request, evaluation_date, sample_share, config.public_json(), config.config_hash)
 
     @property
@@ -86,35 +81,92 @@ class NightPlan:
         )
 
 
-def _with_clock(request: Request, config: EvaluationConfig, evaluation_date: date) -> Request:
-    """Add the moment up to which events are complete, where it matters."""
-    if not request.policies.is_attributed:
-        return request
-    until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
-    return replace(request, events_until=until)
-
-
 def new_run_id() -> str:
-    """Make an id that sorts by time and that no other run has."""
+    """Return an id that sorts by time and that no other run has."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def require_baseline(request: Request, models: Sequence[str]) -> None:
-    """Refuse a baseline that is none of the models of the log.
-
-    Raises
-    ------
-    ConfigError
-        It may be misspelt; one that ``models`` of the config names may have no list.
-    """
+    """Raise ConfigError for a baseline that is no model of the log; one that ``models`` names may have no list."""
     refuse_unknown_baseline(request, models, where="comparisons.baseline")
 
 
 def empty_reason(day: date, names: Sequence[str]) -> str:
-    """Say why there is nothing to measure on a date."""
+    """Return why there is nothing to measure on a date."""
     return f"no rows for {day.isoformat()} in {' and '.join(names)}"
 
 
 def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
-    """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
+    """Return the name of the evaluation; a sample has its own, so that it can never replace the whole."""
     return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"
+
+
+def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet) -> NightPlan:
+    """Plan a published night once more, with the recorded config recorded again.
+
+    ``config`` may read the inputs elsewhere, and ``rankeval score`` may have added ``measures`` to those of the config.
+    """
+    request = replace(request_of(config, night.evaluation_date), measures=measures)
+    recorded = night.row["config"], night.row["config_hash"], night.defaults_version
+    return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
+
+
+def has_judged_lists(results: Results, night: PastNight) -> bool:
+    """Return True if the judgements of a night named their list: only then are those without a list counted."""
+    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
+    return bool(results.arrow(schemas.CHECKS.name, check=UNMATCHED_LISTS, **of_night).num_rows)
+
+
+def pinned(recorded: Event) -> EvaluationConfig:
+    """Return the config of a run so that it reads what the run read: the places it found, at these versions.
+
+    All of it is validated: a table of results is no better than any other file.
+    """
+    values = recorded_values(recorded["config"])
+    for fact in recorded["inputs"]:
+        given = values["inputs"][fact["name"]]
+        # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not known.
+        if given.get("paths"):
+            given["paths"] = json.loads(fact["location"])
+        elif not given.get("table"):
+            given["path"] = fact["location"]
+        if fact["version"] is not None:
+            given |= {"version": fact["version"], "timestamp": None}
+    return read_recorded(values)
+
+
+def stage_results(
+    run: StagedRun, metrics: pa.Table, comparisons: pa.Table | None, request: Request, *, steps: Steps
+) -> None:
+    """Stage what follows from the rows of users: means, statistics of groups and comparisons."""
+    with steps.step("summarise") as step:
+        run.stage(schemas.METRICS.name, metrics)
+        step.n_rows = run.n_rows[schemas.METRICS.name]
+        if has_groups(request):
+            run.stage(schemas.GROUP_METRICS.name, to_group_table(metrics))
+    if comparisons is None:
+        return
+    with steps.step("compare") as step:
+        run.stage(schemas.COMPARISONS.name, comparisons)
+        step.n_rows = run.n_rows[schemas.COMPARISONS.name]
+
+
+def record_failure(recorded: StagedRun, steps: Steps, inputs: Sequence[InputRecord], cause: BaseException) -> None:
+    """Record the error that a run ends with, and at which step; nothing is published."""
+    checks = [fault.where for fault in cause.faults] if isinstance(cause, ChecksFailedError) else ()
+    recorded.fail(steps.current, cause, failed_checks=checks, inputs=inputs, timings=steps.seconds)
+
+
+@contextmanager
+def failures_recorded(recorded: StagedRun, steps: Steps, inputs: Callable[[], Sequence[InputRecord]]) -> Iterator[None]:
+    """Record an error within the block, with its step, and raise it as the error that a user can act on."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        record_failure(recorded, steps, inputs(), stopped)
+        raise
+    except Exception as error:
+        read = inputs()
+        cause = interruption(error) or translated(error, {one.name: one.location for one in read})
+        record_failure(recorded, steps, read, cause)
+        raise cause from error

@@ -105,30 +105,14 @@ class FactInputs:
 
 @dataclass(frozen=True)
 class Call:
-    """The arguments of a call of ``evaluate``, by the rules that they are validated by.
+    """The arguments of a call of ``evaluate``, by the rules that they are validated by."""
 
-    Attributes
-    ----------
-    general : mapping
-        Those of :class:`Arguments`.
-    policies : mapping
-        Those of the policies; None where one is left out.
-    compared : mapping
-        Those of the comparisons.
-    intervals : mapping
-        Those of the intervals.
-    segments : sequence of str or None
-        Columns of the input ``segments``; None where it is not given.
-    given : FactInputs
-        The others.
-    """
-
-    general: Mapping[str, Any]
-    policies: Mapping[str, Any]
-    compared: Mapping[str, Any]
-    intervals: Mapping[str, Any]
-    segments: Sequence[str] | None = None
-    given: FactInputs = field(default_factory=FactInputs)
+    general: Mapping[str, Any]  # those of :class:`Arguments`
+    policies: Mapping[str, Any]  # those of the policies; None where one is left out
+    compared: Mapping[str, Any]  # those of the comparisons
+    intervals: Mapping[str, Any]  # those of the intervals
+    segments: Sequence[str] | None = None  # columns of the input ``segments``; None where it is not given
+    given: FactInputs = field(default_factory=FactInputs)  # the others
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:
@@ -150,10 +134,7 @@ class Call:
 def request_of_call(call: Call) -> Request:
     """Build the request of a call of ``evaluate``.
 
-    Raises
-    ------
-    ConfigError
-        All faults of all arguments.
+    Raises ConfigError if all faults of all arguments.
     """
     faults: list[Fault] = []
 

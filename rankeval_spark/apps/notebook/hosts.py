@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def is_on_spark(frames: Mapping[str, object]) -> bool:
     """Return True if the inputs are DataFrames of Spark.
 
-    Raises
-    ------
-    InputError
-        If some are and others are not.
+    Raises InputError if some are and others are not.
     """
     # Those of pyspark 4.2 are streams of Arrow too, so Spark is recognised first; pyspark is not imported for it.
     given = {name: frame for name, frame in frames.items() if frame is not None}

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import T_TESTS
-from rankeval_spark.apps.published.recorded_plan import has_judged_lists
+from rankeval_spark.apps.nightly.night_plan import has_judged_lists
 from rankeval_spark.apps.run_history import NightSide, changes_between, segments_by_slice
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import request_of
@@ -34,20 +34,12 @@ UNPAIRED: Final = "unpaired"
 
 @dataclass(frozen=True)
 class ComparisonSelection:
-    """Which rows are selected: all models, measures and cutoffs where none is named.
-
-    Attributes
-    ----------
-    measures : sequence of str
-        Canonical names, with a cutoff or without.
-    slices : sequence of str or None
-        Names of slices; None: all there are.
-    """
+    """Which rows are selected: all models, measures and cutoffs where none is named."""
 
     models: Sequence[str] = ()
-    measures: Sequence[str] = ()
+    measures: Sequence[str] = ()  # canonical names, with a cutoff or without
     ks: Sequence[int] = ()
-    slices: Sequence[str] | None = (C.ALL_USERS,)
+    slices: Sequence[str] | None = (C.ALL_USERS,)  # names of slices; None: all there are
 
     def measures_of(self, night: PastNight) -> list[Measure]:
         """Choose from what a night computed."""
@@ -73,18 +65,10 @@ class ComparisonSelection:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What came of a comparison.
+    """What came of a comparison."""
 
-    Attributes
-    ----------
-    rows : list of dict
-        One a model, slice, measure and cutoff.
-    notes : list of str
-        What could not be compared, and why.
-    """
-
-    rows: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]]  # one a model, slice, measure and cutoff
+    notes: list[str] = field(default_factory=list)  # what could not be compared, and why
 
 
 def compare_nights(
@@ -92,16 +76,10 @@ def compare_nights(
 ) -> ComparisonResult:
     """Compare each model with itself on another night.
 
-    Returns
-    -------
-    ComparisonResult
-        Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
-        ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
+    Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
+    ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
 
-    Raises
-    ------
-    InputError
-        One of the nights measured nothing, or another share of the users.
+    Raises InputError if one of the nights measured nothing, or another share of the users.
     """
     _refuse_unlike(now, before)
     config, results = now.config, results_of(spark, root)
@@ -120,16 +98,10 @@ def compare_models(
 ) -> ComparisonResult:
     """Compare the models of a night with one of them, paired by user.
 
-    Returns
-    -------
-    ComparisonResult
-        Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
-        family of the correction is what was requested.
+    Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
+    family of the correction is what was requested.
 
-    Raises
-    ------
-    ConfigError
-        The night has no such model.
+    Raises ConfigError if the night has no such model.
     """
     _refuse_empty(night)
     results = results_of(spark, root)
@@ -219,15 +191,9 @@ def _computed(
     baseline: str,
     selection: ComparisonSelection,
     measures: Sequence[Measure],
-    others: Mapping[str, Any],
+    others: Mapping[str, Any],  # what is known of lists that have no row of a user
 ) -> list[dict[str, Any]]:
-    """Compare from the published users, as the night itself would have; nothing where no measure can be.
-
-    Parameters
-    ----------
-    others : mapping
-        What is known of lists that have no row of a user.
-    """
+    """Compare from the published users, as the night itself would have; nothing where no measure can be."""
     config, per_user = night.config, [one for one in measures if one.has_user_values]
     if not per_user:
         return []

@@ -44,8 +44,8 @@ _LEAST_HASH: Final = -(2**63)
 
 
 def report_of(
-    spark: SparkSession | None,
-    root: str,
+    spark: SparkSession | None,  # needed for a root that only Spark can read
+    root: str,  # local path or URI of the results root
     *,
     evaluation: str | None = None,
     day: date | None = None,
@@ -53,14 +53,7 @@ def report_of(
 ) -> str:
     """Write the report of a night of a results root as HTML.
 
-    Parameters
-    ----------
-    spark : SparkSession, optional
-        Needed for a root that only Spark can read.
-    root : str
-        Local path or URI of the results root.
-    evaluation, day, baseline : optional
-        As :func:`rankeval_spark.report.page.report` takes them.
+    ``evaluation``, ``day``, ``baseline``: as :func:`rankeval_spark.report.page.report` takes them.
     """
     results = results_of(spark, root)
     tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
@@ -72,12 +65,8 @@ def report_tables(
 ) -> ReportTables:
     """Read what the report of a night shows: all of that night, and of those before it the rows over all users.
 
-    Raises
-    ------
-    InputError
-        If there is no such night.
-    ConfigError
-        If several evaluations are there and none is named, or nothing is compared with the baseline.
+    Raises InputError if there is no such night; ConfigError if several evaluations are there and none is named, or
+    nothing is compared with the baseline.
     """
     runs = _events(results)
     run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)
@@ -105,10 +94,7 @@ def report_tables(
 def require_file(path: Path) -> None:
     """Refuse a path to which no report can be written, before anything is read.
 
-    Raises
-    ------
-    ConfigError
-        If its folder is not there, it is no file, or the environment does not allow it.
+    Raises ConfigError if its folder is not there, it is no file, or the environment does not allow it.
     """
     allowed_folders.require_allowed((_OPTION, str(path)))
     folder = path.absolute().parent
@@ -122,10 +108,7 @@ def require_file(path: Path) -> None:
 def write_atomically(text: str, path: Path) -> None:
     """Write a file whole or not at all: a reader sees the one before it, or this one.
 
-    Raises
-    ------
-    ConfigError
-        If the file cannot be written.
+    Raises ConfigError if the file cannot be written.
     """
     goal = path.resolve()
     draft = goal.with_name(f".report-{uuid.uuid4().hex}.part")

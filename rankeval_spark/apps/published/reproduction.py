@@ -1,26 +1,28 @@
-"""Run a published night again from what was recorded of it, and compare; nothing is published."""
+"""A published night that is run again from what was recorded of it, and compared; nothing is published."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import allowed_folders, columns as C
+from pyspark.sql import DataFrame, SparkSession, functions as F
+
+from rankeval_spark import __version__, allowed_folders, columns as C, schemas
 from rankeval_spark.apps.nightly.night import rehearse_night
-from rankeval_spark.apps.nightly.night_plan import new_run_id
-from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
-from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison, compare_tables, left_out
+from rankeval_spark.apps.nightly.night_plan import new_run_id, pinned, plan_again
 from rankeval_spark.apps.published_runs import PastNight
-from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
-from rankeval_spark.results import Event, Rehearsal, event_frame
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
+from rankeval_spark.inputs.spark import explain
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.results import Event, Rehearsal, Results, event_frame, results_at
+from rankeval_spark.spark.plans import table_diff
 from rankeval_spark.spark.session.builder import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.apps.progress import Progress
+    from rankeval_spark.schemas import Schema
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,7 @@ class Reproduction:
 def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
     """Look a published run up.
 
-    Raises
-    ------
-    InputError
-        If there is no such run, or it was not published.
+    Raises InputError if there is no such run, or it was not published.
     """
     events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
     own = [row for row in events if row[C.RUN_ID] == run_id]
@@ -91,19 +90,11 @@ def reproduce_run(
 ) -> Reproduction:
     """Compute a published run again from its recorded config, at the recorded versions of its inputs, and compare.
 
-    Parameters
-    ----------
-    scratch : str, optional
-        Folder for what is computed, removed at the end; one of this machine where the executors are on it too.
+    ``scratch``: folder for what is computed, removed at the end; one of this machine where the executors are on it too.
 
-    Raises
-    ------
-    InputError
-        If an input, or its version, or the rows of a superseded run are gone.
-    ChecksFailedError
-        If an input that has no versions now fails a check.
-    ConfigError
-        If executors are on other machines and there is no ``scratch``.
+    Raises InputError if an input, or its version, or the rows of a superseded run are gone; ChecksFailedError if an
+    input that has no versions now fails a check; ConfigError if executors are on other machines and there is no
+    ``scratch``.
     """
     night = run.night
     plan = plan_again(night, pinned(night.row), night.measures)
@@ -143,4 +134,144 @@ def _inputs(night: PastNight, rehearsal: Rehearsal) -> tuple[InputVersions, ...]
             (night.input_columns.get(now.name), now.columns),
         )
         for now in rehearsal.inputs
+    )
+
+
+MOST_EXAMPLES: Final = 3
+
+CARRIED: Final = (schemas.GATES.name, schemas.CHECKS.name)
+"""Tables that ``rankeval score`` takes over from the run before as they are."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that was published, with what became of its rows."""
+
+    night: PastNight  # its PUBLISHED event
+    successor: str | None  # run that published the same night later, and replaced its rows
+
+    @property
+    def run_id(self) -> str:
+        """Its id."""
+        return str(self.night.row[C.RUN_ID])
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another version of this package wrote its rows."""
+        return bool(self.night.row["code_version"] != __version__)
+
+
+@dataclass(frozen=True)
+class TableComparison:
+    """A table of the run and the same table made again."""
+
+    table: str
+    # n_recorded, n_published: rows that the run published, and those of them that are still there
+    n_recorded: int
+    n_published: int
+    # n_missing, n_extra, n_differing, n_rounded: as
+    # :func:`rankeval_spark.spark.plans.table_diff.difference_counts` counts them
+    n_missing: int
+    n_extra: int
+    n_differing: int
+    n_rounded: int
+    # columns that differ, in how many rows, and by how much at most
+    columns: tuple[tuple[str, int, float | None], ...] = ()
+    examples: tuple[str, ...] = ()  # keys of a few rows that are not the same
+
+    @property
+    def n_gone(self) -> int:
+        """Rows that the run published and that are no longer there: retention, or the erasure of a user."""
+        return max(0, self.n_recorded - self.n_published)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all rows that are still there came out again, and no other; rounding aside."""
+        return not self.n_missing and not self.n_differing and self.n_extra == self.n_gone
+
+
+def left_out(run: RecordedRun) -> tuple[str, ...]:
+    """Say what is not compared: what depends on more than the inputs and the config of the run."""
+    of_version = ["columns without a value in its rows, which its version may not have known"] if run.is_foreign else []
+    if run.night.was_scored_again:
+        return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
+    rules = ", ".join(map(str, _previous_rules(run.night)))
+    of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
+    of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
+    return (of_checks, *of_gates, *of_version)
+
+
+def compare_tables(
+    spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal
+) -> tuple[TableComparison, ...]:
+    """Compare every table that the run or its rerun has.
+
+    The rows of a run that was superseded are read at the versions that it published, while these are retained.
+
+    Raises InputError if they no longer are.
+    """
+    replaced = run.successor is not None
+    results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
+    try:
+        return _tables(results, run, rehearsal)
+    except Exception as error:
+        if not replaced or not (isinstance(error, FaultsError) or explain(error, {})):
+            raise
+        found = f"run {run.run_id}, whose rows run {run.successor} replaced, and versions that are no longer retained"
+        fix = "reproduce the newer run"
+        raise InputError(Fault(f"results {root}", found, "the rows that the run published", fix)) from error
+
+
+def _tables(results: Results, run: RecordedRun, rehearsal: Rehearsal) -> tuple[TableComparison, ...]:
+    recorded = run.night.row["n_rows"]
+    carried = CARRIED if run.night.was_scored_again else ()
+    made = [
+        schema
+        for schema in schemas.PUBLISHED
+        if schema.name in {*recorded, *rehearsal.n_rows} and schema.name not in carried
+    ]
+    rows = {schema.name: _rows(results, run, rehearsal, schema) for schema in made}
+    counts = {row["table"]: row.asDict() for row in table_diff.difference_counts(rows).collect()}
+    return tuple(_compared(rows[one.name], one, counts[one.name], recorded.get(one.name, 0)) for one in made)
+
+
+def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:
+    of_run = {C.EVALUATION: run.night.evaluation, C.EVALUATION_DATE: run.night.evaluation_date, C.RUN_ID: run.run_id}
+    published = results.published(schema.name)
+    for column, value in of_run.items():
+        published = published.where(F.col(column) == F.lit(value))
+    if run.is_foreign:
+        published = _without_unknown_columns(published, schema)
+    staged = rehearsal.staged(schema.name)
+    pair = [published, published.limit(0) if staged is None else staged]
+    if schema is schemas.CHECKS:
+        pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
+    if schema is schemas.GATES:
+        pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
+    return table_diff.to_differences(*pair, key=schema.key)
+
+
+def _without_unknown_columns(published: DataFrame, schema: Schema) -> DataFrame:
+    """Leave out columns in which no row has a value: another version may not have known them."""
+    names = [field.name for field in schema.fields if field.nullable]
+    counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
+    return published.drop(*(name for name in names if not counts[name]))
+
+
+def _previous_rules(night: PastNight) -> list[int]:
+    return [number for number, gate in enumerate(night.config.gates, 1) if gate.needs_previous]
+
+
+def _compared(rows: DataFrame, schema: Schema, counts: dict[str, Any], n_recorded: int) -> TableComparison:
+    # Of checks and gates some rows are left out, and none is ever removed: all that are there were published.
+    recorded = counts["n_published"] if schema.name in CARRIED else n_recorded
+    found = TableComparison(n_recorded=recorded, **counts)
+    if found.is_equal and not found.n_rounded:
+        return found
+    columns = table_diff.differences_by_column(rows).collect()
+    examples = [] if found.is_equal else table_diff.difference_examples(rows, key=schema.key).take(MOST_EXAMPLES)
+    return replace(
+        found,
+        columns=tuple((row["column"], row["n_rows"], row["distance"]) for row in columns),
+        examples=tuple(row["example"] for row in examples),
     )

@@ -1,36 +1,48 @@
-"""Score published lists of past dates with measures that were not computed then."""
+"""Published lists of past dates, scored with measures that were not computed then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps.nightly.night import NightResult
-from rankeval_spark.apps.nightly.night_plan import new_run_id
+from rankeval_spark.apps.nightly.night_plan import (
+    failures_recorded,
+    has_judged_lists,
+    new_run_id,
+    plan_again,
+    stage_results,
+)
 from rankeval_spark.apps.progress import Progress, Steps
-from rankeval_spark.apps.published.recorded_plan import plan_again
-from rankeval_spark.apps.published.rescored_night import RescoredHere, RescoredNight
 from rankeval_spark.apps.published_runs import PastNight, published_nights
 from rankeval_spark.config.cross_checks import judgement_faults, tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.config.request import request_of
+from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.results import Results, ResultsStore, results_of
+from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
 from rankeval_spark.results.readers import is_native
+from rankeval_spark.sums import sums
+from rankeval_spark.sums.published import PublishedLists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.results import StagedRun
 
 
 def past_nights(
@@ -43,10 +55,7 @@ def past_nights(
 ) -> list[PastNight]:
     """List the published nights that can be scored again; ``needs`` are the facts that their lists must hold.
 
-    Raises
-    ------
-    InputError
-        As :func:`published_nights`, and if one of the nights is without its lists or those facts.
+    Raises InputError as :func:`published_nights`, and if one of the nights is without its lists or those facts.
     """
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
     _refuse_without_lists(nights, results_of(spark, root).deleted(evaluation=evaluation))
@@ -67,9 +76,8 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     except FaultsError:  # nothing was published there yet
         return set()
     expected = (config.config_hash, __version__, versions)
-    return {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again} & set(
-        dates
-    )
+    unchanged = {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again}
+    return unchanged & set(dates)
 
 
 def _versions(spark: SparkSession, config: EvaluationConfig, day: date) -> dict[str, int | None]:
@@ -90,11 +98,8 @@ def score_night(
 
     Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
 
-    Raises
-    ------
-    InputError
-        As :func:`past_nights`: what is scored is what is published once the night is ours, and another run may have
-        replaced what ``night`` was read from.
+    Raises InputError as :func:`past_nights`: what is scored is what is published once the night is ours, and another
+    run may have replaced what ``night`` was read from.
     """
     steps = Steps(progress or Progress())
     run_id = new_run_id()
@@ -102,41 +107,114 @@ def score_night(
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     with store.run_lock(night.evaluation, night.evaluation_date, run_id):
         store.finish_pending(run_id)
-        now = _as_it_is_now(spark, root, night, measures)
+        dates = [night.evaluation_date]
+        (now,) = past_nights(spark, root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
+        if now.is_empty:
+            raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
         plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
-        scoring = _rescored(spark, root)(run, steps, now, plan.request)
-        scoring.compute()
-        scoring.publish_staged()
+        inputs = [InputRecord(**one, columns=now.input_columns.get(one["name"])) for one in now.row["inputs"]]
+        with failures_recorded(run, steps, lambda: inputs):
+            if is_native(root):
+                stage_users, results = _stage_users_here, Results(root)
+            else:
+                stage_users, results = _stage_users_on_spark, Results(spark, root)
+            found = stage_users(run, steps, now, plan.request, results)
+            _stage_rest(run, steps, now, plan.request, results, found)
+            with steps.step("audit"):
+                run.audit()
+            with steps.step("publish"):
+                reason = f"scored again, after run {now.row[C.RUN_ID]}"
+                run.publish(inputs=inputs, timings=steps.seconds, reason=reason)
     return NightResult(now.evaluation, now.evaluation_date, run_id, run.n_rows, steps.seconds)
 
 
-def _rescored(spark: SparkSession, root: str) -> Callable[..., RescoredNight]:
-    """Choose who scores the lists: this process where it reads and writes the root, else Spark."""
-    if is_native(root):
-        return partial(RescoredHere, results=Results(root))
-    from rankeval_spark.apps.published.rescored_on_spark import RescoredOnSpark  # noqa: PLC0415 - imports pyspark
+def _stage_rest(
+    run: StagedRun,
+    steps: Steps,
+    night: PastNight,
+    request: Request,
+    results: Results[Any],
+    found: Mapping[str, pa.Table],
+) -> None:
+    """Stage what follows from the sums that were found; what does not follow from them stays as it was."""
+    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
+    tables = (schemas.METRICS.name, schemas.GATES.name, schemas.CHECKS.name)
+    metrics, *others = (results.arrow(name, **of_night).drop_columns(list(C.RUN_KEY)) for name in tables)
+    labels = [one.label for one in request.measures.exposures]  # of all lists together
+    schema = arrow_schema(schemas.METRICS)
+    stay = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
+    means = [found[sums.METRICS]] if sums.METRICS in found else []
+    stage_results(run, pa.concat_tables([stay.cast(schema), *means]), found.get(sums.COMPARISONS), request, steps=steps)
+    for name, rows in zip(tables[1:], others, strict=True):  # what is not staged would have no rows afterwards
+        run.stage(name, rows)
 
-    return partial(RescoredOnSpark, results=Results(spark, root))
+
+def _totals(
+    request: Request, night: PastNight, results: Results[Any], *, has_one_list: bool
+) -> tuple[PublishedLists, sums.ListTotals]:
+    """Plan what is made of the lists: rows of users, means and comparisons."""
+    are_judged = has_judged_lists(results, night)
+    outputs = outputs_of(request, averages_lists=not has_one_list, has_judged_lists=are_judged)
+    lists = PublishedLists(outputs, tuple(request.segments))
+    return lists, sums.ListTotals(lists, sums.result_sums(request, outputs), tables=(sums.USER_ROWS,))
 
 
-def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: MeasureSet) -> PastNight:
-    dates = [night.evaluation_date]
-    (now,) = past_nights(spark, root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
-    if now.is_empty:
-        raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
-    return now
+def _stage_users_here(
+    run: StagedRun, steps: Steps, night: PastNight, request: Request, results: Results[Any]
+) -> Mapping[str, pa.Table]:
+    """Stage lists and rows of users in this process, some users at a time; return the sums."""
+    lists = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
+    with steps.step("match") as step:
+        with run.staged_in_parts(schemas.LISTS.name) as add:
+            for batch in lists.to_batches():
+                add(pa.Table.from_batches([batch]).drop_columns(list(C.RUN_KEY)))
+        step.n_rows = run.n_rows[schemas.LISTS.name]
+    has_one_list = lists.filter(pc.field(C.LIST_ID) != C.ONE_LIST).count_rows() == 0
+    source, totals = _totals(request, night, results, has_one_list=has_one_list)
+    partials = []
+    with steps.step("score") as step:
+        with run.staged_in_parts(schemas.USER_METRICS.name) as add:
+            for name, rows in totals.add(lists.to_batches(columns=source.columns)):
+                if name == sums.USER_ROWS:
+                    add(pa.Table.from_batches([rows]))
+                else:
+                    partials.append((name, rows))
+        step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+    return sums.finished(totals.sums, partials)
+
+
+def _stage_users_on_spark(
+    run: StagedRun, steps: Steps, night: PastNight, request: Request, results: Results[Any]
+) -> Mapping[str, pa.Table]:
+    """Stage lists and rows of users on Spark; return the sums."""
+    from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
+
+    from rankeval_spark.apps.nightly.host_on_spark import cached  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.spark import plans  # noqa: PLC0415 - as above
+    from rankeval_spark.spark.plans.moved_rows import user_types  # noqa: PLC0415 - as above
+
+    published = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
+    with steps.step("match") as step:
+        run.stage(schemas.LISTS.name, published.drop(*C.RUN_KEY))
+        step.n_rows = run.n_rows[schemas.LISTS.name]
+        lists = run.frame(schemas.LISTS.name)
+        has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
+    source, totals = _totals(request, night, results, has_one_list=has_one_list)
+    packed = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
+    with cached(packed) as kept:
+        with steps.step("score") as step:
+            users = plans.to_rows(kept, sums.USER_ROWS, user_types(request.measures.stored))
+            run.stage(schemas.USER_METRICS.name, users)
+            step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+        return plans.to_totals(kept, totals.sums)
 
 
 def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     """Plan a night with its own measures and some more.
 
-    Raises
-    ------
-    ConfigError
-        Measures that do not go with the policies of the night, or of all lists together.
-    InputError
-        Measures that need more than the published lists.
+    Raises ConfigError if measures that do not go with the policies of the night, or of all lists together; InputError
+    if measures that need more than the published lists.
     """
     _refuse_exposures(measures)
     config = night.config
@@ -155,22 +233,18 @@ def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[st
     without = [night for night in nights if not night.is_empty and not night.has_lists]
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
     faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
-    gone = [
-        night
-        for night in nights
-        if schemas.LISTS.name in deleted.get((night.evaluation, night.evaluation_date), ()) and night not in without
-    ]
+    is_deleted = {key for key, tables in deleted.items() if schemas.LISTS.name in tables}
+    gone = [one for one in nights if (one.evaluation, one.evaluation_date) in is_deleted and one not in without]
     if gone:  # most nights of a year: one sentence for all
         where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
-        faults.append(
-            Fault(where, f"no lists: {DELETED}", "the lists of the night", f"{FIX}, or choose others with --date")
-        )
+        fix = f"{FIX}, or choose others with --date"
+        faults.append(Fault(where, f"no lists: {DELETED}", "the lists of the night", fix))
     if faults:
         raise InputError(*faults)
 
 
 def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) -> None:
-    """Refuse likewise; a night holds what its own measures needed."""
+    """Refuse all at once; a night has what its own measures needed."""
     fix = "run the date again with such a measure in its config"
     faults = [
         Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)

@@ -1,7 +1,4 @@
-"""A published night again for a few users: what each model listed for them, and what the measures make of it.
-
-Published tables hold no items. The inputs that the night read are read again, at their recorded versions.
-"""
+"""Lists of a few users of a published night, read again: published tables hold no items."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.published.recorded_plan import pinned, plan_again
+from rankeval_spark.apps.nightly.night_plan import pinned, plan_again
 from rankeval_spark.apps.published_runs import means_of
 from rankeval_spark.engine.batch.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
@@ -26,7 +23,7 @@ from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.published_runs import PastNight
@@ -35,53 +32,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UserLists:
-    """What a night shows of some users.
+    """Tables of some users of a night."""
 
-    Attributes
-    ----------
-    ranked : pa.Table
-        A row per model, user, list and item, by rank: ``model_id``, ``user_id``, ``list_id``, ``item_id``, ``rank``,
-        ``gain`` (NULL where the item is not judged) and ``is_relevant``. The whole lists.
-    judged : pa.Table
-        Judgements of the users: ``user_id``, ``item_id``, ``gain``, and ``list_id`` where judgements name their list.
-    values : pa.Table
-        Values of the measures of the night: ``model_id``, ``user_id``, ``list_id``, ``measure``, ``k``, ``value``.
-    """
-
-    ranked: pa.Table
-    judged: pa.Table
-    values: pa.Table
+    ranked: pa.Table  # model_id, user_id, list_id, item_id, rank, gain (NULL: not judged), is_relevant; the whole lists
+    judged: pa.Table  # user_id, item_id, gain, and list_id where judgements name their list
+    values: pa.Table  # model_id, user_id, list_id, measure, k, value
 
 
 def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence[str]) -> UserLists:
     """Evaluate a few users of a published night again, with its measures and policies.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        One of ``spark.session`` starts only where this process cannot read the root or the inputs.
-    users : sequence of str
-        Ids as published tables have them: whole numbers as text.
-
-    Raises
-    ------
-    InputError
-        An input or its version is gone, or no row of the night is of one of the users.
+    A ``spark`` of ``spark.session.on_demand`` starts only where this process cannot read the root or the inputs.
+    ``users`` are ids as published tables have them: whole numbers as text. Raises InputError if an input or its version
+    is gone, or no row of the night is of one of the users.
     """
     plan = _plan(spark, root, night)
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:
         require_spark(str(reason))
-        from rankeval_spark.apps.published import nights_on_spark  # noqa: PLC0415 - imports pyspark
-
-        found = UserLists(*nights_on_spark.user_lists(spark, plan, users))
+        found = _found_on_spark(spark, plan, users)
     else:
         tables = read_tables(inputs, sample_share=plan.sample_share)
         log, held_out = (_of_users(one, users) for one in (tables.recommendations, tables.held_out))
-        found = _found(
-            Usable(replace(tables, recommendations=log, held_out=held_out), plan.request, os.cpu_count() or 1)
-        )
+        own = replace(tables, recommendations=log, held_out=held_out)
+        usable = Usable(own, plan.request, os.cpu_count() or 1)
+        host = InProcess(usable)
+        judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
+        found = UserLists(host.ranked_items(), judged, host.user_values())
     _require_rows(found, night, users)
     return found
 
@@ -99,12 +77,6 @@ def _of_users(source: Source, users: Sequence[str]) -> Source:
     return replace(source, table=source.table.filter(pc.is_in(ids, value_set=to_texts(users))), unreadable=None)
 
 
-def _found(usable: Usable) -> UserLists:
-    host = InProcess(usable)
-    judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
-    return UserLists(host.ranked_items(), judged, host.user_values())
-
-
 def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> None:
     """Refuse a user without a list and without a judgement."""
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
@@ -113,3 +85,26 @@ def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> N
     faults = [Fault("user", repr(user), expected) for user in users if user not in there]
     if faults:
         raise InputError(*faults)
+
+
+def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:
+    from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
+
+    from rankeval_spark.hosts.on_spark import OnSpark  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.hosts.spark_inputs import inputs_of  # noqa: PLC0415 - as above
+    from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - as above
+
+    def of_users(frame: DataFrame) -> DataFrame:
+        return frame.where(F.col(C.USER_ID).cast("string").isin(*users))
+
+    inputs = inputs_of(read_all(spark, plan.config, plan.evaluation_date), plan.request, sample_share=plan.sample_share)
+    given = replace(
+        inputs,
+        recommendations=of_users(inputs.recommendations),
+        held_out=of_users(inputs.held_out),
+        lists=None if inputs.lists is None else of_users(inputs.lists),
+    )
+    host = OnSpark(given, plan.request)
+    judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
+    ranked, values = host.ranked_items(), host.user_values()
+    return UserLists(ranked.toArrow(), judged.toArrow(), values.toArrow())

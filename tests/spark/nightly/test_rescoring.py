@@ -149,7 +149,7 @@ def test_failed_scoring_leaves_the_night_as_it_was(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("rankeval_spark.apps.published.rescored_night.stage_results", fail)
+    monkeypatch.setattr("rankeval_spark.apps.published.rescoring.stage_results", fail)
     with pytest.raises(RuntimeError):
         score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@3"]))
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.apps.published.recorded_plan import pinned
-from rankeval_spark.apps.published.reproduction import InputVersions, _unknown
-from rankeval_spark.apps.published.table_comparison import TableComparison
+from rankeval_spark.apps.nightly.night_plan import pinned
+from rankeval_spark.apps.published.reproduction import InputVersions, TableComparison, _unknown
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.errors import ConfigError
 from tests.support import nights

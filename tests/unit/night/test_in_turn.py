@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import deltalake
 import pytest
 
-from rankeval_spark.apps.nightly import night
 from rankeval_spark.apps.nightly.backfill import backfill_dates
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan
@@ -213,7 +212,7 @@ def test_waiting_ends_for_a_night_whose_publish_fails(monkeypatch: pytest.Monkey
     def fail(*_: object, **__: object) -> NoReturn:
         raise RuntimeError
 
-    monkeypatch.setattr(night._Night, "publish", fail)
+    monkeypatch.setattr(first.recorded, "publish", fail)
     with pytest.raises(RuntimeError):
         first.publish()
     first.wait()

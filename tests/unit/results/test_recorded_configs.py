@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark.apps.published.recorded_plan import pinned
+from rankeval_spark.apps.nightly.night_plan import pinned
 from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.errors import ConfigError
 from tests.support import nights, query_night

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,7 +17,7 @@ from rankeval_spark import schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
-from rankeval_spark.apps.nightly.night_host import night_host, spark_host
+from rankeval_spark.apps.nightly.night_host import ProcessHost, open_here
 from rankeval_spark.apps.nightly.night_plan import (
     NightPlan,
     empty_reason,
@@ -42,13 +43,14 @@ from rankeval_spark.errors import (
     nearest,
     visible,
 )
+from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.missing_inputs import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session import is_on_demand
-from rankeval_spark.spark.version import UnsupportedSparkError
+from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,8 +154,19 @@ def prepare_night(
         return night
 
 
+def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
+    """Return the host of a night that Spark reads and computes; ``why`` this process does not is for messages.
+
+    Raises UnsupportedSparkError if there is no pyspark, or one that this package does not work with.
+    """
+    require_spark(why)
+    from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
+
+    return SparkHost(spark, plan)
+
+
 def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
-    """Let this process compute a night where it can, unless a session was started on purpose.
+    """Return the host of a night: this process where it can, unless a session was started on purpose; else Spark.
 
     Raises FaultsError if there is no pyspark; or the night needs it only to say what is wrong with the inputs, which is
     seen without it.
@@ -161,7 +174,12 @@ def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
     if not is_on_demand(spark):
         return spark_host(spark, plan)
     try:
-        return night_host(spark, plan)
+        inputs = open_here(plan.config, plan.request, plan.evaluation_date)
+        return ProcessHost(plan, inputs, partial(spark_host, spark, why="results.quarantine, whose rows Spark writes"))
+    except ForSparkError as reason:
+        why = str(reason)
+    try:
+        return spark_host(spark, plan, why=why)
     except UnsupportedSparkError:
         LookAhead(plan.config, plan.evaluation_date).require()
         raise

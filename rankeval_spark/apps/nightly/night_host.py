@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -23,14 +23,13 @@ from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.results.readers import is_native
-from rankeval_spark.spark.version import require_spark
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
@@ -113,18 +112,6 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         """List the first models of the log."""
 
 
-def night_host(spark: SparkSession, plan: NightPlan) -> NightHost:
-    """Return the host of a night: this process where it can read, compute and publish it, else Spark.
-
-    Spark starts when something is asked of it: rows that cannot be used are written out by Spark.
-    """
-    try:
-        inputs = open_here(plan.config, plan.request, plan.evaluation_date)
-    except ForSparkError as reason:
-        return spark_host(spark, plan, why=str(reason))
-    return ProcessHost(spark, plan, inputs)
-
-
 def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence[FileInput]:
     """Open the inputs of a night that this process can read, compute and publish; no row is read.
 
@@ -136,23 +123,15 @@ def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence
     return open_inputs(config, request, day)
 
 
-def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
-    """Return the host of a night that Spark reads and computes; ``why`` this process does not is for messages.
-
-    Raises UnsupportedSparkError if there is no pyspark, or one that this package does not work with.
-    """
-    require_spark(why)
-    from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
-
-    return SparkHost(spark, plan)
-
-
 class ProcessHost(NightHost):
     """Arrow tables, computed once."""
 
-    def __init__(self, spark: SparkSession, plan: NightPlan, inputs: Sequence[FileInput]) -> None:
+    def __init__(
+        self, plan: NightPlan, inputs: Sequence[FileInput], on_spark: Callable[[NightPlan], NightHost]
+    ) -> None:
+        """Compute a night of open inputs; ``on_spark`` has the same night there, which writes rows of no use."""
         super().__init__(plan.request)
-        self._spark = spark
+        self._on_spark = on_spark
         self._plan = plan
         self._opened = inputs
 
@@ -193,7 +172,14 @@ class ProcessHost(NightHost):
 
     @override
     def refused_rows(self) -> DataFrame:
-        return self._on_spark.refused_rows()
+        inputs = {  # at the versions that were read here
+            one.name: one.config.model_copy(update={"version": one.version})
+            for one in self._opened
+            if one.version is not None
+        }
+        config = self._plan.config
+        read = config.model_copy(update={"inputs": config.inputs.model_copy(update=inputs)})
+        return self._on_spark(replace(self._plan, config=read)).refused_rows()
 
     @override
     def has_no_row(self, name: str) -> bool:
@@ -226,15 +212,3 @@ class ProcessHost(NightHost):
             C.CROSSING.join(names): segments.group_by(list(names)).aggregate([]).num_rows
             for names in self._plan.config.slices
         }
-
-    @property
-    def _on_spark(self) -> NightHost:
-        """The same night on Spark, at the versions that were read here."""
-        inputs = {
-            one.name: one.config.model_copy(update={"version": one.version})
-            for one in self._opened
-            if one.version is not None
-        }
-        read, config = self._plan.config.inputs.model_copy(update=inputs), self._plan.config
-        plan = replace(self._plan, config=config.model_copy(update={"inputs": read}))
-        return spark_host(self._spark, plan, why="results.quarantine, whose rows Spark writes")

@@ -44,10 +44,7 @@ class DateOutcome:
 
 
 def dates_between(first: date, last: date) -> list[date]:
-    """List the days from ``first`` to ``last``, both included.
-
-    Raises ConfigError if the last day is before the first, or there are more than ten years of them.
-    """
+    """List the days from first to last; raises ConfigError if the last is before the first, or above ten years."""
     n_days = (last - first).days + 1
     if not 1 <= n_days <= MOST_DATES:
         expected = f"1 to {MOST_DATES:,} days, the first one first"
@@ -57,7 +54,7 @@ def dates_between(first: date, last: date) -> list[date]:
 
 
 def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
-    """List the dates of a backfill: those named, in the order given, then the others of the range; each once.
+    """List the dates of a backfill, each once: those named, in the order given, then the others of the range.
 
     Raises ConfigError if there is no date at all, or only one end of the range.
     """
@@ -91,9 +88,7 @@ def backfill_dates(
 
     What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
     other date can be run: that of which it was lost is the last one. A date that is prepared by then fails with it.
-
-    Raises KeyboardInterrupt if whoever stops one date stops them all; the outcomes of all that are over are yielded
-    before.
+    Raises KeyboardInterrupt when one date is stopped, after the outcomes of all that are over.
     """
     publishing: _Publishing | None = None
     for day in dates:

@@ -1,4 +1,4 @@
-"""What can be seen of a night before it runs: what it would read, where, and all that it would be refused for."""
+"""A night before it runs: what it would read, where, and all that it would be refused for."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 class LookAhead:
     """A night before it runs; nothing of it is computed, and inputs that only Spark opens are left to the run.
 
-    ``sizes``: what it would read.
-    ``reason``: why there would be nothing to measure.
-    ``errors``: all that it would be refused for.
+    ``sizes`` are of its inputs, ``reason`` is why there would be nothing to measure (None if there is something), and
+    ``errors`` are all that it would be refused for.
     """
 
     def __init__(self, config: EvaluationConfig, day: date) -> None:
@@ -77,7 +76,7 @@ class LookAhead:
 
 
 def wants_spark(config: EvaluationConfig) -> str | None:
-    """Say why Spark computes every night of a config; None where that depends on the inputs."""
+    """Return why Spark computes every night of a config; None where that depends on the inputs."""
     if config.spark.always:
         return "spark.always is true"
     if is_chosen(config.spark.master):
@@ -86,7 +85,7 @@ def wants_spark(config: EvaluationConfig) -> str | None:
 
 
 def needs_spark(config: EvaluationConfig, day: date) -> str | None:
-    """Say why Spark computes a night; None where this process does. No row is read."""
+    """Return why Spark computes a night; None where this process does. No row is read."""
     if reason := wants_spark(config):
         return reason
     try:
@@ -111,7 +110,7 @@ def _places(errors: Sequence[FaultsError]) -> list[str]:
 
 
 def _allowed_inputs(config: EvaluationConfig, errors: Sequence[FaultsError]) -> Iterator[tuple[str, InputConfig]]:
-    """Give the inputs that no error is about: those outside the allowed folders are not looked at."""
+    """Yield the inputs that no error is about: those outside the allowed folders are not looked at."""
     for name, one in config.inputs:
         if one is not None and not any(place.startswith(f"inputs.{name}.") for place in _places(errors)):
             yield name, one

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any, Final, TypeVar
 
@@ -85,6 +85,8 @@ class Arguments(Model):
 _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
 """The arguments of comparisons where none is requested."""
 
+_OF_INTERVALS: Final = {"method": "intervals", "replicates": "replicates", "seed": "seed"}
+"""Argument of each key of the intervals."""
 
 _NEEDED: Final = {
     "train": "a table with user_id and item_id",
@@ -94,47 +96,10 @@ _NEEDED: Final = {
 """Arguments that only some measures need, for messages."""
 
 
-@dataclass(frozen=True)
-class FactInputs:
-    """Arguments that only some measures need."""
+def request_of_call(given: Mapping[str, Any], *, segments: Sequence[str] | None) -> Request:
+    """Build the request of a call of ``evaluate`` from its arguments by name.
 
-    train: object = None
-    items: object = None
-    evaluation_date: date | None = None
-
-
-@dataclass(frozen=True)
-class Call:
-    """The arguments of a call of ``evaluate``, by the rules that they are validated by."""
-
-    general: Mapping[str, Any]  # those of :class:`Arguments`
-    policies: Mapping[str, Any]  # those of the policies; None where one is left out
-    compared: Mapping[str, Any]  # those of the comparisons
-    intervals: Mapping[str, Any]  # those of the intervals
-    segments: Sequence[str] | None = None  # columns of the input ``segments``; None where it is not given
-    given: FactInputs = field(default_factory=FactInputs)  # the others
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:
-        """Put each argument of ``evaluate`` with those that are validated by the same rules, by their names."""
-        written = {**arguments, "bands": arguments["bands"] or {}}
-        general, policies, compared = (
-            {name: written[name] for name in model.model_fields} for model in (Arguments, Policies, Comparisons)
-        )
-        intervals = {"method": written["intervals"], "replicates": written["replicates"], "seed": written["seed"]}
-        given = FactInputs(written["train"], written["items"], written["evaluation_date"])
-        return cls(general, policies, compared, intervals, segments, given)
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether models are compared: a baseline is named, or all pairs or tests are requested."""
-        return any(self.compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
-
-
-def request_of_call(call: Call) -> Request:
-    """Build the request of a call of ``evaluate``.
-
-    Raises ConfigError if all faults of all arguments.
+    ``segments`` are columns of that input. Raises ConfigError with all faults of all arguments.
     """
     faults: list[Fault] = []
 
@@ -145,34 +110,41 @@ def request_of_call(call: Call) -> Request:
             faults.extend(error.faults)
             return None
 
-    general, compared, given = call.general, call.compared, call.given
-    day = given.evaluation_date
+    def add(name: str, found: Iterable[Fault]) -> None:
+        faults.extend(replace(fault, where=_place((name,))) for fault in found)
+
+    general, policies, compared = (
+        {name: given[name] for name in model.model_fields if name in given}
+        for model in (Arguments, Policies, Comparisons)
+    )
+    general |= {"bands": general.get("bands") or {}}
+    drawing = {name: given[of] for name, of in _OF_INTERVALS.items() if of in given}
+    is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
+    day, there = given.get("evaluation_date"), [name for name in _NEEDED if given.get(name) is not None]
     if day is not None and type(day) is not date:  # a datetime is one too, and Spark would compare times with it
-        faults.append(Fault(_place(("evaluation_date",)), repr(day), "a date, such as date(2026, 1, 31)"))
+        faults.append(Fault(_place(("evaluation_date",)), repr(day), _NEEDED["evaluation_date"]))
     arguments, unsound = _sound(general, faults)
     preset = general["preset"] if isinstance(general["preset"], str) else None
-    chosen = attempt(lambda: _policies(call.policies, preset))
+    chosen = attempt(lambda: _policies(policies, preset))
     # Invalid values are reported even if no comparison is requested.
-    of_comparisons = compared if call.is_compared else {**compared, "pairs": "all"}
-    valid = attempt(lambda: validate_model(Comparisons, of_comparisons, locate=_place))
-    comparisons = valid if call.is_compared else None
-    drawn = attempt(lambda: validate_model(Intervals, call.intervals, locate=_place_of_intervals))
+    of_comparisons = compared if is_compared else {**compared, "pairs": "all"}
+    comparisons = attempt(lambda: validate_model(Comparisons, of_comparisons, locate=_place))
+    drawn = attempt(lambda: validate_model(Intervals, drawing, locate=lambda at: _place((_OF_INTERVALS[str(at[0])],))))
     measures = None if "measures" in unsound else attempt(lambda: _measures(arguments, preset))
     if measures:
-        faults += _missing(measures, given)
-        faults += (replace(fault, where=_place(("measures",))) for fault in model_faults(measures, arguments.models))
+        faults += _missing(measures, there)
+        add("measures", model_faults(measures, arguments.models))
     if unsound.isdisjoint(("slices", "bands")):
-        faults += _unknown_segments(arguments, call.segments)
-        there = [name for name, frame in (("segments", call.segments), ("train", given.train)) if frame is not None]
-        found = band_faults(arguments.bands, slices=arguments.slices, given=there)
-        faults += (replace(fault, where=_place(("bands",))) for _, fault in found)
-    if call.is_compared and measures:
-        faults += (replace(fault, where=_place(("measures",))) for fault in comparison_measure_faults(measures))
+        faults += _unknown_segments(arguments, segments)
+        inputs = [*(["segments"] if segments is not None else []), *there]
+        add("bands", (fault for _, fault in band_faults(arguments.bands, slices=arguments.slices, given=inputs)))
+    add("measures", comparison_measure_faults(measures) if is_compared and measures else ())
     if isinstance(compared["baseline"], str) and "models" not in unsound:
-        unknown = baseline_faults(compared["baseline"], arguments.models)
-        faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
-    if chosen:
-        faults += _policy_faults(chosen, measures, given, preset)
+        add("baseline", baseline_faults(compared["baseline"], arguments.models))
+    faults += _lacking(chosen, there) if chosen else ()
+    if chosen and measures:
+        unfit = [*tie_faults(measures, chosen.ties), *judgement_faults(measures, chosen)]
+        add("measures", [*unfit, *measure_gap_faults(measures, chosen, preset)])
     if faults or chosen is None or measures is None or drawn is None:
         raise ConfigError(*dict.fromkeys(faults))  # a fault is reported once even if two checks find it
     return Request(
@@ -182,8 +154,8 @@ def request_of_call(call: Call) -> Request:
         arguments.slices,
         arguments.min_slice_size,
         arguments.confidence,
-        given.evaluation_date,
-        comparisons,
+        day,
+        comparisons if is_compared else None,
         draws=drawn.draws,
         bands=arguments.bands,
         max_rows_per_user=arguments.max_rows_per_user,
@@ -200,43 +172,29 @@ def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
     return chosen
 
 
-def _policy_faults(
-    policies: Policies, measures: MeasureSet | None, given: FactInputs, preset: str | None
-) -> list[Fault]:
-    """Name what a policy leaves items out by and is not there, and the measures that do not go with a policy."""
-    there = [name for name, value in vars(given).items() if value is not None]
-    lacking = [
-        Fault(
-            _place((inputs[0],)),
-            "nothing",
-            f"{' or '.join(inputs)}, for {name}='drop'",
-            f"give it, or set {name} to keep",
-        )
-        for name, inputs in lacking_inputs(policies, there).items()
-    ]
-    if measures is None:
-        return lacking
-    unfit = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
-    unfit += measure_gap_faults(measures, policies, preset)
-    return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
-
-
-def _missing(measures: MeasureSet, given: FactInputs) -> list[Fault]:
-    """Name the arguments that are left out although a measure needs them."""
-    there = ["recommendations", "held_out", *(name for name, value in vars(given).items() if value is not None)]
+def _lacking(policies: Policies, there: Sequence[str]) -> list[Fault]:
+    """Find the arguments that are left out although a policy leaves items out by them."""
     return [
         Fault(
-            f"evaluate({name}=)",
+            _place((names[0],)),
             "nothing",
-            f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}",
-            "give it, or leave these measures out",
+            f"{' or '.join(names)}, for {name}='drop'",
+            f"give it, or set {name} to keep",
         )
-        for name, labels in measures.lacking(there).items()
+        for name, names in lacking_inputs(policies, there).items()
     ]
+
+
+def _missing(measures: MeasureSet, there: Sequence[str]) -> list[Fault]:
+    """Find the arguments that are left out although a measure needs them."""
+    lacking = measures.lacking(["recommendations", "held_out", *there])
+    expected = {name: f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}" for name, labels in lacking.items()}
+    fix = "give it, or leave these measures out"
+    return [Fault(f"evaluate({name}=)", "nothing", text, fix) for name, text in expected.items()]
 
 
 def _sound(general: Mapping[str, Any], faults: list[Fault]) -> tuple[Arguments, set[str]]:
-    """Read the arguments; give those that are not valid as if they were left out, and name them."""
+    """Read the arguments, those that are not valid as if they were left out; also return the names of these."""
     try:
         return Arguments.model_validate(general), set()
     except ValidationError as error:
@@ -263,11 +221,6 @@ def _unknown_segments(arguments: Arguments, segments: Sequence[str] | None) -> l
     return [
         Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known
     ]
-
-
-def _place_of_intervals(place: tuple[str | int, ...]) -> str:
-    """Write a place in ``Intervals`` as it is written in the call, where the method is ``evaluate(intervals=)``."""
-    return _place(("intervals" if place == ("method",) else place[0],))
 
 
 def _place(place: tuple[str | int, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import Call, request_of_call
+from rankeval_spark.apps.notebook.arguments import request_of_call
 from rankeval_spark.apps.notebook.hosts import (
     column_names,
     is_on_spark,
@@ -222,7 +222,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    request = request_of_call(Call.of(arguments, segments=column_names(segments)))
+    request = request_of_call(arguments, segments=column_names(segments))
     warn_of_doubtful_names(request)
     warn_without_model_column(column_names(recommendations) or ())
     if gains is None:

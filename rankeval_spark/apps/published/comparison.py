@@ -21,6 +21,7 @@ from rankeval_spark.results.local_tables import to_rows
 from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.published_runs import PastNight
@@ -77,11 +78,14 @@ def compare_nights(
     """Compare each model with itself on another night.
 
     Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
-    ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
-
-    Raises InputError if one of the nights measured nothing, or another share of the users.
+    ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows. Raises
+    InputError if one of the nights measured nothing, or another share of the users.
     """
-    _refuse_unlike(now, before)
+    _refuse_empty(now, before)
+    shares = [night.sample_share for night in (now, before)]
+    if shares[0] != shares[1]:
+        found = f"{shares[0]:g} of the users, and {shares[1]:g} on {before.evaluation_date}"
+        raise InputError(Fault(str(now), found, "the same share on both nights", "run one of them again"))
     config, results = now.config, results_of(spark, root)
     measures, names = selection.measures_of(now), selection.slices_of(config)
     sides = [NightSide.of(results, night, models=selection.models) for night in (now, before)]
@@ -99,16 +103,17 @@ def compare_models(
     """Compare the models of a night with one of them, paired by user.
 
     Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
-    family of the correction is what was requested.
-
-    Raises ConfigError if the night has no such model.
+    family of the correction is what was requested. Raises ConfigError if the night has no such model.
     """
     _refuse_empty(night)
     results = results_of(spark, root)
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     names, measures = selection.slices_of(night.config), selection.measures_of(night)
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
-    _refuse_unknown(baseline, set(models[C.MODEL_ID].to_pylist()), night)
+    known = sorted(set(models[C.MODEL_ID].to_pylist()))
+    if baseline not in known:
+        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(known)}"
+        raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, known)))
     own = night.config.comparisons
     if own is not None and own.baseline == baseline:
         all_rows = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
@@ -119,9 +124,11 @@ def compare_models(
         metrics = results.arrow(schemas.METRICS.name, columns=counts, **of_night, **of_models)
         is_run = night.config.policies.population == "run"  # all users with a list have rows
         unjudged = metrics.slice(0, 0) if is_run else metrics
-        others = {"unjudged": unjudged, "has_judged_lists": has_judged_lists(results, night)}
-        all_rows = _computed(users, night, baseline, selection, measures, others)
-    rows = _matching_comparisons(all_rows, baseline, selection.models, names)
+        are_judged = has_judged_lists(results, night)
+        all_rows = _computed(users, night, baseline, selection, measures, unjudged, are_judged=are_judged)
+    wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
+    wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
+    rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
     kept, unavailable = [], []
     for one in measures:
         measure_rows = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
@@ -133,7 +140,7 @@ def compare_models(
 def with_adjusted_p(
     rows: Iterable[Mapping[str, Any]], *, measures: Iterable[Measure], correction: Correction, alpha: float
 ) -> list[dict[str, Any]]:
-    """Adjust the p-values of changes, which are one family, and say what follows.
+    """Adjust the p-values of changes, which are one family, and add what follows from them.
 
     ``reason`` is ``no_users_then``, ``no_users_now`` or ``few_users`` where there is no p.
     """
@@ -168,21 +175,10 @@ def _verdict(row: Mapping[str, Any], p: float, alpha: float, better: Mapping[str
         return None
     if p > alpha:
         return "undecided"
-    if better[row[C.MEASURE]] == "neither":
+    good = better[row[C.MEASURE]]
+    if good == "neither":
         return "different"
-    return "better" if (row["delta"] > 0) == (better[row[C.MEASURE]] == "higher") else "worse"
-
-
-def _matching_comparisons(
-    comparisons: Iterable[dict[str, Any]], baseline: str, models: Sequence[str], slices: Sequence[str]
-) -> list[dict[str, Any]]:
-    conditions = {
-        C.BASELINE_MODEL_ID: [baseline],
-        C.SLICE: slices,
-        **T_TESTS,
-        **({C.MODEL_ID: models} if models else {}),
-    }
-    return [row for row in comparisons if all(row[name] in values for name, values in conditions.items())]
+    return "better" if (row["delta"] > 0) == (good == "higher") else "worse"
 
 
 def _computed(
@@ -191,7 +187,9 @@ def _computed(
     baseline: str,
     selection: ComparisonSelection,
     measures: Sequence[Measure],
-    others: Mapping[str, Any],  # what is known of lists that have no row of a user
+    unjudged: pa.Table,  # rows of ``metrics`` that count lists without a row of a user
+    *,
+    are_judged: bool,  # whether judgements name their list
 ) -> list[dict[str, Any]]:
     """Compare from the published users, as the night itself would have; nothing where no measure can be."""
     config, per_user = night.config, [one for one in measures if one.has_user_values]
@@ -211,19 +209,11 @@ def _computed(
     from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
-    are_judged = others["has_judged_lists"]
     differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged))
     segments, unit = tuple(request.segments), request.policies.unit
-    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(others["unjudged"]))
+    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(unjudged))
     totals = UserTotals(request.measures, {COMPARISONS: differences}, segments, unit, known=unjudged)
     return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
-
-
-def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:
-    known = sorted(models)
-    if baseline not in known:
-        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(known)}"
-        raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, known)))
 
 
 def _refuse_empty(*nights: PastNight) -> None:
@@ -232,16 +222,8 @@ def _refuse_empty(*nights: PastNight) -> None:
         raise InputError(*(Fault(str(night), f"nothing measured: {night.row['reason']}", "means") for night in empty))
 
 
-def _refuse_unlike(now: PastNight, before: PastNight) -> None:
-    _refuse_empty(now, before)
-    shares = [night.sample_share for night in (now, before)]
-    if shares[0] != shares[1]:
-        found = f"{shares[0]:g} of the users, and {shares[1]:g} on {before.evaluation_date}"
-        raise InputError(Fault(str(now), found, "the same share on both nights", "run one of them again"))
-
-
 def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
-    """Say what of two nights is not compared, and whether they ran alike."""
+    """Return notes on what of two nights is not compared, and whether they ran alike."""
     then, day = before.definitions, before.evaluation_date
     means = [one for one in measures if one.is_mean_of_users]
     known = [one for one in means if (one.label, one.k) in then]

@@ -51,10 +51,7 @@ def report_of(
     day: date | None = None,
     baseline: str | None = None,
 ) -> str:
-    """Write the report of a night of a results root as HTML.
-
-    ``evaluation``, ``day``, ``baseline``: as :func:`rankeval_spark.report.page.report` takes them.
-    """
+    """Return the report of a night of a results root as HTML, chosen as by :func:`report.page.report`."""
     results = results_of(spark, root)
     tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
     return report(tables, evaluation=evaluation, day=day, baseline=baseline)
@@ -106,10 +103,7 @@ def require_file(path: Path) -> None:
 
 
 def write_atomically(text: str, path: Path) -> None:
-    """Write a file whole or not at all: a reader sees the one before it, or this one.
-
-    Raises ConfigError if the file cannot be written.
-    """
+    """Write a file whole or not at all: readers see the one before it, or this one; ConfigError if it fails."""
     goal = path.resolve()
     draft = goal.with_name(f".report-{uuid.uuid4().hex}.part")
     try:
@@ -187,9 +181,6 @@ def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: 
     if share >= 1:
         return scan.to_table(columns=columns)
     names = [scan.schema.field(name) for name in columns]
-    batches = (_below(batch, bound) for batch in scan.to_batches(columns=columns))
-    return pa.Table.from_batches(batches, schema=pa.schema(names))
-
-
-def _below(batch: pa.RecordBatch, bound: int) -> pa.RecordBatch:
-    return batch.filter(pa.array(hashes_of(batch[C.USER_ID]) < np.int64(bound)))
+    batches = scan.to_batches(columns=columns)
+    kept = (one.filter(pa.array(hashes_of(one[C.USER_ID]) < np.int64(bound))) for one in batches)
+    return pa.Table.from_batches(kept, schema=pa.schema(names))

@@ -57,10 +57,7 @@ class Reproduction:
 
 
 def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
-    """Look a published run up.
-
-    Raises InputError if there is no such run, or it was not published.
-    """
+    """Return a published run; raises InputError if there is no such run, or it was not published."""
     events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
     own = [row for row in events if row[C.RUN_ID] == run_id]
     published = [row for row in events if row["status"] == "PUBLISHED"]
@@ -68,7 +65,8 @@ def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
         raise InputError(_unknown(root, run_id, own, published))
     of_run = [(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")]
     night = PastNight(event_frame(spark, root, where=of_run, is_lenient=True)[0])
-    newest = [row for row in published if _night_of(row) == _night_of(night.row)][-1]
+    of_night = (night.evaluation, night.evaluation_date)
+    newest = [row for row in published if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == of_night][-1]
     return RecordedRun(night, None if newest[C.RUN_ID] == run_id else newest[C.RUN_ID])
 
 
@@ -81,17 +79,12 @@ def _unknown(root: str, run_id: str, own: Sequence[Event], published: Sequence[E
     return Fault(f"results {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
 
 
-def _night_of(row: Event) -> tuple[object, object]:
-    return row[C.EVALUATION], row[C.EVALUATION_DATE]
-
-
 def reproduce_run(
     spark: SparkSession, root: str, run: RecordedRun, *, scratch: str | None = None, progress: Progress | None = None
 ) -> Reproduction:
     """Compute a published run again from its recorded config, at the recorded versions of its inputs, and compare.
 
-    ``scratch``: folder for what is computed, removed at the end; one of this machine where the executors are on it too.
-
+    What is computed is in the folder ``scratch`` until the end; by default on this machine, if the executors are too.
     Raises InputError if an input, or its version, or the rows of a superseded run are gone; ChecksFailedError if an
     input that has no versions now fails a check; ConfigError if executors are on other machines and there is no
     ``scratch``.
@@ -102,16 +95,25 @@ def reproduce_run(
         rehearsal = Rehearsal(spark, folder, plan.run(new_run_id()))
         try:
             rehearse_night(spark, plan, rehearsal, progress=progress)
-            return Reproduction(
-                run, _inputs(night, rehearsal), compare_tables(spark, root, run, rehearsal), left_out(run)
+            then, columns = {one["name"]: one["n_rows"] for one in night.row["inputs"]}, night.input_columns
+            inputs = tuple(
+                InputVersions(
+                    one.name,
+                    one.format,
+                    one.version,
+                    (then[one.name], one.n_rows),
+                    (columns.get(one.name), one.columns),
+                )
+                for one in rehearsal.inputs
             )
+            return Reproduction(run, inputs, compare_tables(spark, root, run, rehearsal), left_out(run))
         finally:
             rehearsal.discard()
 
 
 @contextmanager
 def _folder(spark: SparkSession, scratch: str | None) -> Iterator[str]:
-    """Give the folder that is computed into; one that is made here goes afterwards."""
+    """Yield the folder that is computed into; one that is made here goes afterwards."""
     if scratch is not None:
         yield scratch
         return
@@ -121,20 +123,6 @@ def _folder(spark: SparkSession, scratch: str | None) -> Iterator[str]:
         raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
     with allowed_folders.temporary_folder() as folder:
         yield folder
-
-
-def _inputs(night: PastNight, rehearsal: Rehearsal) -> tuple[InputVersions, ...]:
-    then = {one["name"]: one for one in night.row["inputs"]}
-    return tuple(
-        InputVersions(
-            now.name,
-            now.format,
-            now.version,
-            (then[now.name]["n_rows"], now.n_rows),
-            (night.input_columns.get(now.name), now.columns),
-        )
-        for now in rehearsal.inputs
-    )
 
 
 MOST_EXAMPLES: Final = 3
@@ -166,17 +154,13 @@ class TableComparison:
     """A table of the run and the same table made again."""
 
     table: str
-    # n_recorded, n_published: rows that the run published, and those of them that are still there
-    n_recorded: int
-    n_published: int
-    # n_missing, n_extra, n_differing, n_rounded: as
-    # :func:`rankeval_spark.spark.plans.table_diff.difference_counts` counts them
-    n_missing: int
+    n_recorded: int  # rows that the run published
+    n_published: int  # those of them that are still there
+    n_missing: int  # this and the next three as `table_diff.difference_counts` counts them
     n_extra: int
     n_differing: int
     n_rounded: int
-    # columns that differ, in how many rows, and by how much at most
-    columns: tuple[tuple[str, int, float | None], ...] = ()
+    columns: tuple[tuple[str, int, float | None], ...] = ()  # that differ, in how many rows, by how much at most
     examples: tuple[str, ...] = ()  # keys of a few rows that are not the same
 
     @property
@@ -191,7 +175,7 @@ class TableComparison:
 
 
 def left_out(run: RecordedRun) -> tuple[str, ...]:
-    """Say what is not compared: what depends on more than the inputs and the config of the run."""
+    """Return what is not compared: what depends on more than the inputs and the config of the run."""
     of_version = ["columns without a value in its rows, which its version may not have known"] if run.is_foreign else []
     if run.night.was_scored_again:
         return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
@@ -206,9 +190,8 @@ def compare_tables(
 ) -> tuple[TableComparison, ...]:
     """Compare every table that the run or its rerun has.
 
-    The rows of a run that was superseded are read at the versions that it published, while these are retained.
-
-    Raises InputError if they no longer are.
+    The rows of a run that was superseded are read at the versions that it published; raises InputError if these are no
+    longer retained.
     """
     replaced = run.successor is not None
     results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
@@ -240,8 +223,10 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     published = results.published(schema.name)
     for column, value in of_run.items():
         published = published.where(F.col(column) == F.lit(value))
-    if run.is_foreign:
-        published = _without_unknown_columns(published, schema)
+    if run.is_foreign:  # another version may not have known columns in which no row has a value
+        names = [field.name for field in schema.fields if field.nullable]
+        counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
+        published = published.drop(*(name for name in names if not counts[name]))
     staged = rehearsal.staged(schema.name)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
@@ -249,13 +234,6 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)
-
-
-def _without_unknown_columns(published: DataFrame, schema: Schema) -> DataFrame:
-    """Leave out columns in which no row has a value: another version may not have known them."""
-    names = [field.name for field in schema.fields if field.nullable]
-    counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
-    return published.drop(*(name for name in names if not counts[name]))
 
 
 def _previous_rules(night: PastNight) -> list[int]:

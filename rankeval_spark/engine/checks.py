@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, SupportsInt
+from typing import TYPE_CHECKING, Final, NoReturn, SupportsInt
 
 import numpy as np
 import pyarrow as pa
@@ -136,24 +136,18 @@ def refuse_zero_rank() -> NoReturn:
     refuse_input(row_kinds.NAMES[row_kinds.LOG], ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)
 
 
-class JudgedUsers(NamedTuple):
-    """Users by their judgements; all arrays of shape (n_users,)."""
-
-    is_judged: BoolVector  # whether the user has a judgement
-    is_repeated: BoolVector  # whether a judgement of the user has several rows
-    has_none_relevant: BoolVector  # whether the user has judgements, and none of them is relevant
-
-
-def judged_users(user: IntVector, owner: IntVector, gain: FloatVector, *, n_users: int) -> JudgedUsers:
-    """Look at the judgements of each user.
-
-    ``user`` (n_rows,): user of each row of the judgements. ``owner``, ``gain`` (n_judgements,): user and gain of each
-    judgement, one per user and item. ``n_users``: users that codes count.
-    """
+def judged_users(
+    user: IntVector,  # (n_rows,) user of each row of the judgements
+    owner: IntVector,  # (n_judgements,) user of each judgement, one per user and item
+    gain: FloatVector,  # (n_judgements,)
+    *,
+    n_users: int,
+) -> tuple[BoolVector, BoolVector, BoolVector]:
+    """Return which users have a judgement, one with several rows, and judgements of which none is relevant."""
     n_rows, n_pairs = (np.bincount(each, minlength=n_users) for each in (user, owner))
     best = np.full(n_users, -np.inf)
     np.maximum.at(best, owner, gain)
-    return JudgedUsers(n_pairs > 0, n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT))
+    return n_pairs > 0, n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
 
 
 ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "is_listed")
@@ -207,10 +201,10 @@ class PartitionTallies:
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
     owner = batch.user_of(judgements.owner)
-    users = judged_users(batch.held_out.user, owner, judgements.gain, n_users=batch.n_users)
-    n_rows, n_judged, has_none = len(batch.held_out.user), np.count_nonzero(users.is_judged), users.has_none_relevant
-    yield _tally("duplicates", n_rows - len(judgements.owner), n_rows, batch.users, users.is_repeated)
-    yield _tally("zero_relevant", np.count_nonzero(has_none), n_judged, batch.users, has_none)
+    user = batch.held_out.user
+    is_judged, is_repeated, has_none = judged_users(user, owner, judgements.gain, n_users=batch.n_users)
+    yield _tally("duplicates", len(user) - len(judgements.owner), len(user), batch.users, is_repeated)
+    yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(is_judged), batch.users, has_none)
 
 
 def _of_lists(batch: Batch) -> Iterator[Tally]:

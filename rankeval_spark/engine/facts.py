@@ -95,18 +95,14 @@ def _by_level(interactions: IntVector) -> dict[str, pa.Array]:
     ordered = interactions[order]
     before[order] = np.cumsum(ordered) - ordered
     n_all = int(interactions.sum())
-    is_top, is_head = (_is_within(before, fifths, n_all) for fifths in (_TOP_FIFTH, _TOP_FOUR_FIFTHS))
+    # Others do not yet hold so many fifths of all interactions, in whole numbers.
+    is_top, is_head = (before * 5 < n_all * fifths for fifths in (_TOP_FIFTH, _TOP_FOUR_FIFTHS))
     return {
         N.ITEM_TAIL: _doubles(~is_head),
         N.ITEM_POPULARITY_GROUP: _doubles(np.where(is_top, 0, np.where(is_head, 1, 2))),
         N.ITEM_LEVEL: _doubles(level + 1),
         N.ITEM_PLACE: _doubles(place + 1),
     }
-
-
-def _is_within(interactions_before: IntVector, fifths: int, n_all: int) -> BoolVector:
-    """Mark items before which others do not yet hold so many fifths of all interactions; in whole numbers."""
-    return interactions_before * 5 < n_all * fifths
 
 
 def _quantiles(users: IntVector) -> FloatVector:
@@ -326,20 +322,15 @@ class GatheredRows:
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])
         total, counted, items = (rows.filter(to_arrow(kind == one)) for one in (TOTAL, COUNTED, CATALOGUE))
-        constants = to_constants(self._sources(total, counted, items), needs=self.needs)
+        counts = None
+        if N_USERS in rows.column_names:
+            counts = Counted.of(counted, n_users=int(to_numpy(total[N_USERS], null=0)[0]))
+        sources = FactSources(counts, items if self.has_items else None, self.evaluation_date)
+        constants = to_constants(sources, needs=self.needs)
         if C.TOTALS in rows.column_names:
             known = fields(in_one_piece(total[C.TOTALS]))
-            constants[C.TOTALS] = _structs({**known, **fields(constants[C.TOTALS])} if C.TOTALS in constants else known)
+            totals = {**known, **fields(constants[C.TOTALS])} if C.TOTALS in constants else known
+            constants[C.TOTALS] = pa.StructArray.from_arrays(list(totals.values()), names=list(totals))
         if row_kinds.COUNTS in rows.column_names:
             constants[row_kinds.COUNTS] = in_one_piece(total[row_kinds.COUNTS])
         return pack_constants(constants)
-
-    def _sources(self, total: pa.Table, counted: pa.Table, items: pa.Table) -> FactSources:
-        names = counted.column_names
-        n_users = int(to_numpy(total[N_USERS], null=0)[0]) if N_USERS in names else 0
-        counts = Counted.of(counted, n_users=n_users) if N_USERS in names else None
-        return FactSources(counts, items if self.has_items else None, self.evaluation_date)
-
-
-def _structs(cells: dict[str, pa.Array]) -> pa.StructArray:
-    return pa.StructArray.from_arrays(list(cells.values()), names=list(cells))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
-    from rankeval_spark.measures.arrays import IntVector
 
 
 @dataclass(frozen=True)
@@ -119,12 +118,6 @@ class Job:
             names[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
         return {**segments, **features, **names}
 
-    def _item_groups(self, batch: Batch) -> IntVector | None:
-        """Give the bits of the groups of each item, where measures read them."""
-        if self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
-            return None
-        return bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
-
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
@@ -142,7 +135,10 @@ class Job:
                 described=self.described,
                 has_judged_lists=self.outputs.has_judged_lists,
             )
-            judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))
+            groups = None
+            if not self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
+                groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
+            judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
             rules = self.rules
             judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
             tallies.add(batch, judgements)

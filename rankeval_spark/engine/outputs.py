@@ -105,16 +105,14 @@ class ListOutputs:
             return measures.weights
         return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
 
-    @property
-    def _scorer(self) -> Scorer:
-        return Scorer(self.measures, self.policies.zero_relevant, self.policies.ties, self.policies.judged_only)
-
     def part(self, lists: Mapping[str, pa.Array]) -> Part:
         """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
-        scored = self._scorer.score(lists)
+        policies = self.policies
+        scorer = Scorer(self.measures, policies.zero_relevant, policies.ties, policies.judged_only)
+        scored = scorer.score(lists)
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
         n_recommended = to_numpy(lists[C.N_RECOMMENDED])
-        return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies))
+        return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,16 +40,62 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.rank_tests import Zeros
 
 
-class ComparedModels(NamedTuple):
-    """The model that others are compared with, and models that are expected to have rows, whether they have or not."""
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What is compared, and how."""
 
+    columns: tuple[str, ...]  # column of each measure that is compared
+    weights: tuple[str | None, ...]  # column of its denominators, where it is a ratio of sums
+    cutoffs: tuple[frozenset[int], ...]  # cutoffs at which it was requested
+    ks: tuple[int, ...]  # the cutoffs that occur
+    tests: tuple[TestName, ...]  # tests that are made
+    wilcoxon_zeros: Zeros  # {"wilcox", "pratt"} what Wilcoxon's test does with users without a difference
+    replicates: int
+    seed: int
     baseline: str | None
-    expected: tuple[str, ...]
+    all_pairs: bool
+    # difference of a user's two values above which the user is counted as one who wins or loses by more
+    margin: float | None = None
+    expected: tuple[str, ...] = ()  # names of all models where they are known before; empty: those that have rows
 
-    def with_those(self, found: Iterable[str]) -> tuple[str, ...]:
-        """Add models that have rows, and order all."""
+    def with_models(self, found: Iterable[str]) -> tuple[str, ...]:
+        """Return models that have rows, the baseline and those that are expected, in their order."""
         known = (self.baseline,) if self.baseline is not None else ()
         return models_in_order({*known, *self.expected, *found}, self.baseline)
+
+    @property
+    def draws(self) -> Draws:
+        """Random draws of the tests that need them."""
+        return Draws(self.replicates, self.seed)
+
+    @property
+    def of_sums(self) -> list[int]:
+        """Positions of the measures that are ratios of sums."""
+        return [position for position, weight in enumerate(self.weights) if weight is not None]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Columns that are read: those of the measures, then those of denominators."""
+        return (*self.columns, *(weight for weight in self.weights if weight is not None))
+
+    def at(self, k: int) -> list[int]:
+        """Positions of the measures requested at a cutoff."""
+        return [position for position, ks in enumerate(self.cutoffs) if k in ks]
+
+    def means_at(self, k: int) -> list[int]:
+        """Positions of those that are means over users: only they have other tests than t."""
+        return [position for position in self.at(k) if self.weights[position] is None]
+
+    @cached_property
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Place of the cutoff, and position of the measure, of every requested mean."""
+        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
+        place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        return place, position
+
+    def has_any(self, *tests: TestName) -> bool:
+        """Whether one of these tests is made, of any measure."""
+        return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +112,24 @@ class Cube:
     users: pa.Table  # a row for each user, with segments as they travel
 
     @classmethod
-    def of_rows(cls, table: pa.Table, columns: Sequence[str], ks: Sequence[int], models: ComparedModels) -> Cube:
+    def of_rows(cls, table: pa.Table, requested: ComparisonRequest) -> Cube:
         """Lay out rows of a (model, user, k) each; no key occurs twice."""
-        values = matrix(table, columns)
-        return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), models)
+        values, ks = matrix(table, requested.stored), requested.ks
+        return cls._laid_out(table, values, positions_of(table, ks), len(ks), requested)
 
     @classmethod
-    def of_lists(cls, lists: pa.Table, values: np.ndarray, models: ComparedModels) -> Cube:
+    def of_lists(cls, lists: pa.Table, values: np.ndarray, requested: ComparisonRequest) -> Cube:
         """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
-        return cls._laid_out(lists, values, slice(None), values.shape[1], models)
+        return cls._laid_out(lists, values, slice(None), values.shape[1], requested)
 
     @classmethod
     def _laid_out(
-        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, named: ComparedModels
+        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, requested: ComparisonRequest
     ) -> Cube:
         """Put the values of each row where its model, the places of its cutoffs and its user are."""
         encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
         user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
-        models = named.with_those(pc.unique(table[C.MODEL_ID]).to_pylist())
+        models = requested.with_models(pc.unique(table[C.MODEL_ID]).to_pylist())
         model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
         cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
         cells[model, place, user] = values
@@ -134,17 +180,13 @@ def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slic
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
 
 
-def _n_before_last(ids: pa.ChunkedArray) -> int:
-    """Count the rows before those of the last user."""
-    return len(ids) - int(pc.sum(pc.equal(ids, ids[-1])).as_py())
-
-
 def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Join batches, sorted by user, to chunks that cut no user's rows in two."""
     held: pa.Table | None = None
     for chunk in in_chunks(batches):
         table = chunk if held is None else pa.concat_tables([held, chunk])
-        n_before_last = _n_before_last(table[C.USER_ID])
+        user = table[C.USER_ID]
+        n_before_last = len(user) - int(pc.sum(pc.equal(user, user[-1])).as_py())
         if n_before_last:
             yield table.slice(0, n_before_last)
         held = table.slice(n_before_last)
@@ -160,64 +202,6 @@ _ARRAYS_A_COLUMN: Final = 6  # of the bootstrap: weights, sums and squares, and 
 
 
 @dataclass(frozen=True)
-class ComparisonRequest:
-    """What is compared, and how."""
-
-    columns: tuple[str, ...]  # column of each measure that is compared
-    weights: tuple[str | None, ...]  # column of its denominators, where it is a ratio of sums
-    cutoffs: tuple[frozenset[int], ...]  # cutoffs at which it was requested
-    ks: tuple[int, ...]  # the cutoffs that occur
-    tests: tuple[TestName, ...]  # tests that are made
-    wilcoxon_zeros: Zeros  # {"wilcox", "pratt"} what Wilcoxon's test does with users without a difference
-    replicates: int
-    seed: int
-    baseline: str | None
-    all_pairs: bool
-    # difference of a user's two values above which the user is counted as one who wins or loses by more
-    margin: float | None = None
-    expected: tuple[str, ...] = ()  # names of all models where they are known before; empty: those that have rows
-
-    @property
-    def models(self) -> ComparedModels:
-        """Models that are compared with or without rows."""
-        return ComparedModels(self.baseline, self.expected)
-
-    @property
-    def draws(self) -> Draws:
-        """Random draws of the tests that need them."""
-        return Draws(self.replicates, self.seed)
-
-    @property
-    def of_sums(self) -> list[int]:
-        """Positions of the measures that are ratios of sums."""
-        return [position for position, weight in enumerate(self.weights) if weight is not None]
-
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """Columns that are read: those of the measures, then those of denominators."""
-        return (*self.columns, *(weight for weight in self.weights if weight is not None))
-
-    def at(self, k: int) -> list[int]:
-        """Positions of the measures requested at a cutoff."""
-        return [position for position, ks in enumerate(self.cutoffs) if k in ks]
-
-    def means_at(self, k: int) -> list[int]:
-        """Positions of those that are means over users: only they have other tests than t."""
-        return [position for position in self.at(k) if self.weights[position] is None]
-
-    @cached_property
-    def slots(self) -> tuple[np.ndarray, np.ndarray]:
-        """Place of the cutoff, and position of the measure, of every requested mean."""
-        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
-        place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
-        return place, position
-
-    def has_any(self, *tests: TestName) -> bool:
-        """Whether one of these tests is made, of any measure."""
-        return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
-
-
-@dataclass(frozen=True)
 class DifferenceAggregator:
     """What the workers need to aggregate their users."""
 
@@ -227,9 +211,7 @@ class DifferenceAggregator:
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
-        requested = self.requested
-        columns, ks, models = requested.stored, requested.ks, requested.models
-        yield from self._aggregate(Cube.of_rows(table, columns, ks, models) for table in whole_users(batches))
+        yield from self._aggregate(Cube.of_rows(table, self.requested) for table in whole_users(batches))
 
     def aggregate_lists(
         self,
@@ -238,7 +220,7 @@ class DifferenceAggregator:
     ) -> Iterator[pa.RecordBatch]:
         """Aggregate lists, all those of some users: the same rows."""
         if lists.num_rows:
-            yield from self._aggregate([Cube.of_lists(lists, values, self.requested.models)])
+            yield from self._aggregate([Cube.of_lists(lists, values, self.requested)])
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
@@ -255,7 +237,7 @@ class DifferenceAggregator:
 
     def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
         _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
-        names = self.requested.models.with_those(pc.unique(lists[C.MODEL_ID]).to_pylist())
+        names = self.requested.with_models(pc.unique(lists[C.MODEL_ID]).to_pylist())
         model = to_numpy(pc.index_in(lists[C.MODEL_ID], value_set=to_texts(names)))
         has_list = np.zeros((2, len(names), len(first)), dtype=np.bool_)
         has_list[0, model, owner] = True

@@ -167,7 +167,8 @@ class Usable:
             has_lists=has_lists,
             has_judged_lists=self.has_judged_lists,
         )
-        job = replace(job, constants=self._constants(needs))
+        sources = FactSources(self.trained, self.items, request.evaluation_date)
+        job = replace(job, constants=to_constants(sources, needs=item_needs(needs)))
         log, others = self.log.select(names), self._others(needs)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
             held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
@@ -197,11 +198,6 @@ class Usable:
         if N.ITEM_PAIRS in needs:
             found[row_kinds.PAIRS] = to_pairs(ranked, self.trained, depth)
         return found
-
-    def _constants(self, needs: frozenset[str]) -> dict[str, pa.Array]:
-        """Facts of items and totals, a cell each."""
-        sources = FactSources(self.trained, self.items, self.request.evaluation_date)
-        return to_constants(sources, needs=item_needs(needs))
 
 
 def _no_ranked_items(usable: Usable) -> pa.Table:

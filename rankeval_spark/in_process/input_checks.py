@@ -107,7 +107,9 @@ class RowFacts:
         """Count judgements that repeat another, and users without a relevant one."""
         users, owners = self._judged_users, self._owners
         of_rows = users.code if owners is None else owners.held_out
-        judged = CodedRows(of_rows, self._judged_items.code, _gains(self._held_out))
+        names = [name for name in (C.GAIN, C.INTERACTED_AT) if name in self._held_out.column_names]
+        gains = {name: in_one_piece(self._held_out[name]) for name in names}
+        judged = CodedRows(of_rows, self._judged_items.code, gains)
         policy = self.request.policies.held_out_duplicates
         owner, gain = _judgements(judged, self._judged_items.n_values, policy)
         owner = owner if owners is None else owners.user[owner]
@@ -158,7 +160,9 @@ class RowFacts:
         """Look for values that are alike among the segments that are text in the table."""
         names = [name for name in self.request.segments if name not in self.request.bands]
         if names and self.tables.segments is not None:
-            yield _alike_fact(row_flags.usable_keys(self.tables.segments, C.SEGMENT_KEY), names)
+            segments = row_flags.usable_keys(self.tables.segments, C.SEGMENT_KEY)
+            values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in names)  # a few of each
+            yield check_rows.alike_values((name, value) for name, some in values for value in some)
 
 
 def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[CheckCount]:
@@ -172,11 +176,6 @@ def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> I
 
 def _fact(name: str, check: str, count: SupportsInt, total: SupportsInt, samples: list[str]) -> CheckCount:
     return CheckCount(name, check, int(count), int(total), samples)
-
-
-def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
-    names = [name for name in (C.GAIN, C.INTERACTED_AT) if name in held_out.column_names]
-    return {name: in_one_piece(held_out[name]) for name in names}
 
 
 def _judgements(judged: CodedRows, n_items: int, policy: str) -> tuple[IntVector, FloatVector]:
@@ -226,8 +225,3 @@ def _seen_fact(log: pa.Table, train: Source) -> CheckCount:
     is_seen: BoolVector = to_numpy(pc.is_in(listed, value_set=to_arrow(pairs)))
     samples = check_counts.sample_row_keys(log, schemas.RECOMMENDATIONS.key, is_seen)
     return CheckCount(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
-
-
-def _alike_fact(segments: pa.Table, names: Sequence[str]) -> CheckCount:
-    values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in names)  # a few of each
-    return check_rows.alike_values((name, value) for name, some in values for value in some)

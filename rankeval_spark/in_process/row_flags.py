@@ -125,7 +125,7 @@ def requested_log(source: Source, request: Request) -> Source:
     """
     table = source.table
     if request.models is not None and C.MODEL_ID in table.column_names:
-        table = _kept(table, _is_one_of(table[C.MODEL_ID], [*request.models, None]))
+        table = _kept(table, to_numpy(pc.is_in(table[C.MODEL_ID], value_set=to_texts([*request.models, None]))))
     if request.policies.ignores_scores and C.SCORE in table.column_names:
         table = table.drop_columns([C.SCORE])
     return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
@@ -215,11 +215,6 @@ def _accepted(log: Source, request: Request, *, are_checked: bool) -> Flags:
 
 def _kept(table: pa.Table, is_kept: BoolVector) -> pa.Table:
     return table if is_kept.all() else table.filter(to_arrow(is_kept))
-
-
-def _is_one_of(column: pa.ChunkedArray, values: Sequence[str | None]) -> BoolVector:
-    found: BoolVector = to_numpy(pc.is_in(column, value_set=to_texts(values)))
-    return found
 
 
 def _has_keys(table: pa.Table, keys: Collection[str]) -> BoolVector:

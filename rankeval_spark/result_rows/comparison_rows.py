@@ -128,7 +128,7 @@ class ComparisonRows:
                 found.setdefault(group, {})[row[C.MODEL_ID]] = row["n_extra_users"]
         partials = []
         for (index, values), of_models in found.items():
-            models = self.requested.models.with_those(of_models)
+            models = self.requested.with_models(of_models)
             counts = np.array([of_models.get(name, 0) for name in models], dtype=np.float64)
             firsts = counts if self.requested.all_pairs else counts[:1]
             listed = np.concatenate([counts[None], np.minimum.outer(firsts, counts)])

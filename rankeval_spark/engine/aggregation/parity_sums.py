@@ -118,7 +118,6 @@ class _Counts:
 
     @property
     def batch(self) -> Batch:
-        """The rows."""
         return self.ranked.entries.batch
 
     @property
@@ -134,35 +133,34 @@ class _Counts:
 
     @property
     def user(self) -> IntVector:
-        """User of each pair."""
         return self.ranked.keys.user[self.listed[self.starts]]
 
     @property
     def model(self) -> IntVector:
-        """Model of each pair."""
         return self.ranked.keys.model[self.listed[self.starts]]
 
     @property
     def n_lists(self) -> IntVector:
-        """Lists of each pair."""
         return np.diff(self.starts, append=len(self.listed))
 
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
+        places, n_pairs, n_users = self._places_within(measure.k), len(self.starts), self.batch.n_users
+        pair, item = self._pair[places], self._item[places]
         if is_disparity(measure):
-            (slots_of, slots), (own_of, own) = self._slots(measure), self._profiles(measure)
-            return [slots_of, own_of[self.user], slots, own[self.user]]
-        is_of_relevant = N.GROUP_RELEVANT in measure.needs
-        rel = cast("float", measure.options["rel"]) if is_of_relevant else 0.0
-        possible = self._relevant(rel) if is_of_relevant else self._available[self.user] * self.n_lists[:, None]
-        counts = self._gain >= rel if is_of_relevant else self._is_in_catalogue[self._item]
-        return [self._recommended_by_group(counts, measure.k), possible]
-
-    def _recommended_by_group(self, is_possible: BoolVector, k: int) -> np.ndarray:
-        """Count the items of each group that lists hold and that count: shape (n_pairs, 3)."""
-        places = np.flatnonzero(is_possible & self._is_within(k))
-        places = places[~self._is_in_train[places]]
-        return self._by_popularity(self._pair[places], self._item[places], n=len(self.starts))
+            has_it = has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
+            user, trained = self._train_pairs
+            own_of = np.bincount(user[has_it[trained]], minlength=n_users)
+            own = np.bincount(user, minlength=n_users)
+            slots_of = np.bincount(pair[has_it[item]], minlength=n_pairs)
+            return [slots_of, own_of[self.user], np.bincount(pair, minlength=n_pairs), own[self.user]]
+        if N.GROUP_RELEVANT in measure.needs:
+            rel = cast("float", measure.options["rel"])
+            counts, possible = self._gain[places] >= rel, self._relevant(rel)
+        else:
+            counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
+        counts = counts & ~self._is_in_train[places]
+        return [self._by_popularity(pair[counts], item[counts], n=n_pairs), possible]
 
     def _relevant(self, rel: float) -> np.ndarray:
         """Count the relevant judgements of the lists in each group, but for items that users have: (n_pairs, 3)."""
@@ -181,18 +179,6 @@ class _Counts:
         sizes = np.concatenate([to_numpy(totals[name]) for name in N.GROUP_SIZES])
         available: np.ndarray = sizes - self._by_popularity(user[known], item[known], n=self.batch.n_users)
         return available
-
-    def _slots(self, measure: Measure) -> tuple[IntVector, IntVector]:
-        """Count recommended items, of the category and all: each of shape (n_pairs,)."""
-        within = np.flatnonzero(self._is_within(measure.k))
-        has_it, pair, n_pairs = self._has_category(measure)[self._item[within]], self._pair[within], len(self.starts)
-        return np.bincount(pair[has_it], minlength=n_pairs), np.bincount(pair, minlength=n_pairs)
-
-    def _profiles(self, measure: Measure) -> tuple[IntVector, IntVector]:
-        """Count the distinct items of the training data, of the category and all: each of shape (n_users,)."""
-        user, item = self._train_pairs
-        has_it, n_users = self._has_category(measure)[item], self.batch.n_users
-        return np.bincount(user[has_it], minlength=n_users), np.bincount(user, minlength=n_users)
 
     @cached_property
     def _train_pairs(self) -> tuple[IntVector, IntVector]:
@@ -229,12 +215,9 @@ class _Counts:
     def _group(self) -> IntVector:
         return popularity_groups(self.batch.known_items)
 
-    def _has_category(self, measure: Measure) -> np.ndarray:
-        return has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
-
-    def _is_within(self, k: int) -> BoolVector:
+    def _places_within(self, k: int) -> IntVector:
         places = np.arange(len(self.ranked.row))
-        return np.ones(len(places), dtype=np.bool_) if k == C.WHOLE_LIST else self.ranked.rank_at(places) <= k
+        return places if k == C.WHOLE_LIST else places[self.ranked.rank_at(places) <= k]
 
     def _by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
         width = len(BY_POPULARITY)

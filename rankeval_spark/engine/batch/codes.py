@@ -91,12 +91,8 @@ def in_id_order(codes: Codes) -> Codes:
 
 def ascending(ids: pa.Array) -> IntVector:
     """Place of each distinct id in their order: integers by value, texts by their UTF-8 bytes; from 0."""
-    return _places(pc.sort_indices(ids))
-
-
-def _places(order: pa.Array) -> IntVector:
-    places = np.empty(len(order), dtype=np.int64)
-    places[to_numpy(order)] = np.arange(len(order))
+    places = np.empty(len(ids), dtype=np.int64)
+    places[to_numpy(pc.sort_indices(ids))] = np.arange(len(ids))
     return places
 
 

@@ -196,7 +196,7 @@ def match_log(
         batch = batch.with_log(~is_seen)
     judgement = gains_of(batch.log_owner * batch.n_items + batch.log.item, judgements)
     if rules.judged_only:
-        is_judged = _is_judged(judgement, judgements)
+        is_judged = np.append(judgements.gain, -1.0)[judgement] >= 0  # a negative gain: of the pool, and not judged
         batch, judgement = batch.with_log(is_judged), judgement[is_judged]
     keys, list_code = ListKeys.of(batch, judgements)
     return MatchedLog(batch, keys, list_code, judgement, judgements)
@@ -206,13 +206,6 @@ def is_in_train(batch: Batch, user: IntVector, item: IntVector) -> BoolVector:
     """Return True for each (user, item) that the training data have."""
     seen = to_arrow(batch.train.user * batch.n_items + batch.train.item)
     return to_numpy(pc.is_in(to_arrow(user * batch.n_items + item), value_set=seen))
-
-
-def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
-    """Return True for each item with a judgement; a negative gain marks an item of the pool that was not judged."""
-    gain = np.append(judgements.gain, -1.0)
-    kept: BoolVector = gain[judgement] >= 0
-    return kept
 
 
 def _match_in_time(

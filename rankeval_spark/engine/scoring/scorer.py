@@ -110,7 +110,7 @@ class Scorer:
         """
         measures = self.measures
         lists = _to_lists(columns, measures.groups)
-        tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
+        tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
         spread = over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists
         values = measures.score(spread, judged_only=self.judged_only)
         for name, fill in self._fills.items():
@@ -173,12 +173,6 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
 
 def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return to_numpy(column.offsets), to_numpy(column.values)
-
-
-def _flat(column: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of a ragged column and the row of each."""
-    offsets, values = column
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), values[offsets[0] : offsets[-1]]
 
 
 def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:

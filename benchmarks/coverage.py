@@ -14,7 +14,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from rankeval_spark.statistics import intervals, paired_differences, paired_tests, ratios
-from rankeval_spark.statistics.intervals import SkewedMeans
 from rankeval_spark.statistics.moments import Columns
 from rankeval_spark.statistics.paired_differences import PairedValues
 
@@ -82,7 +81,7 @@ def of_means(draw: Draw, bounds: tuple[float, float]) -> Callable[[np.random.Gen
         values = draw(random, shape)
         found = Columns.of(values).by_group(np.zeros(shape[0], dtype=np.int64), 1, has_cubes=True)
         n, mean, m2, m3 = (number[0] for number in found.numbers)
-        published = intervals.skewed_interval(SkewedMeans(n, mean, m2, m3), bounds, LEVEL)
+        published = intervals.skewed_interval(n, mean, m2, m3, bounds, LEVEL)
         is_equal = intervals.are_equal(n, mean, m2)
         equal = intervals.equal_values_interval(n, mean, bounds, LEVEL)
         low, high = (np.where(is_equal, own, end) for own, end in zip(equal, published, strict=True))
@@ -113,7 +112,7 @@ def of_ratios(draw: DrawTwo, bounds: tuple[float, float]) -> Callable[[np.random
         n, mean, m2, below_mean, below_m2, cross, *cubes = (number[0] for number in found.numbers)
         ratio, ratio_m2 = ratios.linearised(mean, m2, below_mean, below_m2, cross)
         m3, lean = ratios.skewed(mean, below_mean, below_m2, cross, cubes)
-        low, high = intervals.skewed_interval(SkewedMeans(n, ratio, ratio_m2, m3, lean), (-np.inf, np.inf), LEVEL)
+        low, high = intervals.skewed_interval(n, ratio, ratio_m2, m3, (-np.inf, np.inf), LEVEL, lean=lean)
         is_uncertain = intervals.are_uncertain(n, ratio_m2, m3, np.count_nonzero(above, axis=0))
         published = np.maximum(low, bounds[0]), np.minimum(high, bounds[1])
         return Intervals(published, intervals.t_interval(n, ratio, ratio_m2, LEVEL), is_uncertain)

@@ -29,17 +29,13 @@ if TYPE_CHECKING:
 _DIGITS_OF_SPREAD: Final = 4
 _DIGITS_OF_NUMBER: Final = 3
 
-_MOST_PLACES: Final = 300
-"""Decimal places beyond which a power of ten is no number any more."""
-
-_MOST_WHOLE: Final = 2.0**53
-"""Whole numbers below this are exact, and written without an exponent."""
+_MOST_PLACES: Final = 300  # decimal places beyond which a power of ten is no number any more
+_MOST_WHOLE: Final = 2.0**53  # whole numbers below this are exact, and written without an exponent
 
 _LEAST_POWER, _MOST_POWER = -323, 308
 _POWERS: Final = np.array([float(f"1e{power}") for power in range(_LEAST_POWER, _MOST_POWER + 1)])
 
-_PLAIN: Final = (1e-3, 1e7)
-"""Numbers from the one to below the other are written without an exponent, as Java does."""
+_PLAIN: Final = (1e-3, 1e7)  # numbers from the one to below the other are written without an exponent, as Java does
 
 
 def edges_of(numbers: FloatVector, band: Band) -> FloatVector:

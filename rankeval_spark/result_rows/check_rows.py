@@ -25,30 +25,24 @@ SEGMENTS: Final = "segments"
 TRAIN: Final = "train"
 ITEMS: Final = "items"
 
-ROWS: Final = "rows"
-"""The check that only counts the rows of an input; it has no thresholds."""
-
-EXTRA_COLUMNS: Final = "extra_columns"
-"""The check of columns that an input has and nothing reads."""
+ROWS: Final = "rows"  # the check that only counts the rows of an input; it has no thresholds
+EXTRA_COLUMNS: Final = "extra_columns"  # the check of columns that an input has and nothing reads
 
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
-ZERO_RELEVANT: Final = "zero_relevant"
-"""The check of judged users without a relevant item."""
+ZERO_RELEVANT: Final = "zero_relevant"  # the check of judged users without a relevant item
 
 SAMPLED_CANDIDATES: Final = "sampled_candidates"
 """The check that lists rank the whole catalogue, made where the config says that they do not."""
 
-ALIKE_VALUES: Final = "alike_values"
-"""The check of values of segments that are written in two ways."""
+ALIKE_VALUES: Final = "alike_values"  # the check of values of segments that are written in two ways
 
 VECTOR_LENGTHS: Final = "vector_lengths"
 """The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
 there is no angle between them."""
 
-UNMATCHED_ITEMS: Final = "unmatched_items"
-"""The check of the join: judgements whose item is in no list."""
+UNMATCHED_ITEMS: Final = "unmatched_items"  # the check of the join: judgements whose item is in no list
 
 SEEN_IN_TRAIN: Final = "seen_in_train"
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
@@ -69,11 +63,8 @@ OF_RANKS: Final[Mapping[str, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_
 OPEN_WINDOWS: Final = "open_windows"
 """The check that no list's window was still open when the events were read; made of a night, which has a clock."""
 
-EVENTS_END: Final = "events_end"
-"""The check that the events reach the end of the last list's window; it counts seconds."""
-
-UNKNOWN_ITEMS: Final = "unknown_items"
-"""The check of recommended items that the catalogue does not have."""
+EVENTS_END: Final = "events_end"  # the check that the events reach the end of the last list's window; it counts seconds
+UNKNOWN_ITEMS: Final = "unknown_items"  # the check of recommended items that the catalogue does not have
 
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
@@ -81,20 +72,11 @@ UNKNOWN_ROWS: Final = "unknown_rows"
 MISSING_USERS: Final = "missing_users"
 """The check of judged users without a list, of the model that misses most; its one sample key is that model."""
 
-ABSENT_BASELINE: Final = "absent_baseline"
-"""The check that the model that others are compared with has lists."""
-
-DRIFT: Final = "drift"
-"""The check that means stay in the band of the nights before; its input is what was measured."""
-
-VOLUME: Final = "volume"
-"""The check that an input has as many rows as on the nights before."""
-
-ABSENT_MODELS: Final = "absent_models"
-"""The check that every model of the last night has lists again."""
-
-FEWER_USERS: Final = "fewer_users"
-"""The check that no model lost many of its users with a list."""
+ABSENT_BASELINE: Final = "absent_baseline"  # the check that the model that others are compared with has lists
+DRIFT: Final = "drift"  # the check that means stay in the band of the nights before; its input is what was measured
+VOLUME: Final = "volume"  # the check that an input has as many rows as on the nights before
+ABSENT_MODELS: Final = "absent_models"  # the check that every model of the last night has lists again
+FEWER_USERS: Final = "fewer_users"  # the check that no model lost many of its users with a list
 
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
@@ -102,14 +84,12 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
 
-_SECOND: Final = 1_000_000
-"""Microseconds of a second."""
+_SECOND: Final = 1_000_000  # microseconds of a second
 
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""
 
-_MOST_SHOWN: Final = 3
-"""Values that are alike, and lengths of vectors, that a check names."""
+_MOST_SHOWN: Final = 3  # values that are alike, and lengths of vectors, that a check names
 
 _BLANKS: Final = (
     "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
 
-ROW_TYPE: Final = spark_columns(_SCHEMA)
-"""Columns of the rows that are made here, as Spark reads them."""
+ROW_TYPE: Final = spark_columns(_SCHEMA)  # columns of the rows that are made here, as Spark reads them
 
 _LISTED: Final = ("n_with_baseline", "n_with_model", "n_with_both")
 _DERIVED: Final = (
@@ -51,8 +50,7 @@ _DERIVED: Final = (
 
 _DIRECTIONS: Final[Mapping[Better, int]] = {"higher": 1, "lower": -1, "neither": 0}
 
-Where: TypeAlias = tuple[int, list[str | None], int]
-"""Index and values of a slice, and the cutoff."""
+Where: TypeAlias = tuple[int, list[str | None], int]  # index and values of a slice, and the cutoff
 
 
 def comparison_finisher(

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 _ROOM: Final = 4
 """Cells of a dense count for each key: with more than these, sorting the keys takes less time and memory."""
 
-_SMALL: Final = 1 << 20
-"""Cells that are always counted densely: 8 MB."""
+_SMALL: Final = 1 << 20  # cells that are always counted densely: 8 MB
 
 
 def counted(key: IntVector, *, n_keys: int) -> tuple[IntVector, IntVector]:

@@ -41,8 +41,7 @@ ENTRY_TYPE: Final = (
 )
 """Columns of entries: of a model, slice, slice values and cutoff."""
 
-ENTRIES_AT_ONCE: Final = 1_000_000
-"""Entries of histograms that are finished in one go; each is copied up to 21 times."""
+ENTRIES_AT_ONCE: Final = 1_000_000  # entries of histograms that are finished in one go; each is copied up to 21 times
 
 
 def to_entry_rows(entries: Entries, keys: Mapping[str, pa.Array], *, k: int) -> pa.RecordBatch:

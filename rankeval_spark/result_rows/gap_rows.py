@@ -20,8 +20,7 @@ from rankeval_spark.measures import group_statistics
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
-"""Columns that published rows have in addition."""
+NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)  # columns that published rows have in addition
 
 KEY: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)
 

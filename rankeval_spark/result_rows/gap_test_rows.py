@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.statistics.replicate_sums import Draws
 
-Values: TypeAlias = tuple[str, ...]
-"""Values of a slice, which name a group."""
+Values: TypeAlias = tuple[str, ...]  # values of a slice, which name a group
 
 _GAP: Final = (
     *(pa.field(name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),

@@ -32,11 +32,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.definition import Better
 
-Matrix = np.ndarray
-"""Measures and cutoffs as rows, the groups of a slicing as columns."""
-
-SCHEMA: Final = arrow_schema(schemas.GROUP_METRICS)
-"""Columns of the rows that are made here."""
+Matrix = np.ndarray  # measures and cutoffs as rows, the groups of a slicing as columns
+SCHEMA: Final = arrow_schema(schemas.GROUP_METRICS)  # columns of the rows that are made here
 
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"

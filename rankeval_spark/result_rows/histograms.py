@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
-EVERYONE: Final = -1
-"""No group is left out."""
+EVERYONE: Final = -1  # no group is left out
 
 COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cosine")
 """Numbers of an entry in addition to its number of lists, and the group that is left out."""

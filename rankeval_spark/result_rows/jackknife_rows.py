@@ -29,24 +29,17 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import Exposure, Measure
     from rankeval_spark.measures.arrays import FloatVector
 
-SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
-"""Key of a slice of a model."""
+SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)  # key of a slice of a model
 
 
-LEAST_ERROR: Final = 1e-12
-"""Error, relative to its value, up to which it is rounding."""
+LEAST_ERROR: Final = 1e-12  # error, relative to its value, up to which it is rounding
 
 MIN_SINGLES: Final = 20
 """Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
 
-LEAST_FIRST: Final = 1e-9
-"""V1 as a share of ``sum x f(x)^2`` up to which it is rounding: all items weigh the same."""
-
-MIN_SHARE: Final = 0.4
-"""Share of single lists below which a coverage has no error: the series below does not settle."""
-
-SlicesOfUsers: TypeAlias = Iterable[tuple[int, list[str | None]]]
-"""Index and values of each slice."""
+LEAST_FIRST: Final = 1e-9  # V1 as a share of `sum x f(x)^2` up to which it is rounding: all items weigh the same
+MIN_SHARE: Final = 0.4  # share of single lists below which a coverage has no error: the series below does not settle
+SlicesOfUsers: TypeAlias = Iterable[tuple[int, list[str | None]]]  # index and values of each slice
 
 ALL_USERS: Final[SlicesOfUsers] = ((0, []),)
 

@@ -41,15 +41,13 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.replicate_sums import Draws
 
-SCHEMA: Final = arrow_schema(schemas.METRICS)
-"""Columns of the rows that are made here."""
+SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here
 
 ROW_TYPE: Final = spark_columns(SCHEMA)
 
 WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 
-LEAN: Final = "lean"
-"""Column on the way: the `lean` of a ratio of sums, see :func:`ratios.skewed`."""
+LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `ratios.skewed`
 
 
 def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
@@ -242,8 +240,8 @@ def metric_spread(
     std_dev = np.sqrt(_divide(m2, n - 1))
     is_open = is_ratio & ~_has_one_denominator(rows)
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
-    means = intervals.SkewedMeans(n, mean, m2, doubles(rows, "m3"), doubles(rows, LEAN))
-    ends = np.array(intervals.skewed_interval(means, (bounds[:, 0], bounds[:, 1]), confidence))
+    m3, lean = doubles(rows, "m3"), doubles(rows, LEAN)
+    ends = np.array(intervals.skewed_interval(n, mean, m2, m3, (bounds[:, 0], bounds[:, 1]), confidence, lean=lean))
     own = is_proportion
     ends[:, own] = intervals.wilson_interval(n[own], mean[own], m2[own], confidence)
     ends[:, np.isnan(doubles(rows, "mean")) | np.isnan(m2)] = np.nan

@@ -47,8 +47,7 @@ SCHEMA: Final = pa.schema(
 )
 ROW_TYPE: Final = spark_columns(SCHEMA)
 
-EARLIER: Final = "_earlier_"
-"""Prefix of the columns of the earlier night, where both are side by side."""
+EARLIER: Final = "_earlier_"  # prefix of the columns of the earlier night, where both are side by side
 
 
 @dataclass(frozen=True)

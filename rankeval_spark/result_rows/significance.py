@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
 
-Numbers: TypeAlias = dict[str, np.ndarray]
-"""By column of the table, shape (n_measures,)."""
+Numbers: TypeAlias = dict[str, np.ndarray]  # by column of the table, shape (n_measures,)
 
 States: TypeAlias = Mapping[str, Sequence[bytes]]
 """Aggregates of all partitions by their kind, in an order of their own."""
 
-MONTE_CARLO: Final = "monte_carlo"
-"""Method of a p from random draws."""
+MONTE_CARLO: Final = "monte_carlo"  # method of a p from random draws
 
 _RELATIVE_ENDS: Final = ("relative_ci_low", "relative_ci_high")
 _COUNTS: Final = ("n_wins", "n_ties", "n_losses")
@@ -76,11 +74,9 @@ class PairTests:
 
     def by_randomization(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of random signs; that of all signs of few differences stays."""
-        found = paired_tests.randomized(
-            self._of_means, self._sums(comparison_state.SIGNS), least_users=self.reported.min_size
-        )
-        method = np.where(found.test[0] == "randomization", MONTE_CARLO, found.test[0])
-        return _tested(of_t, found.p[0], method)
+        sums = self._sums(comparison_state.SIGNS)
+        p, test, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
+        return _tested(of_t, p[0], np.where(test[0] == "randomization", MONTE_CARLO, test[0]))
 
     def by_wilcoxon(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""

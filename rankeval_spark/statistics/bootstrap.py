@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 Parts: TypeAlias = NDArray[np.float64]
 """Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
 
-MOST_EMPTY: Final = 0.05
-"""Share of replicates without a value above which there is no interval and no p-value."""
+MOST_EMPTY: Final = 0.05  # share of replicates without a value above which there is no interval and no p-value
 
 _ALIKE: Final = 1e-8
 """Variance, as a share of the squared mean, below which sums of squares cannot distinguish spread from rounding."""
 
-_TOLERANCE: Final = 1e-10
-"""Relative rounding that a replicate equal to the observed value may have."""
+_TOLERANCE: Final = 1e-10  # relative rounding that a replicate equal to the observed value may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +144,16 @@ def studentized_p(
     of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the values
     differ by less than 1e-4 of their mean: sums of squares cannot distinguish such a spread from rounding.
     """
+    mean, weights = moments.mean[..., None], np.where(replicates.weights > 1, replicates.weights, np.nan)
+    means = replicates.sums / weights
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        spread = replicates.squares - replicates.sums * means
+        spread = np.where(spread <= _TOLERANCE * replicates.squares, 0.0, spread)
+        distance = np.abs(means - mean)
+        distance = np.where(distance > _TOLERANCE * np.abs(mean), distance, 0.0)
+        shifted = distance / np.sqrt(spread / (weights * (weights - 1)))
+    shifted = np.where((distance == 0) & ~np.isnan(weights), 0.0, shifted)  # NaN below two drawn users
     observed = np.abs(replicate_quotient(moments.mean, moments.std_error))
-    shifted = _studentized(moments.mean, replicates.weights, replicates.sums, replicates.squares)
     n_extreme = (shifted >= observed[..., None] * (1 - _TOLERANCE)).sum(axis=-1)
     n_replicates = replicates.sums.shape[-1]
     p = (1.0 + n_extreme + np.isnan(shifted).sum(axis=-1)) / (n_replicates + 1.0)
@@ -156,19 +162,6 @@ def studentized_p(
     p = np.where(np.isnan(observed) | _is_mostly_empty(shifted) | is_too_alike, np.nan, p)
     is_all_zero = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
     return np.where(is_all_zero, 1.0, p)
-
-
-def _studentized(mean: Values, weights: Sums, sums: Sums, squares: Sums) -> Values:
-    """Compute ``|mean* - mean| / se*``; NaN where fewer than two users were drawn."""
-    weights = np.where(weights > 1, weights, np.nan)
-    means = sums / weights
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        spread = squares - sums * means
-        spread = np.where(spread <= _TOLERANCE * squares, 0.0, spread)
-        distance = np.abs(means - mean[..., None])
-        distance = np.where(distance > _TOLERANCE * np.abs(mean[..., None]), distance, 0.0)
-        shifted: Values = distance / np.sqrt(spread / (weights * (weights - 1)))
-    return np.where((distance == 0) & ~np.isnan(weights), 0.0, shifted)
 
 
 def _is_mostly_empty(statistics: Values) -> NDArray[np.bool_]:

@@ -14,8 +14,7 @@ from scipy import special
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-Values: TypeAlias = Any
-"""float64, of the shape to which the arguments broadcast."""
+Values: TypeAlias = Any  # float64, of the shape to which the arguments broadcast
 
 
 def t_quantile(probability: ArrayLike, freedom: ArrayLike) -> Values:
@@ -28,20 +27,12 @@ def t_quantile(probability: ArrayLike, freedom: ArrayLike) -> Values:
     return special.stdtrit(np.where(freedom > 0, freedom, np.nan), probability)
 
 
-def t_below(t: ArrayLike, freedom: ArrayLike) -> Values:
-    """Probability that Student's t is at most ``t``; NaN without degrees of freedom."""
-    freedom = np.asarray(freedom, dtype=np.float64)
-    return special.stdtr(np.where(freedom > 0, freedom, np.nan), t)
-
-
-def t_above(t: ArrayLike, freedom: ArrayLike) -> Values:
-    """Probability that Student's t is above ``t``; NaN without degrees of freedom."""
-    return t_below(np.negative(t), freedom)
-
-
 def t_tails(t: ArrayLike, freedom: ArrayLike) -> tuple[Values, Values, Values]:
-    """p-values of Student's t: two-sided, lower tail, upper tail."""
-    return 2 * t_above(np.abs(t), freedom), t_below(t, freedom), t_above(t, freedom)
+    """p-values of Student's t: two-sided, lower tail, upper tail; NaN without degrees of freedom."""
+    freedom = np.asarray(freedom, dtype=np.float64)
+    freedom = np.where(freedom > 0, freedom, np.nan)
+    lower, upper = special.stdtr(freedom, t), special.stdtr(freedom, np.negative(t))
+    return 2 * special.stdtr(freedom, -np.abs(t)), lower, upper
 
 
 def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
@@ -70,13 +61,17 @@ def studentized_range_above(
 
     >>> float(studentized_range_above(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
     0.05462504
-    >>> float((2 * t_above(2.0, 30)).round(8))
+    >>> float(t_tails(2.0, 30)[0].round(8))
     0.05462504
     """
     q, freedom = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(freedom, dtype=np.float64))
-    blocks = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(q), _ROWS_AT_ONCE))
-    tails = [_range_above(q[block], n_groups, freedom[block]) for block in blocks]
-    return np.concatenate(tails) if tails else np.zeros(0)
+    tails = np.zeros(len(q))
+    for start in range(0, len(q), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        s, density = _scales(freedom[block])
+        below = (density * _range_below(q[block, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
+        tails[block] = np.clip(1.0 - below, 0.0, 1.0)
+    return tails
 
 
 def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> float:
@@ -107,8 +102,7 @@ def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> f
 _Z, _Z_WEIGHTS = np.polynomial.legendre.leggauss(96)
 _S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
 
-_FAR: Final = 8.5
-"""Standard deviations beyond which the normal density is 0 in double precision."""
+_FAR: Final = 8.5  # standard deviations beyond which the normal density is 0 in double precision
 
 _POINTS: Final = _FAR * _Z
 _BELOW: Final = special.ndtr(_POINTS)
@@ -116,15 +110,7 @@ _OUTER: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2
 
 _ROWS_AT_ONCE: Final = 256
 
-_LEAST_FREEDOM: Final = 4
-"""Degrees of freedom below which the tail of the density is too long for 48 points."""
-
-
-def _range_above(q: Values, n_groups: int, freedom: Values) -> NDArray[np.float64]:
-    s, density = _scales(freedom)
-    below = (density * _range_below(q[:, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
-    tails: NDArray[np.float64] = np.clip(1.0 - below, 0.0, 1.0)
-    return tails
+_LEAST_FREEDOM: Final = 4  # degrees of freedom below which the tail of the density is too long for 48 points
 
 
 def _scales(freedom: Values) -> tuple[Values, Values]:

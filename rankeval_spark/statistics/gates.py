@@ -15,11 +15,8 @@ from rankeval_spark.statistics.multiple_testing import adjust
 
 Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
 
-POWER: Final = 0.8
-"""Probability of finding a loss of the size that is called detectable."""
-
-LEAST_COMPARED: Final = 2
-"""Users below which a difference has no interval."""
+POWER: Final = 0.8  # probability of finding a loss of the size that is called detectable
+LEAST_COMPARED: Final = 2  # users below which a difference has no interval
 
 
 class GateVerdict(NamedTuple):
@@ -68,11 +65,6 @@ class Evidence:
         found = self.change if is_relative else self.difference
         return found if self.better == "higher" else Estimate(-found.value, -found.high, -found.low)
 
-    @property
-    def p_worse(self) -> float:
-        """One-sided p of a loss."""
-        return self.p_less if self.better == "higher" else self.p_greater
-
 
 def value_bounds(
     evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
@@ -96,7 +88,9 @@ def value_bounds(
     interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
     text = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)"
     bound = high if is_above or not math.isfinite(low) else low
-    return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {required} is required")
+    return _judged(
+        evidence, passes, value.value, bound, f"{text if is_known else 'is undefined'}; {required} is required"
+    )
 
 
 def least_change(
@@ -109,7 +103,9 @@ def least_change(
     'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
     """
     gain = evidence.gain(is_relative=is_relative)
-    text = f"{_change_in_words(evidence, gain, is_relative)}; {_required(least, is_relative)} is required"
+    amount = _amount(abs(least), is_relative)
+    required = f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
+    text = f"{_change_in_words(evidence, gain, is_relative)}; {required} is required"
     return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low >= least, gain.low, least, text)
 
 
@@ -145,7 +141,8 @@ def no_significant_regression(
     loss of 0.01244 with a probability of 80 %: passed.
     """
     early = [_unless_impossible(row, least_users) for row in rows]
-    p = np.array([math.nan if verdict else row.p_worse for row, verdict in zip(rows, early, strict=True)])
+    p_worse = [row.p_less if row.better == "higher" else row.p_greater for row in rows]
+    p = np.array([math.nan if verdict else own for own, verdict in zip(p_worse, early, strict=True)])
     adjusted = adjust(p, np.zeros(len(p), dtype=np.int64), correction="holm", alpha=alpha)
     return [
         verdict or _regression_verdict(row, float(own), max(int(size), 1), alpha)
@@ -195,9 +192,6 @@ def _not_compared(outcome: Outcome, sentence: str) -> GateVerdict:
     return GateVerdict(outcome, math.nan, math.nan, sentence)
 
 
-_UNKNOWN: Final = "is undefined"
-
-
 def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> GateVerdict:
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
@@ -208,14 +202,10 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
         return _judged(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
     text = f"{known}; no proof of a loss (p = {p:.2g})"
     if row.is_of_t and row.std_error > 0:
-        loss = _detectable(row, alpha / family_size)
+        quantiles = distributions.t_quantile([1 - alpha / family_size, POWER], row.freedom)
+        loss = float(quantiles.sum() * row.std_error)
         text += f"; the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
     return _judged(row, True, p, alpha, text)
-
-
-def _detectable(row: Evidence, alpha: float) -> float:
-    quantiles = distributions.t_quantile([1 - alpha, POWER], row.freedom)
-    return float(quantiles.sum() * row.std_error)
 
 
 def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
@@ -248,11 +238,6 @@ def _signed(number: float, interval: Estimate, is_relative: bool) -> str:
     """Write an end of an interval, with its sign where the interval includes losses."""
     text = _amount(number, is_relative)
     return f"+{text}" if number > 0 and interval.low < 0 else text
-
-
-def _required(least: float, is_relative: bool) -> str:
-    amount = _amount(abs(least), is_relative)
-    return f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
 
 
 def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:

@@ -20,17 +20,10 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.bootstrap import ReplicateSums
     from rankeval_spark.statistics.intervals import Values
 
-TIE: Final = 1e-10
-"""Share of the greater of two means up to which their difference is only rounding."""
-
-MIN_HITS: Final = 20
-"""Users of a group with a value other than that of a user without a hit, below which there is no p."""
-
-_MOST_FREEDOM: Final = 1000
-"""Degrees of freedom above which the quantile does not change in the third digit."""
-
-_FEWEST: Final = 2
-"""Groups that a difference needs."""
+TIE: Final = 1e-10  # share of the greater of two means up to which their difference is only rounding
+MIN_HITS: Final = 20  # users of a group with a value other than that of a user without a hit, below which there is no p
+_MOST_FREEDOM: Final = 1000  # degrees of freedom above which the quantile does not change in the third digit
+_FEWEST: Final = 2  # groups that a difference needs
 
 _PRIOR_HITS: Final = 1.0
 """Hits by which a group's dispersion is drawn to that of zeros and ones: few hits seldom show how much values vary."""
@@ -38,8 +31,7 @@ _PRIOR_HITS: Final = 1.0
 _LEAST_HITS: Final = 30
 """Effective hits below which a mean without a greatest value has no bounds, if its values vary more than their mean."""
 
-_LEAST_TAIL: Final = 1e-300
-"""Probability below which normal quantiles do not grow further."""
+_LEAST_TAIL: Final = 1e-300  # probability below which normal quantiles do not grow further
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +72,6 @@ class GroupMeans:
         least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in self.bounds)
         is_share = self.is_share_by_group
         return np.where(is_share, 0.0, least), np.where(is_share, 1.0, greatest)
-
-    @property
-    def are_users_equal(self) -> NDArray[np.bool_]:
-        """Whether all users of a group have the same value, shape (..., n_groups)."""
-        n = self.freedom + 1
-        is_mean = ~np.isnan(self.range_by_group[0])
-        return is_mean & intervals.are_equal(n, self.values, self.std_errors**2 * n * self.freedom)
 
     @property
     def is_log_by_group(self) -> NDArray[np.bool_]:
@@ -169,7 +154,7 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         start, most = (over - down) * (over + down), (others - below) * (others + below)
         # Without the squares of both values, of which large ones would leave no digit of the distances.
         roots = (
-            _root((over * theirs) ** 2 + (others * own) ** 2 - (own * theirs) ** 2)
+            np.sqrt(np.maximum((over * theirs) ** 2 + (others * own) ** 2 - (own * theirs) ** 2, 0.0))
             for own, theirs in ((down, above), (up, below))
         )
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -296,7 +281,9 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
     has_range = is_mean & ~np.isnan(width)
     is_half_open = is_mean & np.isfinite(least) & np.isposinf(greatest)
     student = values - quantile * errors, values + quantile * errors
-    cases = [groups.are_users_equal, groups.is_share_by_group, has_range, is_half_open]
+    n_users = groups.freedom + 1
+    are_equal = ~np.isnan(least) & intervals.are_equal(n_users, values, errors**2 * n_users * groups.freedom)
+    cases = [are_equal, groups.is_share_by_group, has_range, is_half_open]
     of_equal = (np.where(np.isnan(width), np.nan, end) for end in equal)
     lower, upper = (
         np.where(np.isnan(n), np.nan, np.select(cases, found, other))
@@ -367,11 +354,6 @@ def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:
     return is_bounded
 
 
-def _root(values: Values) -> Values:
-    """Square root; of a number that rounding made less than 0, 0."""
-    return np.sqrt(np.maximum(values, 0.0))
-
-
 def _exponents(values: Values) -> NDArray[np.int32]:
     """Power of two by which a row is divided, so that its fourth powers are doubles."""
     exponents: NDArray[np.int32] = np.frexp(np.fmax.reduce(np.abs(values), axis=-1, keepdims=True, initial=0.0))[1]
@@ -419,20 +401,14 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
 
 
 def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
-    found = [
-        _quantile(n_groups, _rounded_down(least), level) if n_groups >= _FEWEST else np.nan
-        for n_groups, least in zip(n.ravel().tolist(), freedom.ravel().tolist(), strict=True)
-    ]
-    return np.array(found, dtype=np.float64).reshape(n.shape)
+    """Quantile of the studentized range of each row, at the first two digits of its degrees of freedom."""
+    found = np.full(n.shape, np.nan)
+    for place in np.argwhere(n >= _FEWEST):
+        row = tuple(place)
+        whole = int(min(freedom[row], _MOST_FREEDOM))
+        step = int(10 ** max(len(str(whole)) - 2, 0))
+        found[row] = _quantile(level, int(n[row]), max(whole // step * step, 1))
+    return found
 
 
-def _rounded_down(freedom: float) -> int:
-    """Keep the first two digits of a number above 1."""
-    whole = int(min(freedom, _MOST_FREEDOM))
-    step = int(10 ** max(len(str(whole)) - 2, 0))
-    return max(whole // step * step, 1)
-
-
-@lru_cache(maxsize=4096)
-def _quantile(n_groups: int, freedom: int, level: float) -> float:
-    return distributions.studentized_range_quantile(level, n_groups, freedom)
+_quantile = lru_cache(maxsize=4096)(distributions.studentized_range_quantile)

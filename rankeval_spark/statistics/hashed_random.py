@@ -13,14 +13,12 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Hashes: TypeAlias = NDArray[np.int64]
-"""Hash of each user's id, shape (n_users,), signed as in Spark."""
+Hashes: TypeAlias = NDArray[np.int64]  # hash of each user's id, shape (n_users,), signed as in Spark
 
 Words: TypeAlias = NDArray[np.uint64]
 Purpose: TypeAlias = Literal["weights", "signs", "permutations"]
 
-SPARK_SEED: Final = 42
-"""Seed of Spark's ``xxhash64(column)``."""
+SPARK_SEED: Final = 42  # seed of Spark's `xxhash64(column)`
 
 _PRIMES: Final = tuple(
     np.uint64(prime)
@@ -32,14 +30,16 @@ _PRIMES: Final = tuple(
         0x27D4EB2F165667C5,
     )
 )
-GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-"""Increment of SplitMix64: 2^64 divided by the golden ratio, odd."""
+GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 divided by the golden ratio, odd
 
 _PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3}
 _MOST_PURPOSES: Final = 8
 
 _WEIGHTS_A_WORD: Final = 4
 _LEVELS: Final = 1 << 16
+_POISSON: Final = np.searchsorted(
+    np.cumsum([math.exp(-1) / math.factorial(count) for count in range(12)]), (np.arange(_LEVELS) + 0.5) / _LEVELS
+).astype(np.uint8)  # Poisson(1) at each of the levels
 
 
 def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
@@ -96,8 +96,7 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
     """
     n_words = -(-replicates // _WEIGHTS_A_WORD)
     stream = words(hashes, seed=seed, purpose="weights", n_words=n_words)
-    weights: NDArray[np.uint8] = _POISSON[_split(stream, "<u2")[:, :replicates]]
-    return weights
+    return _POISSON[_split(stream, "<u2")[:, :replicates]]
 
 
 def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
@@ -155,14 +154,6 @@ def _split(stream: Words, kind: str) -> np.ndarray:
     return np.ascontiguousarray(stream, dtype="<u8").view(kind)
 
 
-def _poisson_table() -> NDArray[np.uint8]:
-    steps = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(12)])
-    return np.searchsorted(steps, (np.arange(_LEVELS) + 0.5) / _LEVELS).astype(np.uint8)
-
-
-_POISSON: Final = _poisson_table()
-
-
 def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
     """Hash rows of bytes of one length."""
     n, length = text.shape
@@ -181,7 +172,9 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
         done += 4
     for byte in text[:, done:].T:
         acc = _rotated(acc ^ (byte.astype(np.uint64) * five), 11) * one
-    return _avalanche(acc)
+    for bits, prime in ((33, two), (29, three)):
+        acc = (acc ^ (acc >> np.uint64(bits))) * prime
+    return acc ^ (acc >> np.uint64(32))
 
 
 def _long(text: NDArray[np.uint8], start: Words) -> Words:
@@ -202,9 +195,3 @@ def _round(acc: Words, lane: Words) -> Words:
 
 def _rotated(value: Words, bits: int) -> Words:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
-
-
-def _avalanche(acc: Words) -> Words:
-    for bits, prime in ((33, _PRIMES[1]), (29, _PRIMES[2])):
-        acc = (acc ^ (acc >> np.uint64(bits))) * prime
-    return acc ^ (acc >> np.uint64(32))

@@ -17,8 +17,7 @@ Values: TypeAlias = NDArray[np.float64]
 MIN_NONZERO: Final = 10
 """Users with a value other than 0, or users by squared skewness, below which an interval is uncertain."""
 
-_ROUNDING: Final = 1e-12
-"""Standard deviation up to which values count as all equal: rounding of values of the order 1."""
+_ROUNDING: Final = 1e-12  # standard deviation up to which values count as all equal: rounding of values of the order 1
 
 PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
     "identity": lambda means: means,
@@ -57,23 +56,17 @@ def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tu
     return mean - half, mean + half
 
 
-class SkewedMeans(NamedTuple):
-    """Means over n users; ``m2`` and ``m3`` are the sums of squared and of cubed deviations from them.
-
-    ``lean`` is that of :func:`ratios.skewed` where they are ratios of sums, and 0 where they are means.
-    """
-
-    n: ArrayLike
-    mean: ArrayLike
-    m2: ArrayLike
-    m3: ArrayLike
-    lean: ArrayLike = 0.0
-
-
-def skewed_interval(means: SkewedMeans, bounds: tuple[ArrayLike, ArrayLike], level: float) -> tuple[Values, Values]:
+def skewed_interval(
+    n: ArrayLike,
+    mean: ArrayLike,
+    m2: ArrayLike,  # sum of squared deviations from the mean
+    m3: ArrayLike,  # sum of cubed deviations
+    bounds: tuple[ArrayLike, ArrayLike],  # least and greatest value that a user can have; may be infinite
+    level: float,
+    *,
+    lean: ArrayLike = 0.0,  # that of `ratios.skewed` where the means are ratios of sums
+) -> tuple[Values, Values]:
     """Hall's interval of a mean, which allows for skewness, within the range of the values; NaN below two users.
-
-    ``bounds`` are the least and the greatest value that a user can have; may be infinite.
 
     Hall (1992), On the removal of skewness by transformation. Student's T of a mean of skewed values is skewed, and
     ``g(T) = T + a T^2 + a^2 T^3 / 3 + s / (6 sqrt n)`` is not, with s the skewness of the values and ``a = s / (3 sqrt
@@ -85,11 +78,11 @@ def skewed_interval(means: SkewedMeans, bounds: tuple[ArrayLike, ArrayLike], lev
 
     One of four users has 1, the others 0. Student's interval is -0.55 to 1.05.
 
-    >>> low, high = skewed_interval(SkewedMeans(4, 0.25, 0.75, 0.375), (0.0, 1.0), 0.95)
+    >>> low, high = skewed_interval(4, 0.25, 0.75, 0.375, (0.0, 1.0), 0.95)
     >>> float(low.round(4)), float(high.round(4))
     (0.0211, 0.8373)
     """
-    n, mean, m2, m3, lean, least, greatest = _as_arrays(*means, *bounds)
+    n, mean, m2, m3, lean, least, greatest = _as_arrays(n, mean, m2, m3, lean, *bounds)
     many = np.where(n > 1, n, np.nan)
     std_error = np.sqrt(m2 / (many - 1) / many)
     relative = skewness(n, m2, m3) / np.sqrt(many)

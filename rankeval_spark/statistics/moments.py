@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Matrix: TypeAlias = NDArray[np.float64]
-"""Shape (n_groups, n_columns), or (n_rows, n_columns) for values."""
+Matrix: TypeAlias = NDArray[np.float64]  # shape (n_groups, n_columns), or (n_rows, n_columns) for values
 
 Places: TypeAlias = NDArray[np.integer] | tuple[slice, list[int]]
 """Positions of groups; or all groups, and positions of columns."""
@@ -22,17 +21,10 @@ _MIN_BLOCK_ROWS: Final = 8192
 
 _ROUNDING: Final = float(np.finfo(np.float64).eps)
 
-SQUARES: Final = (1e-290, 1e300)
-"""Sums of squares outside this range are not trusted: their terms may be no doubles."""
-
-_EQUAL: Final = 1e-13
-"""Share of a mean up to which the distance of a value from it is only rounding."""
-
-_LOST: Final = 5e-324
-"""Sum of squares that all are 0, of deviations that are not; :func:`trusted` makes NaN of it."""
-
-_HEADROOM: Final = 64
-"""Powers of two by which values are divided whose sum exceeds the range of a double."""
+SQUARES: Final = (1e-290, 1e300)  # sums of squares outside this range are not trusted: their terms may be no doubles
+_EQUAL: Final = 1e-13  # share of a mean up to which the distance of a value from it is only rounding
+_LOST: Final = 5e-324  # sum of squares that all are 0, of deviations that are not; `trusted` makes NaN of it
+_HEADROOM: Final = 64  # powers of two by which values are divided whose sum exceeds the range of a double
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,18 +20,12 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
 
-_ROUNDING: Final = 1e-13
-"""Share of the means up to which a difference or a standard error is only rounding."""
-
-_N_NUMBERS: Final = 12
-"""Numbers per group and column that :meth:`Nights.to_bytes` writes."""
-
-_N_OF_RATIO: Final = 6
-"""Numbers per night, group and column that :meth:`RatioNights.to_bytes` writes."""
+_ROUNDING: Final = 1e-13  # share of the means up to which a difference or a standard error is only rounding
+_N_NUMBERS: Final = 12  # numbers per group and column that `Nights.to_bytes` writes
+_N_OF_RATIO: Final = 6  # numbers per night, group and column that `RatioNights.to_bytes` writes
 
 
-_TO_STD_DEV: Final = 1.4826
-"""Standard deviation of a normal distribution in units of its median absolute deviation."""
+_TO_STD_DEV: Final = 1.4826  # standard deviation of a normal distribution in units of its median absolute deviation
 
 
 class Shift(NamedTuple):
@@ -106,6 +100,7 @@ class RatioNights:
         now, before = (Ratios.of(*np.moveaxis(night, -1, 0)) for night in nights)
         return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
 
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def as_means(self) -> Nights:
         """Linearise both ratios: aggregates of means with the same spread.
 
@@ -113,25 +108,23 @@ class RatioNights:
         ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
         ``e^2``, and the covariance of :func:`shift_between` comes from the products of a common user's two e.
         """
-        now, before = map(_as_mean, (self.now, self.before))
-        above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
-        return Nights(now, before, Ratios(above, below, self._products()))
-
-    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-    def _products(self) -> Values:
-        """Sum over common users of the products of their e on the two nights."""
+        now, before = (
+            Moments(
+                each.numerator.n,
+                *ratios.linearised(
+                    each.numerator.mean, each.numerator.m2, each.denominator.mean, each.denominator.m2, each.cross
+                ),
+            )
+            for each in (self.now, self.before)
+        )
         own, earlier = _gradient(self.now), _gradient(self.before)
         of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
         of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
         about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
         off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
-        products: Values = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
-        return products
-
-
-def _as_mean(night: Ratios) -> Moments:
-    above, below = night.numerator, night.denominator
-    return Moments(above.n, *ratios.linearised(above.mean, above.m2, below.mean, below.m2, night.cross))
+        products = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
+        above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
+        return Nights(now, before, Ratios(above, below, products))
 
 
 def _gradient(night: Ratios) -> tuple[Values, Values]:

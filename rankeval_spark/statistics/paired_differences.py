@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = NDArray[np.int64]
 
-FEW: Final = 20
-"""Largest number of non-zero differences of which all signs are enumerated."""
+FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
 
 ROUNDING: Final = 1e-14
 """Share of the greater of a user's two values below which their difference is rounding and counts as 0."""
@@ -28,8 +27,7 @@ ROUNDING: Final = 1e-14
 SUM_ROUNDING: Final = 1e-13
 """Share of the sum of absolute values up to which two sums of the same numbers, with other signs, may be equal."""
 
-_N_SINGLE: Final = 13
-"""Numbers of a group and column in addition to its few differences."""
+_N_SINGLE: Final = 13  # numbers of a group and column in addition to its few differences
 
 _GREATEST: Final = float(np.finfo(np.float64).max)
 
@@ -70,15 +68,11 @@ class PairedValues:
         known_baseline = np.where(np.isnan(difference), np.nan, baseline)
         scale = np.fmax(np.abs(values), np.abs(baseline))
         rounding = np.where(difference == 0, 0.0, ROUNDING * scale)
-        beyond = None if margin is None else _beyond(np.nan_to_num(difference), rounding, margin)
-        return cls(difference, known_baseline, rounding, beyond)
-
-
-def _beyond(difference: Matrix, rounding: Matrix, margin: float) -> tuple[Matrix, Matrix]:
-    """Mark with 1 the users whose value is greater, and those whose value is less, by more than a margin."""
-    exceeds = np.abs(difference) - margin > rounding
-    greater, less = ((exceeds & side).astype(np.float64) for side in (difference > 0, difference < 0))
-    return greater, less
+        if margin is None:
+            return cls(difference, known_baseline, rounding)
+        exceeds = np.abs(np.nan_to_num(difference)) - margin > rounding
+        above, below = ((exceeds & side).astype(np.float64) for side in (difference > 0, difference < 0))
+        return cls(difference, known_baseline, rounding, (above, below))
 
 
 @dataclass(frozen=True, eq=False)

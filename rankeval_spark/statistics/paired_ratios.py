@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 N_PARTS: Final = 4
 """Per user and column: the difference of the numerators, of the denominators, and both of the baseline."""
 
-N_NUMBERS: Final = 2 + N_PARTS + N_PARTS**2
-"""Numbers of a group and column, as :meth:`RatioPairs.to_bytes` writes them."""
-
-_ROUNDING: Final = 8 * np.finfo(np.float64).eps
-"""Share of its terms below which a sum is only rounding."""
-
-_ONE: Final = 1e-9
-"""Standard deviation of the denominators, relative to their mean, within which they are all equal."""
+N_NUMBERS: Final = 2 + N_PARTS + N_PARTS**2  # numbers of a group and column, as `RatioPairs.to_bytes` writes them
+_ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below which a sum is only rounding
+_ONE: Final = 1e-9  # standard deviation of the denominators, relative to their mean, within which they are all equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +176,11 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     p, p_less, p_greater = (
         np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
     )
-    change = _relative_change(pairs, level)
+    unit = np.where(below > 0, below, np.nan)
+    share = ratio / unit
+    change_m2 = _variation(pairs.products, (model - share[..., None] * baseline) / unit[..., None])
+    change_ends = intervals.t_interval(pairs.n, share - 1, change_m2, level)
+    change = Change(share - 1, np.sqrt(change_m2 / (many - 1) / many), *change_ends)
     return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change, reason)
 
 
@@ -211,14 +210,3 @@ def _variation(cross: Values, gradient: Values) -> Values:
     total = terms.sum(axis=(-1, -2))
     m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
     return m2
-
-
-def _relative_change(pairs: RatioPairs, level: float) -> Change:
-    model, baseline = _gradients(pairs.means)
-    ratio, below = _ratios(pairs.means)
-    unit = np.where(below > 0, below, np.nan)
-    value = ratio / unit - 1
-    m2 = _variation(pairs.products, (model - (ratio / unit)[..., None] * baseline) / unit[..., None])
-    many = np.where(pairs.n > 1, pairs.n, np.nan)
-    low, high = intervals.t_interval(pairs.n, value, m2, level)
-    return Change(value, np.sqrt(m2 / (many - 1) / many), low, high)

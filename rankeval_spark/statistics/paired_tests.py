@@ -59,14 +59,6 @@ class Comparison(NamedTuple):
     reason: NDArray[np.str_]  # why there is no p-value, of :func:`reasons`, or ``out_of_range``; else empty
 
 
-class Randomized(NamedTuple):
-    """Two-sided p; the test (``randomization``, ``exact`` or ``equal``); the reason where there is no p-value."""
-
-    p: Values
-    test: NDArray[np.str_]
-    reason: NDArray[np.str_]
-
-
 class Change(NamedTuple):
     """Relative change and its interval; NaN where the mean of the baseline is not above 0."""
 
@@ -96,6 +88,8 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     delta = np.where(differences.is_all_zero, 0.0, differences.moments.numerator.mean)
     m2 = np.where(is_equal, 0.0, differences.squares)
     std_dev, std_error = _spread(n, m2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t, effect_size = delta / std_error, np.where(is_equal, np.nan, delta / std_dev)
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
     of_few, test = _small_sample(differences)
@@ -104,20 +98,20 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     p, p_less, p_greater = (
         np.where(reason == "", np.where(test == "", by_t, own), np.nan)
-        for by_t, own in zip(_student(n, delta, std_error), of_few, strict=True)
+        for by_t, own in zip(distributions.t_tails(t, np.where(n > 1, n - 1, np.nan)), of_few, strict=True)
     )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effect_size = np.where(is_equal, np.nan, delta / std_dev)
     return Comparison(
         n, delta, std_dev, std_error, low, high, p, p_less, p_greater, effect_size, wins, ties, losses,
         is_equal & (n > 0), np.where(test == "", "t", test), reason,
     )  # fmt: skip  # one name a line would be a page
 
 
-def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS) -> Randomized:
-    """Test by random signs, or by all signs where the differences are few.
+def randomized(
+    differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS
+) -> tuple[Values, NDArray[np.str_], NDArray[np.str_]]:
+    """Return the two-sided p of random signs, or of all signs of few differences; the test; and why there is no p.
 
-    ``sums`` are those of ``sign_sums`` of the same users.
+    The test is ``randomization``, ``exact`` or ``equal``. ``sums`` are those of ``sign_sums`` of the same users.
     """
     of_few, test = _small_sample(differences)
     with np.errstate(over="ignore"):
@@ -125,7 +119,7 @@ def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST
     drawn = monte_carlo_p(total, differences.absolute, sums)
     reason = reasons(differences, least_users=least_users)
     p = np.where(reason == "", np.where(test == "", drawn, of_few.two_sided), np.nan)
-    return Randomized(p, np.where(test == "", "randomization", test), reason)
+    return p, np.where(test == "", "randomization", test), reason
 
 
 def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
@@ -245,12 +239,6 @@ def _small_sample(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
         for each, own in zip(tails, found, strict=True):
             each[chosen] = own
     return tails, np.where(is_equal, "equal", np.where(is_few, "exact", ""))
-
-
-def _student(n: Counts, delta: Values, std_error: Values) -> Tails:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t, freedom = delta / std_error, np.where(n > 1, n - 1, np.nan)
-    return Tails(*distributions.t_tails(t, freedom))
 
 
 def equal_differences_p(n: Counts, delta: Values) -> Tails:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 Zeros = Literal["wilcox", "pratt"]
 
-TIE: Final = 1e-10
-"""Share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie."""
+TIE: Final = 1e-10  # share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie
 
 EXACT: Final = 50
 """Largest number of differences of which all assignments of signs are counted, as scipy does without ties."""
@@ -84,18 +83,15 @@ def magnitudes_to_bytes(differences: Values) -> bytes:
 
 def magnitudes_from_bytes(states: Sequence[bytes]) -> list[Values]:
     """Read the differences of all users, column by column, in ascending order: one double per user."""
-    parts = [_columns(np.frombuffer(state)) for state in states]
+    parts = []
+    for numbers in map(np.frombuffer, states):
+        sizes = np.repeat(numbers[1 : 1 + int(numbers[0])].astype(np.int64), 2)
+        pairs = np.split(numbers[1 + int(numbers[0]) :], np.cumsum(sizes)[:-1])
+        parts.append(list(zip(pairs[::2], [counts.astype(np.int64) for counts in pairs[1::2]], strict=True)))
     return [
         np.sort(np.concatenate([np.repeat(values, counts) for values, counts in column]))
         for column in zip(*parts, strict=True)
     ]
-
-
-def _columns(numbers: Values) -> list[tuple[Values, Counts]]:
-    n_columns = int(numbers[0])
-    sizes = np.repeat(numbers[1 : 1 + n_columns].astype(np.int64), 2)
-    parts = np.split(numbers[1 + n_columns :], np.cumsum(sizes)[:-1])
-    return [(values, counts.astype(np.int64)) for values, counts in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:

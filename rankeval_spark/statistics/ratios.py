@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = NDArray[np.float64]
 
-_ROUNDING: Final = 8 * np.finfo(np.float64).eps
-"""Share of its terms below which a sum is only rounding."""
+_ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below which a sum is only rounding
 
 
 @dataclass(frozen=True, eq=False)

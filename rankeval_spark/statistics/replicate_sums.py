@@ -20,8 +20,7 @@ Sums: TypeAlias = NDArray[np.float64]
 Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 """Function that returns the random factors of users, (n_users, n_replicates), from their hashes."""
 
-USERS_AT_ONCE: Final = 1024
-"""Users in a block: with 1000 replicates, 8 MB of doubles."""
+USERS_AT_ONCE: Final = 1024  # users in a block: with 1000 replicates, 8 MB of doubles
 
 _LEAST_AT_ONCE: Final = 64
 """Users in a block where replicates are many; smaller blocks would read and write the sums too often."""

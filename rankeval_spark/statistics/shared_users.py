@@ -7,14 +7,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-FEW_COMMON_LISTS: Final = "few_common_lists"
-"""Reason of a comparison that is withheld."""
+FEW_COMMON_LISTS: Final = "few_common_lists"  # reason of a comparison that is withheld
 
 FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"
 """Reason where judgements name their list, so that lists are counted, not users."""
 
-LEAST_SHARE: Final = 10
-"""One in this many users, at least, has lists of both models."""
+LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 
 
 class Listed(NamedTuple):

@@ -19,11 +19,8 @@ Doubles: TypeAlias = NDArray[np.float64]
 MOST_VALUES: Final = 2049
 """Distinct values of a cell up to which they are kept as they are: [0, 1] has so many multiples of 2^-11."""
 
-EXACT: Final = -1075
-"""Exponent of a cell whose values are as they were: every double is a multiple of 2^-1074."""
-
-_STEPS: Final = 11
-"""A range below 2^x has at most MOST_VALUES multiples of 2^(x - 11)."""
+EXACT: Final = -1075  # exponent of a cell whose values are as they were: every double is a multiple of 2^-1074
+_STEPS: Final = 11  # a range below 2^x has at most MOST_VALUES multiples of 2^(x - 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,9 @@ class ValueCounts:
         before = np.cumsum(n_users) - n_users
         has_value = n_users > 0
         for place, share in enumerate(shares):
-            wanted = np.maximum(_ceiling(n_users[has_value], Fraction(repr(float(share)))), 1)
+            exact = Fraction(repr(float(share)))
+            n = n_users[has_value].astype(object)  # whole numbers of any size
+            wanted = np.maximum((-(-n * exact.numerator // exact.denominator)).astype(np.int64), 1)
             found[has_value, place] = self.value[np.searchsorted(up_to, before[has_value] + wanted)]
         return found
 
@@ -209,12 +208,6 @@ def _occurring(code: Ints, n_codes: int) -> tuple[Ints, Ints]:
     counts = np.bincount(code, minlength=n_codes)
     found = np.flatnonzero(counts)
     return found, counts[found]
-
-
-def _ceiling(n: Ints, share: Fraction) -> Ints:
-    """Round ``n * share`` up, in whole numbers of any size."""
-    exact = -(-n.astype(object) * share.numerator // share.denominator)
-    return exact.astype(np.int64)
 
 
 def _exact(n_cells: int) -> Ints:

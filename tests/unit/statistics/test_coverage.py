@@ -60,7 +60,7 @@ def test_halls_interval_of_means_of_many_zeros(n: int, share: float, of_t: float
     draw = np.random.default_rng(SEED)
     values = draw.beta(2, 3, (n, DRAWS)) * (draw.random((n, DRAWS)) < share)
     found = Columns.of(values).by_group(np.zeros(n, dtype=np.int64), 1, has_cubes=True)
-    low, high = intervals.skewed_interval(intervals.SkewedMeans(*found.numbers), (0.0, 1.0), 0.95)
+    low, high = intervals.skewed_interval(*found.numbers, bounds=(0.0, 1.0), level=0.95)
     of_zeros = intervals.equal_values_interval(n, 0.0, (0.0, 1.0), 0.95)
     low, high = (np.where(found.mean == 0, end, each) for end, each in zip(of_zeros, (low, high), strict=True))
     assert 0.94 <= covered(low, high, share * 0.4) <= 0.99
@@ -77,8 +77,8 @@ def test_halls_interval_of_ratios_of_rare_hits() -> None:
     n, mean, m2, below, below_m2, cross, *cubes = found.numbers
     ratio, ratio_m2 = ratios.linearised(mean, m2, below, below_m2, cross)
     m3, lean = ratios.skewed(mean, below, below_m2, cross, cubes)
-    means = intervals.SkewedMeans(n, ratio, ratio_m2, m3, lean)
-    assert covered(*intervals.skewed_interval(means, (-np.inf, np.inf), 0.95), 0.03) > 0.965
+    ends = intervals.skewed_interval(n, ratio, ratio_m2, m3, (-np.inf, np.inf), 0.95, lean=lean)
+    assert covered(*ends, 0.03) > 0.965
     assert covered(*intervals.t_interval(n, ratio, ratio_m2, 0.95), 0.03) < 0.92
 
 

@@ -121,8 +121,8 @@ def test_users_who_are_equal_by_chance_do_not_exclude_the_mean() -> None:
 def skewed(values: list[float], bounds: tuple[float, float], level: float = 0.95) -> tuple[float, float]:
     """Interval of the mean of some values."""
     apart = np.array(values) - np.mean(values)
-    means = intervals.SkewedMeans(len(values), np.mean(values), (apart**2).sum(), (apart**3).sum())
-    low, high = intervals.skewed_interval(means, bounds, level)
+    sums = (apart**2).sum(), (apart**3).sum()
+    low, high = intervals.skewed_interval(len(values), np.mean(values), *sums, bounds, level)
     return float(low), float(high)
 
 

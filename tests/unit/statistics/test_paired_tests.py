@@ -222,10 +222,10 @@ def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
     d[:8, 1] = 1.0
     users = hashed_random.user_hashes([str(number) for number in range(100)])
     sums = paired_tests.sign_sums(d, users, Draws(999, 1))
-    found = paired_tests.randomized(of(d, np.zeros_like(d)), sums)
+    p, test, _ = paired_tests.randomized(of(d, np.zeros_like(d)), sums)
     n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
-    np.testing.assert_allclose(found.p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)
-    assert found.test.tolist() == [["randomization", "exact", "equal"]]
-    small = paired_tests.randomized(of(d[:20], np.zeros((20, 3))), sums)
-    assert np.isnan(small.p).all()
-    assert set(small.reason.ravel()) == {"few_users"}
+    np.testing.assert_allclose(p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)
+    assert test.tolist() == [["randomization", "exact", "equal"]]
+    p, _, reason = paired_tests.randomized(of(d[:20], np.zeros((20, 3))), sums)
+    assert np.isnan(p).all()
+    assert set(reason.ravel()) == {"few_users"}

@@ -30,7 +30,6 @@ from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.exposure_rows import ExposureRows, ParityRows, to_entry_rows
 from rankeval_spark.result_rows.histograms import ByLength, to_entries
-from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
@@ -57,7 +56,7 @@ def to_exposure_rows(
     Raises RefusedError if a user with a list has two rows of segments.
     """
     ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
-    finisher = ExposureRows(tuple(measures), JackknifeRows(reported), tuple(models))
+    finisher = ExposureRows(tuple(measures), reported, tuple(models))
     has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
     audience = to_audience(ranked)
     shown = to_shown_items(ranked, audience.pair, ks=ks, has_lengths=has_lengths, catalogue=catalogue)
@@ -136,7 +135,7 @@ def to_exposures(usable: Usable) -> pa.Table:
             if some
         ]
     if parity.measures:
-        rows = ParityRows(parity.measures, JackknifeRows(request.reported), usable.models)
+        rows = ParityRows(parity.measures, request.reported, usable.models)
         counts = [*usable.parity_counts(parity), *rows.no_lists().to_batches()]
         parts.append(pa.Table.from_batches(rows.finish(counts), schema))
     return pa.concat_tables([schema.empty_table(), *parts])

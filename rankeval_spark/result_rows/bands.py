@@ -131,11 +131,16 @@ def rounded(numbers: FloatVector, spread: float) -> FloatVector:
     if spread == 0 or not len(numbers):
         return numbers
     of_number = _DIGITS_OF_NUMBER - 1 - _magnitudes(np.abs(numbers))
-    places = np.minimum(np.maximum(of_number, _places_of(spread)), _MOST_PLACES)
+    if np.isinf(spread):
+        of_spread = -_MOST_POWER
+    else:  # its logarithm is that of Java, the nearest double
+        of_spread = _DIGITS_OF_SPREAD - 1 - int(np.floor(float(Decimal(spread).log10())))
+    places = np.minimum(np.maximum(of_number, of_spread), _MOST_PLACES)
     power = _POWERS[np.abs(places) - _LEAST_POWER]
     with np.errstate(over="ignore", invalid="ignore"):  # a number far from 0 and a small spread: it stays as it is
         whole = np.where(places >= 0, numbers * power, numbers / power)
-        nearest = _half_up(whole)
+        cut = np.trunc(whole)
+        nearest = cut + np.copysign(np.abs(whole - cut) >= 0.5, whole)  # noqa: PLR2004 - halves away from 0
         result = np.where(places >= 0, nearest / power, nearest * power)
     return np.where((numbers == 0) | (np.abs(whole) >= _MOST_WHOLE), numbers, result)
 
@@ -148,7 +153,10 @@ def number_text(number: float) -> str:
     """
     if abs(number) < _MOST_WHOLE and number == int(number):
         return str(int(number))
-    sign, digits, exponent = Decimal(_shortest(number)).as_tuple()
+    shortest = repr(number)
+    if len(Decimal(shortest).as_tuple().digits) == 1:
+        shortest = f"{number:.1e}"  # two digits where one would do, the nearest two
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     power = len(digits) + int(exponent) - 1
     low, high = _PLAIN
@@ -157,12 +165,6 @@ def number_text(number: float) -> str:
     else:
         written = f"{text[0]}.{text[1:] or '0'}E{power}"
     return f"{'-' if sign else ''}{written}"
-
-
-def _shortest(number: float) -> str:
-    """Write the fewest digits that name a number; two where one would do, the nearest two."""
-    text = repr(number)
-    return f"{number:.1e}" if len(Decimal(text).as_tuple().digits) == 1 else text
 
 
 def _magnitudes(sizes: FloatVector) -> IntVector:
@@ -175,16 +177,3 @@ def _magnitudes(sizes: FloatVector) -> IntVector:
     power = np.clip(near, _LEAST_POWER, _MOST_POWER - 1).astype(np.int64)
     power += sizes >= _POWERS[power + 1 - _LEAST_POWER]
     return power
-
-
-def _places_of(spread: float) -> int:
-    """Decimal places of the digits that a spread has; its logarithm is that of Java, the nearest double."""
-    if np.isinf(spread):
-        return -_MOST_POWER
-    return _DIGITS_OF_SPREAD - 1 - int(np.floor(float(Decimal(spread).log10())))
-
-
-def _half_up(numbers: FloatVector) -> FloatVector:
-    """Round to whole numbers, halves away from 0."""
-    whole = np.trunc(numbers)
-    return whole + np.copysign(np.abs(numbers - whole) >= 0.5, numbers)  # noqa: PLR2004 - one half

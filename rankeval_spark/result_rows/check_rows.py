@@ -204,20 +204,16 @@ def to_check_rows(facts: Sequence[CheckCount], checks: Checks) -> pa.Table:
 
 def verdict_of(fact: CheckCount, checks: Checks) -> CheckVerdict:
     """Compare the share of a fact with its thresholds; without a total there is no share, and nothing is wrong."""
-    warn, error = _limits(fact, checks)
+    warn = error = None
+    if fact.check in type(checks).model_fields:
+        warn, error = (getattr(checks.threshold(fact.check), name) for name in ("warn", "error"))
+    if (fact.input, fact.check) in _NONE_TOLERATED:
+        error = 0.0
     share = fact.count / fact.total if fact.total > 0 else None
     severity = "error" if error is not None else "warn" if warn is not None else "info"
     verdict = "error" if _is_above(share, error) else "warn" if _is_above(share, warn) else "ok"
     threshold = error if verdict == "error" or warn is None else warn
     return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)
-
-
-def _limits(fact: CheckCount, checks: Checks) -> tuple[float | None, float | None]:
-    if fact.check not in type(checks).model_fields:
-        warn = error = None
-    else:
-        warn, error = (getattr(checks.threshold(fact.check), name) for name in ("warn", "error"))
-    return warn, 0.0 if (fact.input, fact.check) in _NONE_TOLERATED else error
 
 
 def _is_above(share: float | None, limit: float | None) -> bool:

@@ -21,10 +21,10 @@ from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, His
 from rankeval_spark.result_rows.jackknife_rows import (
     ALL_USERS,
     SLICE,
-    JackknifeRows,
     MeasuredSlices,
     SlicesOfUsers,
     first_order_share,
+    jackknife_columns,
     slices_in,
 )
 from rankeval_spark.result_rows.metric_rows import metric_batch
@@ -33,6 +33,7 @@ from rankeval_spark.statistics import intervals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import Measure
 
 ENTRY_TYPE: Final = (
@@ -58,7 +59,7 @@ class ExposureRows:
     """Computes rows of ``metrics`` from histograms on the workers."""
 
     measures: tuple[Measure, ...]
-    rows: JackknifeRows
+    reported: ReportedSlices
     models: tuple[str, ...] = ()
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
@@ -96,7 +97,7 @@ class ExposureRows:
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
                     shrinkage = first_order_share(measure, histograms.of_everyone, values[:, 0])
-                    yield metric_batch(self.rows.columns(measure, slices, values, shrinkage))
+                    yield metric_batch(jackknife_columns(self.reported, measure, slices, values, shrinkage))
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
@@ -118,7 +119,7 @@ class ParityRows:
     """Computes rows of ``metrics`` from sums of groups of users on the workers."""
 
     measures: tuple[Measure, ...]
-    rows: JackknifeRows
+    reported: ReportedSlices
     models: tuple[str, ...] = ()
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
@@ -156,16 +157,12 @@ class ParityRows:
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
-            shrinkage = 1.0 if is_disparity(measure) else np.where(self._is_above_0(values, n_users), 1.0, np.nan)
-            yield metric_batch(self.rows.columns(measure, slices, values, shrinkage))
-
-    def _is_above_0(self, values: np.ndarray, n_users: np.ndarray) -> np.ndarray:
-        """Whether the interval of a spread of rates lies above 0: near 0 its error is no deviation, as of a root."""
-        spread = intervals.delete_a_group(
-            values[:, 0], values[:, 1:], n_users, self.rows.reported.confidence, (0.0, np.inf)
-        )
-        is_above: np.ndarray = spread.low > 0
-        return is_above
+            shrinkage: np.ndarray | float = 1.0
+            if not is_disparity(measure):  # near 0 the error of a spread of rates is no deviation, as of a root
+                level = self.reported.confidence
+                spread = intervals.delete_a_group(values[:, 0], values[:, 1:], n_users, level, (0.0, np.inf))
+                shrinkage = np.where(spread.low > 0, 1.0, np.nan)
+            yield metric_batch(jackknife_columns(self.reported, measure, slices, values, shrinkage))
 
 
 def _n_sums(measure: Measure) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -39,19 +37,8 @@ _STATEMENTS: Final = {
 """Numbers that ``group_metrics`` has already: kind of the row and column, by the column that they get."""
 
 COLUMNS: Final = (
-    *KEY,
-    *(
-        "n_groups",
-        "n_left_out",
-        "gap",
-        "ci_low",
-        "ci_high",
-        "ci_level",
-        "ratio",
-        "ratio_ci_low",
-        "ratio_ci_high",
-        "mad",
-    ),
+    *(*KEY, "n_groups", "n_left_out", "gap", "ci_low", "ci_high", "ci_level"),
+    *("ratio", "ratio_ci_low", "ratio_ci_high", "mad"),
     *("lowest_group", "lowest_value", "highest_group", "highest_value"),
 )
 """Columns of the rows that are made here, after those of :data:`NIGHT`."""
@@ -68,15 +55,31 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     already; the groups at both ends are found here.
     """
     night = [name for name in NIGHT if name in metrics.column_names]
-    names = [*night, *READ]
-    groups = _Rows.of(metrics.select(names))
-    statements = _Rows.of(group_metrics.select(names), are_statements=True)
-    both = [one.table.select([*night, *KEY]) for one in (groups, statements)]
+    groups, statements = (_of_groups(table.select([*night, *READ])) for table in (metrics, group_metrics))
+    parts = [_parts_of(label) for label in statements[C.MEASURE].to_pylist()]
+    is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
+    place, measures = statements.column_names.index(C.MEASURE), to_texts(measure for _, measure in parts)
+    statements = statements.set_column(place, C.MEASURE, measures).filter(to_arrow(is_stated))
+    kinds = np.array([kind for kind, _ in parts], dtype=object)[is_stated]
+    both = [table.select([*night, *KEY]) for table in (groups, statements)]
     keys = pa.concat_tables(both, promote_options="default")  # columns of one may be declared without NULL
     key, first = _numbered(keys)
-    n_groups = groups.table.num_rows
-    gaps = _Gaps(len(first), groups, key[:n_groups], statements, key[n_groups:])
-    found = {**_columns(pc.take(keys, to_arrow(first))), **gaps.columns()}
+    of_group, of_statement = np.split(key, [groups.num_rows])
+    found = dict(zip(keys.column_names, pc.take(keys, to_arrow(first)).columns, strict=True))
+    compared = is_compared(groups)
+    for name, chosen in (("n_groups", compared), ("n_left_out", ~compared)):
+        found[name] = to_arrow(np.bincount(of_group[chosen], minlength=len(first)).astype(np.int32))
+    for name, (kind, column) in _STATEMENTS.items():
+        numbers, is_it = np.full(len(first), np.nan), kinds == kind
+        numbers[of_statement[is_it]] = doubles(statements, column)[is_it]
+        found[name] = nullable(numbers)
+    level = np.full(len(first), np.nan)
+    np.fmax.at(level, key, np.concatenate([doubles(table, "ci_level") for table in (groups, statements)]))
+    found["ci_level"] = nullable(level)
+    for end, sign in (("lowest", 1), ("highest", -1)):
+        rows = _first_rows(groups, of_group, np.flatnonzero(compared), n_keys=len(first), sign=sign)
+        for column, of in ((C.SLICE_VALUE, "group"), (C.VALUE, "value")):
+            found[f"{end}_{of}"] = pc.take(in_one_piece(groups[column]), rows)
     return pa.Table.from_pydict({name: found[name] for name in (*night, *COLUMNS)})
 
 
@@ -90,23 +93,9 @@ def is_compared(metrics: pa.Table) -> BoolVector:
     return compared
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of one of the tables about groups of users."""
-
-    table: pa.Table  # columns :data:`READ`; ``measure`` is the one that a statement is about
-    kind: Sequence[str]  # what each row states, of :data:`group_statistics.KINDS`; empty for a group
-
-    @classmethod
-    def of(cls, table: pa.Table, *, are_statements: bool = False) -> _Rows:
-        is_of_groups = ~to_numpy(pc.equal(table[C.SLICE], to_texts([C.ALL_USERS])[0]))
-        rows = table.filter(to_arrow(is_of_groups))
-        if not are_statements:
-            return cls(rows, [""] * rows.num_rows)
-        parts = [_parts_of(label) for label in rows[C.MEASURE].to_pylist()]
-        is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
-        named = rows.set_column(rows.column_names.index(C.MEASURE), C.MEASURE, to_texts(label for _, label in parts))
-        return cls(named.filter(to_arrow(is_stated)), [kind for kind, _ in parts if kind in group_statistics.KINDS])
+def _of_groups(table: pa.Table) -> pa.Table:
+    """Return the rows about groups of users."""
+    return table.filter(to_arrow(~to_numpy(pc.equal(table[C.SLICE], to_texts([C.ALL_USERS])[0]))))
 
 
 @lru_cache(maxsize=4096)
@@ -115,57 +104,15 @@ def _parts_of(label: str) -> tuple[str, str]:
     return group_statistics.parts_of(label) or ("", "")
 
 
-@dataclass(frozen=True)
-class _Gaps:
-    """Rows about groups, and statements, by the position of their key."""
-
-    n: int  # number of keys
-    groups: _Rows
-    of_group: IntVector  # (n_rows,), key of each of their rows
-    statements: _Rows
-    of_statement: IntVector  # (n_rows,)
-
-    def columns(self) -> dict[str, pa.Array]:
-        """Build the columns after the key."""
-        compared = is_compared(self.groups.table)
-        counts = {"n_groups": compared, "n_left_out": ~compared}
-        return {
-            **{name: self._count(each) for name, each in counts.items()},
-            **{name: self._stated(kind, of) for name, (kind, of) in _STATEMENTS.items()},
-            "ci_level": self._level(),
-            **self._extreme("lowest", np.flatnonzero(compared), sign=1),
-            **self._extreme("highest", np.flatnonzero(compared), sign=-1),
-        }
-
-    def _count(self, chosen: BoolVector) -> pa.Array:
-        return to_arrow(np.bincount(self.of_group[chosen], minlength=self.n).astype(np.int32))
-
-    def _stated(self, kind: str, name: str) -> pa.Array:
-        """Return a number of the one row of that kind."""
-        is_it = np.array([one == kind for one in self.statements.kind], dtype=np.bool_)
-        found = np.full(self.n, np.nan)
-        found[self.of_statement[is_it]] = doubles(self.statements.table, name)[is_it]
-        return nullable(found)
-
-    def _level(self) -> pa.Array:
-        level = np.full(self.n, np.nan)
-        for key, rows in ((self.of_group, self.groups), (self.of_statement, self.statements)):
-            np.fmax.at(level, key, doubles(rows.table, "ci_level"))
-        return nullable(level)
-
-    def _extreme(self, end: str, compared: IntVector, *, sign: int) -> dict[str, pa.Array]:
-        """Return the group with the first value, and the value; of two equal ones, the one whose name comes first."""
-        value, name = doubles(self.groups.table, C.VALUE), to_codes(self.groups.table[C.SLICE_VALUE])
-        order = np.lexsort(
-            (ascending(name.values)[name.code[compared]], sign * value[compared], self.of_group[compared])
-        )
-        by_key = compared[order]
-        keys, first = np.unique(self.of_group[by_key], return_index=True)
-        row, is_absent = np.zeros(self.n, dtype=np.int64), np.ones(self.n, dtype=np.bool_)
-        row[keys], is_absent[keys] = by_key[first], False
-        rows = to_arrow(row, is_null=is_absent)
-        found = ((C.SLICE_VALUE, "group"), (C.VALUE, "value"))
-        return {f"{end}_{of}": pc.take(in_one_piece(self.groups.table[each]), rows) for each, of in found}
+def _first_rows(groups: pa.Table, key: IntVector, compared: IntVector, *, n_keys: int, sign: int) -> pa.Array:
+    """Return the row of each key's first group by its value; of two equal ones, the one whose name comes first."""
+    value, name = doubles(groups, C.VALUE), to_codes(groups[C.SLICE_VALUE])
+    order = np.lexsort((ascending(name.values)[name.code[compared]], sign * value[compared], key[compared]))
+    by_key = compared[order]
+    keys, first = np.unique(key[by_key], return_index=True)
+    row, is_absent = np.zeros(n_keys, dtype=np.int64), np.ones(n_keys, dtype=np.bool_)
+    row[keys], is_absent[keys] = by_key[first], False
+    return to_arrow(row, is_null=is_absent)
 
 
 def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
@@ -177,7 +124,3 @@ def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     by_place = np.argsort(first)  # the codes of whole numbers ascend, whatever their places
     return np.argsort(by_place)[number], first[by_place]
-
-
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))

@@ -19,7 +19,6 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.request import slice_names
 from rankeval_spark.engine.aggregation.partial_aggregates import Users
 from rankeval_spark.engine.aggregation.slices import (
-    Key,
     encoded,
     groups_of,
     in_chunks,
@@ -107,14 +106,12 @@ def gaps_of(metrics: pa.Table, gap_request: GapTestRequest) -> list[ComparedGrou
         if row["is_compared"]:
             std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
             groups[tuple(row[C.SLICE_VALUES])] = GroupMean(row["n_users"], row["n_nonzero"], row[C.VALUE], std_dev)
-    return [
-        ComparedGroups(*key, dict(sorted(groups.items())), _range([one.mean for one in groups.values()]))
-        for key, groups in sorted(found.items())
-    ]
-
-
-def _range(means: Sequence[float]) -> float:
-    return max(means) - min(means) if len(means) > 1 else np.nan
+    gaps = []
+    for key, groups in sorted(found.items()):
+        means = [group.mean for group in groups.values()]
+        gap = max(means) - min(means) if len(means) > 1 else np.nan
+        gaps.append(ComparedGroups(*key, dict(sorted(groups.items())), gap))
+    return gaps
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,9 @@ class GapBootstrap:
             keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
             for model, group_sets in by_model.items():
                 for drawn in group_sets:
-                    place = np.array([_place(key, model, drawn.groups) for key in keys], dtype=np.int64)[group]
+                    places: dict[tuple[str | None, ...], int] = {own: at for at, own in enumerate(drawn.groups)}
+                    in_model = [places.get(name, -1) if owner == model else -1 for owner, name, _ in keys]
+                    place = np.array(in_model, dtype=np.int64)[group]
                     own = np.flatnonzero(place >= 0)
                     of_tests = values[own][:, [self._column(test) for test in drawn.tests]]
                     means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in drawn.tests]).T
@@ -204,11 +203,6 @@ class GapBootstrap:
         parts = (ReplicateSums(*np.frombuffer(part).reshape(shape)) for part in sorted(group["sums"].to_pylist()))
         p = gap_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))
         return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
-
-
-def _place(key: Key, model: str, groups: tuple[Values, ...]) -> int:
-    """Find a group among those that are drawn; -1 if it is none of them."""
-    return groups.index(key[1]) if key[0] == model and key[1] in groups else -1
 
 
 def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:

@@ -44,27 +44,18 @@ def has_groups(request: Request) -> bool:
     return bool(request.slices) or len(request.measures.groups) > 1
 
 
-def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield rows of :data:`group_statistics.KINDS` for every model, slicing, measure and cutoff of rows of ``metrics``.
-
-    And a row :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there
-    for two groups of items or more. All rows of a model and slicing are among the batches.
-
-    Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
-    are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups left has
-    rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
-    """
-    held = list(batches)
-    if held:
-        rows = pa.Table.from_batches(held)
-        yield from to_group_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
-        yield from to_item_rows(rows)
-
-
 def to_group_table(metrics: pa.Table) -> pa.Table:
-    """Return the rows of :func:`to_groups` of a table ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
-    batches = to_groups(metrics.select(metric_rows.SCHEMA.names).combine_chunks().to_batches())
-    return pa.Table.from_batches(batches, SCHEMA)
+    """Build rows of ``schemas.GROUP_METRICS`` from all rows of ``metrics``.
+
+    They are rows of :data:`group_statistics.KINDS` for every model, slicing, measure and cutoff; and a row
+    :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff with two groups of items
+    or more. Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out:
+    their users are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups
+    left has rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
+    """
+    rows = metrics.select(metric_rows.SCHEMA.names).combine_chunks()
+    sliced = rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS))
+    return pa.Table.from_batches([*to_group_rows(sliced), *to_item_rows(rows)], SCHEMA)
 
 
 def group_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:

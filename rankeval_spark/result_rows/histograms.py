@@ -126,15 +126,12 @@ def to_entries(
     found, sums = summed(key, weights, n_keys=len(opened[0]) * (N_GROUPS + 1) * len(values))
     n_items, n_catalogued, shared, cosine = sums + [np.full(len(found), np.nan)] * (4 - len(sums))
     change, place = np.divmod(found, len(values) or 1)
-    lists, users = (_at_first(counts, change) for counts in opened)
+    changes = (np.concatenate([counts.sum(axis=1, keepdims=True), -counts], axis=1).ravel() for counts in opened)
+    # Those of everyone, and minus those of each group, at the first of their entries.
+    is_first = starts_of_runs(change)
+    lists, users = (np.where(is_first, each[change], 0).astype(np.float64) for each in changes)
     of_cell, group = np.divmod(change, N_GROUPS + 1)
     return Entries(of_cell, group - 1, values[place], n_items, n_catalogued, lists, users, shared, cosine)
-
-
-def _at_first(counts: np.ndarray, change: IntVector) -> FloatVector:
-    """Return the lists of everyone, and minus those of each group, at the first of their entries; 0 elsewhere."""
-    changes = np.concatenate([counts.sum(axis=1, keepdims=True), -counts], axis=1).ravel()
-    return np.where(starts_of_runs(change), changes[change], 0).astype(np.float64)
 
 
 def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:

@@ -60,51 +60,45 @@ class MeasuredSlices:
     n_lists: np.ndarray  # (n_rows,), lists of all users
 
 
-@dataclass(frozen=True)
-class JackknifeRows:
-    """Builds rows of ``metrics`` from values with and without each group of users."""
-
-    reported: ReportedSlices
-
-    def columns(
-        self,
-        measure: Measure,
-        slices: MeasuredSlices,
-        values: np.ndarray,  # (n_rows, 1 + N_GROUPS), of each slice with everyone, then without each group
-        shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
-    ) -> dict[str, pa.Array]:
-        """Build the columns of ``schemas.METRICS`` without those of the run."""
-        confidence = self.reported.confidence
-        everyone = values[:, :1]
-        without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
-        spread = intervals.delete_a_group(values[:, 0], without, slices.n_users, confidence, measure.bounds)
-        # An error of 0 says that no group of users differs from another, not that the value is certain.
-        is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
-        spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
-        n_users = slices.n_users.sum(axis=1)
-        n = slices.keys.num_rows
-        method = np.where(np.isnan(spread.low), "none", "jackknife")
-        no_count = pa.nulls(n, pa.int64())
-        return {
-            **metric_rows.slice_columns(slices.keys, self.reported.names),
-            C.MEASURE: pa.array([measure.label] * n, pa.string()),
-            C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
-            C.VALUE: nullable(values[:, 0]),
-            "n_users": pa.array(n_users),
-            C.N_LISTS: pa.array(slices.n_lists),
-            **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
-            "tie_share": pa.nulls(n, pa.float64()),
-            "is_small": pa.array(n_users < self.reported.min_size),
-            "std_dev": pa.nulls(n, pa.float64()),
-            "std_error": nullable(spread.std_error),
-            "ci_low": nullable(spread.low),
-            "ci_high": nullable(spread.high),
-            "ci_level": pa.array(np.full(n, confidence)),
-            "ci_method": pa.array(method.tolist(), pa.string()),
-            "n_nonzero": no_count,
-            "is_uncertain": pa.nulls(n, pa.bool_()),
-            **metric_rows.no_quantiles(n),
-        }
+def jackknife_columns(
+    reported: ReportedSlices,
+    measure: Measure,
+    slices: MeasuredSlices,
+    values: np.ndarray,  # (n_rows, 1 + N_GROUPS), of each slice with everyone, then without each group
+    shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
+) -> dict[str, pa.Array]:
+    """Build the columns of ``schemas.METRICS`` without those of the run."""
+    confidence = reported.confidence
+    everyone = values[:, :1]
+    without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
+    spread = intervals.delete_a_group(values[:, 0], without, slices.n_users, confidence, measure.bounds)
+    # An error of 0 says that no group of users differs from another, not that the value is certain.
+    is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
+    spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
+    n_users = slices.n_users.sum(axis=1)
+    n = slices.keys.num_rows
+    method = np.where(np.isnan(spread.low), "none", "jackknife")
+    no_count = pa.nulls(n, pa.int64())
+    return {
+        **metric_rows.slice_columns(slices.keys, reported.names),
+        C.MEASURE: pa.array([measure.label] * n, pa.string()),
+        C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
+        C.VALUE: nullable(values[:, 0]),
+        "n_users": pa.array(n_users),
+        C.N_LISTS: pa.array(slices.n_lists),
+        **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
+        "tie_share": pa.nulls(n, pa.float64()),
+        "is_small": pa.array(n_users < reported.min_size),
+        "std_dev": pa.nulls(n, pa.float64()),
+        "std_error": nullable(spread.std_error),
+        "ci_low": nullable(spread.low),
+        "ci_high": nullable(spread.high),
+        "ci_level": pa.array(np.full(n, confidence)),
+        "ci_method": pa.array(method.tolist(), pa.string()),
+        "n_nonzero": no_count,
+        "is_uncertain": pa.nulls(n, pa.bool_()),
+        **metric_rows.no_quantiles(n),
+    }
 
 
 class Steps(NamedTuple):

@@ -142,6 +142,9 @@ class MetricRows:
         if not is_drawn:
             linked |= self._of_equal_users(rows, measure, linked)
         linked |= in_range(linked, self.bounds[measure])
+        is_exempt = self.is_proportion[measure] & (not is_drawn)  # Wilson's interval needs no spread
+        of_uncertainty = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
+        is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
         return {
             **slice_columns(rows, self.reported.names),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
@@ -155,7 +158,7 @@ class MetricRows:
             **linked,
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
             N_NONZERO: rows[N_NONZERO],
-            "is_uncertain": _uncertain(rows, is_exempt=self.is_proportion[measure] & (not is_drawn)),
+            "is_uncertain": pa.array(is_uncertain, mask=n == 0),
             **self._quantiles(rows, measure),
         }
 
@@ -238,7 +241,9 @@ def metric_spread(
     n, mean, m2 = doubles(rows, "n"), np.nan_to_num(doubles(rows, "mean")), doubles(rows, "m2")
     m2 = moments.trusted(m2, mean)
     std_dev = np.sqrt(_divide(m2, n - 1))
-    is_open = is_ratio & ~_has_one_denominator(rows)
+    is_open = is_ratio
+    if WEIGHTED[0] in rows.schema.names:  # a ratio whose users have the same denominator is a mean
+        is_open = is_ratio & ~intervals.are_equal(*(doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
     m3, lean = doubles(rows, "m3"), doubles(rows, LEAN)
     ends = np.array(intervals.skewed_interval(n, mean, m2, m3, (bounds[:, 0], bounds[:, 1]), confidence, lean=lean))
@@ -254,13 +259,6 @@ def metric_spread(
         "ci_high": nullable(ends[1]),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
-
-
-def _has_one_denominator(rows: pa.RecordBatch) -> np.ndarray:
-    """Whether all users have the same denominator, so that a ratio of sums is a mean; False without denominators."""
-    if WEIGHTED[0] not in rows.schema.names:
-        return np.zeros(rows.num_rows, dtype=np.bool_)
-    return intervals.are_equal(*(doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
 
 
 def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -280,13 +278,6 @@ def in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Arr
     value, low, high = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
     least, greatest = np.minimum(bounds[:, 0], value), np.maximum(bounds[:, 1], value)
     return {"ci_low": nullable(np.maximum(low, least)), "ci_high": nullable(np.minimum(high, greatest))}
-
-
-def _uncertain(rows: pa.RecordBatch, *, is_exempt: np.ndarray) -> pa.Array:
-    """Mark the means whose interval cannot be trusted; NULL without a value. Wilson's is exempt: it needs no spread."""
-    n, m2, m3, n_nonzero = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
-    is_uncertain = intervals.are_uncertain(n, m2, m3, n_nonzero) & ~is_exempt
-    return pa.array(is_uncertain, mask=n == 0)
 
 
 def readable(slice_values: pa.ListArray) -> pa.StringArray:

@@ -35,7 +35,6 @@ MONTE_CARLO: Final = "monte_carlo"  # method of a p from random draws
 
 _RELATIVE_ENDS: Final = ("relative_ci_low", "relative_ci_high")
 _COUNTS: Final = ("n_wins", "n_ties", "n_losses")
-_BEYOND: Final = ("win_share", "loss_share")
 
 
 @dataclass(frozen=True)
@@ -115,13 +114,15 @@ class PairTests:
             differences, level=self.reported.confidence, least_users=self.reported.min_size
         )
         change = paired_tests.relative_change(differences, level=self.reported.confidence)
+        n_with_margin = np.where((found.n > 0) & (self.requested.margin is not None), found.n, np.nan)
         numbers = {
             "n_users": found.n,
             **_estimates(differences.moments.denominator.mean, found, change),
             "p_value": found.p,
             "effect_size": found.effect_size,
             **dict(zip(_COUNTS, (found.n_wins, found.n_ties, found.n_losses), strict=True)),
-            **self._shares(differences),
+            "win_share": differences.above / n_with_margin,
+            "loss_share": differences.below / n_with_margin,
             "method": found.test.astype(object),
             "reason": _reason(found.n, found.reason),
         }
@@ -135,11 +136,6 @@ class PairTests:
             for name, values in of_sums.items():
                 of_t[name][own[is_ratio]] = values[is_ratio]
         return of_t
-
-    def _shares(self, differences: Differences) -> Numbers:
-        """Divide the users who win and lose by more than the margin by all; NaN without users, or a margin."""
-        n = np.where((differences.n > 0) & (self.requested.margin is not None), differences.n, np.nan)
-        return {name: count / n for name, count in zip(_BEYOND, (differences.above, differences.below), strict=True)}
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
         """Compute the numbers of ratios of sums that differ from those of the users' own ratios."""
@@ -171,21 +167,26 @@ class ModelTests:
 
     def numbers(self, test: TestName) -> list[Numbers]:
         """Compute the numbers of a test of every pair of models, in their order."""
-        found, n = self._found, self._moments.n[0]
+        moments, n = self._moments, self._moments.n[0]
+        rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(n - 1, 1))
+        found = tukey.compare_all(
+            n, moments.mean[:-1].T, moments.m2[:-1].T, level=self.reported.confidence, rounding=rounding
+        )
         at_random = test == "randomized_tukey"
         p = self._randomized() if at_random else found.p
         is_beyond = np.isnan(found.residual_variance) & (self._reasons == "")
-        grand = self._moments.mean[-1]
+        centred, grand = self._moments.mean[:-1], self._moments.mean[-1]
+        positive = np.where(grand + centred > 0, grand + centred, np.nan)
         pairs = combinations(range(self.n_models), 2)
         return [
             {
                 "n_users": n,
-                "baseline_value": grand + self._moments.mean[first],
-                C.VALUE: grand + self._moments.mean[model],
+                "baseline_value": grand + centred[first],
+                C.VALUE: grand + centred[model],
                 "delta": -found.delta[:, pair],  # theirs are of the first model minus the second
                 "ci_low": np.full(len(n), np.nan) if at_random else -found.high[:, pair],
                 "ci_high": np.full(len(n), np.nan) if at_random else -found.low[:, pair],
-                "relative_delta": self._relative(first, model),
+                "relative_delta": (centred[model] - centred[first]) / positive[first],
                 "effect_size": -found.effect_size[:, pair],
                 **_tested(
                     {"reason": np.where(is_beyond & np.isnan(p[:, pair]), OUT_OF_RANGE, self._reasons)},
@@ -212,12 +213,6 @@ class ModelTests:
         found = reduce(Moments.merge, (Moments(n.astype(np.int64), mean, m2) for n, mean, m2 in parts))
         return Moments(found.n, np.where(found.n > 0, found.mean, np.nan), found.m2)
 
-    @cached_property
-    def _found(self) -> tukey.Tukey:
-        found, level = self._moments, self.reported.confidence
-        rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(found.n[0] - 1, 1))
-        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=level, rounding=rounding)
-
     def _randomized(self) -> np.ndarray:
         n_models, found = self.n_models, self._moments
         with np.errstate(over="ignore"):
@@ -226,12 +221,6 @@ class ModelTests:
         nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
         sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)
         return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates))
-
-    def _relative(self, first: int, model: int) -> np.ndarray:
-        centred, grand = self._moments.mean, self._moments.mean[-1]
-        below = grand + centred[first]
-        change: np.ndarray = (centred[model] - centred[first]) / np.where(below > 0, below, np.nan)
-        return change
 
     @property
     def _reasons(self) -> np.ndarray:

@@ -37,7 +37,7 @@ _MOST_PURPOSES: Final = 8
 
 _WEIGHTS_A_WORD: Final = 4
 _LEVELS: Final = 1 << 16
-_POISSON: Final = np.searchsorted(
+_POISSON: Final[NDArray[np.uint8]] = np.searchsorted(
     np.cumsum([math.exp(-1) / math.factorial(count) for count in range(12)]), (np.arange(_LEVELS) + 0.5) / _LEVELS
 ).astype(np.uint8)  # Poisson(1) at each of the levels
 
@@ -96,7 +96,8 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
     """
     n_words = -(-replicates // _WEIGHTS_A_WORD)
     stream = words(hashes, seed=seed, purpose="weights", n_words=n_words)
-    return _POISSON[_split(stream, "<u2")[:, :replicates]]
+    weights: NDArray[np.uint8] = _POISSON[_split(stream, "<u2")[:, :replicates]]
+    return weights
 
 
 def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:

@@ -28,7 +28,7 @@ from rankeval_spark.engine.ranking.compact_lists import ITEMS, OPENS_USER
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.histograms import ByLength, Entries, Times, to_entries
-from rankeval_spark.result_rows.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.jackknife_rows import SLICE
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 from rankeval_spark.spark.spark_types import with_columns
 
@@ -77,7 +77,7 @@ def to_exposure_rows(
     """
     ks = sorted({measure.k for measure in measures})
     lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
-    finisher = ExposureRows(tuple(measures), JackknifeRows(reported), tuple(models))
+    finisher = ExposureRows(tuple(measures), reported, tuple(models))
     return (
         lists.transform(_to_places, ks=ks, lengths_at=lengths_at, slices=reported.segments)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)

@@ -14,7 +14,6 @@ from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.result_rows.exposure_rows import ParityRows
-from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from rankeval_spark.spark.plans import exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
 
@@ -81,7 +80,7 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     if parity.measures:
         needs = frozenset(need for one in parity.measures for need in one.needs)
         counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
-        rows = ParityRows(parity.measures, JackknifeRows(request.reported), models)
+        rows = ParityRows(parity.measures, request.reported, models)
         frames.append(exposure.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 

@@ -15,10 +15,9 @@ from rankeval_spark.engine.batch.buckets import GROUP
 from rankeval_spark.engine.scoring.scorer import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.worked_examples import examples_of
-from rankeval_spark.result_rows import group_rows
+from rankeval_spark.result_rows import group_rows, metric_rows
 from rankeval_spark.result_rows.exposure_rows import ExposureRows, ParityRows
 from rankeval_spark.result_rows.histograms import COUNTS
-from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from tests.support.compact import to_columns
 from tests.support.rankings import OTHER_MODEL, rankings
 
@@ -135,7 +134,7 @@ SLICE_FIELDS: Final = {
     C.SLICE_VALUES: pa.list_(pa.string()),
     C.K: pa.int32(),
 }
-ROWS: Final = JackknifeRows(ReportedSlices([()], 1, 0.95))
+REPORTED: Final = ReportedSlices([()], 1, 0.95)
 HISTOGRAMS: Final = pa.schema(
     {**SLICE_FIELDS, **dict.fromkeys(("without", "times", *COUNTS, "catalogue_size"), pa.float64())}
 )
@@ -151,25 +150,12 @@ RATES: Final = pa.schema(
 def test_batch_without_a_slice_has_no_row(kind: Literal["exposure", "parity"]) -> None:
     names = [example.measure for entry in registry.entries(kind) for example in examples_of(entry)]
     measures = tuple(dict.fromkeys(map(Measure.parse, names)))
-    finisher = ExposureRows(measures, ROWS) if kind == "exposure" else ParityRows(measures, ROWS)
+    finisher = ExposureRows(measures, REPORTED) if kind == "exposure" else ParityRows(measures, REPORTED)
     nothing = pa.RecordBatch.from_pylist([], schema=HISTOGRAMS if kind == "exposure" else RATES)
     assert sum(one.num_rows for one in finisher.finish(iter([nothing]))) == 0
 
 
-METRICS: Final = pa.schema(
-    {
-        C.MODEL_ID: pa.string(),
-        C.SLICE: pa.string(),
-        C.SLICE_VALUES: pa.list_(pa.string()),
-        C.MEASURE: pa.string(),
-        C.K: pa.int32(),
-        **dict.fromkeys((C.VALUE, "std_error", "ci_level"), pa.float64()),
-        **dict.fromkeys(("n_users", C.N_LISTS), pa.int64()),
-        "is_small": pa.bool_(),
-    }
-)
-
-
 def test_rows_of_metrics_may_come_in_empty_batches() -> None:
-    nothing = pa.RecordBatch.from_pylist([], schema=METRICS)
-    assert sum(one.num_rows for one in group_rows.to_groups(iter([nothing, nothing]))) == 0
+    nothing = pa.RecordBatch.from_pylist([], schema=metric_rows.SCHEMA)
+    assert group_rows.to_group_table(pa.Table.from_batches([nothing, nothing])).num_rows == 0
+    assert group_rows.to_group_table(metric_rows.SCHEMA.empty_table()).num_rows == 0

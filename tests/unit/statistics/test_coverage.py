@@ -60,7 +60,7 @@ def test_halls_interval_of_means_of_many_zeros(n: int, share: float, of_t: float
     draw = np.random.default_rng(SEED)
     values = draw.beta(2, 3, (n, DRAWS)) * (draw.random((n, DRAWS)) < share)
     found = Columns.of(values).by_group(np.zeros(n, dtype=np.int64), 1, has_cubes=True)
-    low, high = intervals.skewed_interval(*found.numbers, bounds=(0.0, 1.0), level=0.95)
+    low, high = intervals.skewed_interval(found.n, found.mean, found.m2, found.numbers[-1], (0.0, 1.0), 0.95)
     of_zeros = intervals.equal_values_interval(n, 0.0, (0.0, 1.0), 0.95)
     low, high = (np.where(found.mean == 0, end, each) for end, each in zip(of_zeros, (low, high), strict=True))
     assert 0.94 <= covered(low, high, share * 0.4) <= 0.99

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.batch.row_kinds import FIRST_UNUSABLE, LOG, UNUSABLE
+from rankeval_spark.engine.batch.row_kinds import FIRST_UNUSABLE, LOG, UNUSABLE_KINDS
 from rankeval_spark.errors import InputError
 from rankeval_spark.spark.plans import usable_rows
 from tests.support.frames import table
@@ -52,7 +52,7 @@ def test_rows_without_a_key_are_spread_over_the_partitions(spark: SparkSession) 
         rows = log.withColumns({"user_id": F.lit(None).cast(user_id), "model_id": F.lit("m"), "list_id": F.lit("")})
         numbered = usable_rows.with_kind(rows, kind=LOG, rules=usable_rows.flag_recommendations(rows))
         kinds = {row["_kind"] for row in numbered.select("_kind").distinct().collect()}
-        assert kinds == {FIRST_UNUSABLE + UNUSABLE.index((LOG, "null_keys"))}
+        assert kinds == {FIRST_UNUSABLE + UNUSABLE_KINDS.index((LOG, "null_keys"))}
         sizes = numbered.repartition(4, "user_id").groupBy(F.spark_partition_id()).count().collect()
         assert len(sizes) == 4
         assert max(row["count"] for row in sizes) < 400

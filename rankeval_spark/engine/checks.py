@@ -127,7 +127,7 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
 
 
 def fix_of(checks: Collection[str | None]) -> str:
-    """Say what to do with rows of which each fails one of these checks."""
+    """Return what to do with rows of which each fails one of these checks."""
     return _FIXES.get(next(iter(checks)) or "", _FIX) if len(checks) == 1 else _FIX
 
 
@@ -156,7 +156,7 @@ ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "is_listed")
 
 @dataclass(frozen=True)
 class Tally:
-    """How often a check met its case in some partitions, of how many, and the first and last key concerned."""
+    """Count of a check in some partitions, of how many rows, with the first and last key concerned."""
 
     check: str
     count: int
@@ -178,7 +178,7 @@ class Tally:
 
 @dataclass
 class PartitionTallies:
-    """What was seen of the log and the judgements in one partition."""
+    """Counts of the log and the judgements in one partition."""
 
     is_enabled: bool = False  # whether more than rows by kind is looked at
     counts: RowCounts = field(default_factory=RowCounts)
@@ -187,7 +187,7 @@ class PartitionTallies:
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
 
     def add(self, batch: Batch, judgements: Judgements) -> None:
-        """Look at a batch, with one judgement per owner and item."""
+        """Count a batch, with one judgement per owner and item."""
         if not self.is_enabled:
             return
         is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0

@@ -80,7 +80,7 @@ class HeldSums:
 
 
 def to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
-    """Lay aggregates out as rows of :data:`PARTIAL`."""
+    """Convert aggregates to rows of :data:`PARTIAL`."""
     batch: list[Partial] = []
     n_bytes = 0
     for partial in partials:

@@ -64,7 +64,7 @@ class Counted:
 
     @classmethod
     def of(cls, counts: pa.Table, *, n_users: int) -> Counted:
-        """Take rows with a distinct ``item_id``, :data:`N_INTERACTIONS` and :data:`N_USERS`."""
+        """Read rows with a distinct ``item_id``, :data:`N_INTERACTIONS` and :data:`N_USERS`."""
         codes = in_id_order(to_codes(counts[C.ITEM_ID]))
         order = np.argsort(codes.code)
         interactions, users = (to_numpy(counts[name])[order].astype(np.int64) for name in (N_INTERACTIONS, N_USERS))
@@ -72,7 +72,7 @@ class Counted:
 
 
 def to_item_popularity(counts: ItemCounts, *, needs: frozenset[str]) -> pa.Table:
-    """Make one row per item of the training data: ``item_id`` and the facts that follow from counts, all double."""
+    """Build one row per item of the training data: ``item_id`` and the facts that follow from counts, all double."""
     facts: dict[str, pa.Array] = {}
     if N.ITEM_INTERACTIONS in needs:
         facts[N.ITEM_INTERACTIONS] = _doubles(counts.interactions)
@@ -126,7 +126,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date | None = None) -> pa.Table:
-    """Make one row per item of the catalogue: ``item_id`` and the facts needed, by name; NULL where unknown.
+    """Build one row per item of the catalogue: ``item_id`` and the facts needed, by name; NULL where unknown.
 
     ``items``: rows of ``schemas.ITEMS`` with an ``item_id``, and the columns that the facts are taken from. ``needs``:
     of ``item_age`` (double), ``item_categories`` (list of string, each once, in order) and ``item_vectors`` (list of
@@ -196,7 +196,7 @@ def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:
 
 
 def _in_order(ids: pa.Array, place: int) -> object:
-    """Give the id at a place in the order of the ids."""
+    """Return the id at a place in the order of the ids."""
     return ids[int(np.argsort(ascending(ids))[place])].as_py()
 
 
@@ -209,7 +209,7 @@ _Input = TypeVar("_Input")
 
 @dataclass(frozen=True)
 class FactSources:
-    """What the facts are taken from."""
+    """Inputs of the facts of items."""
 
     counts: ItemCounts | None = None  # the items of the training data; present where a need requires them
     # rows of ``schemas.ITEMS`` with an ``item_id``; present where a need requires them. Without them the catalogue has
@@ -226,7 +226,7 @@ class FactSources:
 
 
 def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa.Array]:
-    """Put the facts of items, :data:`row_kinds.ITEMS`, and the totals into a cell each, where they are needed."""
+    """Build a cell of the facts of items, :data:`row_kinds.ITEMS`, and one of the totals, where they are needed."""
     found: dict[str, pa.Array] = {}
     of_items = to_item_table(sources, needs=needs)
     if of_items is not None:
@@ -239,7 +239,7 @@ def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa
 
 
 def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | None:
-    """Make one row per item with the facts that are the same for all users; None where none is needed.
+    """Build one row per item with the facts that are the same for all users; None where none is needed.
 
     ``needs``: names of :mod:`measures.required_facts`. Returns ``item_id`` and a column per fact: numbers are double,
     categories a list of string, vectors a list of double. NULL where the training data or the catalogue do not have the
@@ -258,7 +258,7 @@ def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | 
 
 
 def to_totals(sources: FactSources, *, needs: frozenset[str]) -> pa.StructArray | None:
-    """Make one struct of the totals that are needed, all double; None where none is."""
+    """Build one struct of the totals that are needed, all double; None where none is."""
     totals: dict[str, SupportsInt] = {name: _total(name, sources) for name in N.TOTALS if name in needs}
     if not needs.isdisjoint(N.GROUP_SIZES):
         totals |= dict(zip(N.GROUP_SIZES, _group_sizes(_required(sources.counts), sources.catalogue), strict=True))
@@ -307,14 +307,14 @@ CATALOGUE: Final = 2  # a row per item of the catalogue
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """What is made of the rows; plain data that travels to the worker."""
+    """Facts to make of gathered rows of items; plain data that travels to the worker."""
 
     needs: frozenset[str]  # facts and totals that follow from the rows, names of :mod:`measures.required_facts`
     has_items: bool  # whether the rows have the catalogue; where they do not, it has the items of the training data
     evaluation_date: date | None  # day at which the age of items is taken
 
     def to_cell(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the row of :func:`batch.pack_constants`.
+        """Build the row of :func:`batch.pack_constants`.
 
         ``batches``: rows by :data:`row_kinds.KIND`: one of :data:`TOTAL`, any number of :data:`COUNTED` and
         :data:`CATALOGUE`. Raises RefusedError: the catalogue has an item twice, or vectors of two lengths.

@@ -1,4 +1,4 @@
-"""What a worker does with the rows of its users, from Arrow to Arrow."""
+"""The work on the rows of whole users, from Arrow to Arrow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is computed; plain data that travels to the workers."""
+    """The computation of an evaluation; plain data that travels to the workers."""
 
     rules: ListRules  # how rows of the log become ranked lists
     outputs: ListOutputs  # how lists become values and moments
@@ -65,7 +65,7 @@ class Job:
         return (part.user_rows for part in self.parts(batches, PartitionTallies()))
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
+        """Yield a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             places = np.arange(len(ranked.row))
             if self.depth:
@@ -73,7 +73,7 @@ class Job:
             yield pa.RecordBatch.from_pydict(_item_columns(batch, ranked, places, self.has_lists))
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make a row per list that has items: key, segment values if there are any, columns of :mod:`compact_lists`."""
+        """Yield a row per list that has items: key, segment values if any, columns of :func:`to_item_lists`."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             of_lists = _key_columns(batch, ranked.keys)
             if self.segments:
@@ -92,7 +92,7 @@ class Job:
     def _lists(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[Iterator[dict[str, pa.Array]]]:
-        """Make compact lists with all that is read of them: parts of whole users, in cuts that are scored in one go."""
+        """Yield compact lists with all that is read of them: parts of whole users, in cuts scored in one go."""
         needs = self.outputs.measures.needs
         compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
         for batch, judgements, ranked in self._ranked(batches, tallies):

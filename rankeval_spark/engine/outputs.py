@@ -83,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ListOutputs:
-    """How lists become values and moments."""
+    """Settings by which lists become values and moments."""
 
     measures: MeasureSet
     policies: Policies  # who belongs to the population, and what users without a relevant judgement score
@@ -161,7 +161,7 @@ class ListOutputs:
         )
 
     def _rows_of_users(self, part: Part) -> Rows:
-        """Make a row per list and cutoff; values of those outside the population are NaN."""
+        """Build a row per list and cutoff; values of those outside the population are NaN."""
         lists, scored, members = part.lists, part.scored, part.members
         n_lists, ks = len(members.is_evaluated), self.measures.ks
         counts = np.column_stack([*members[:4], members.has_both]).astype(np.float64)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What is compared, and how."""
+    """Models, measures and tests of a comparison."""
 
     columns: tuple[str, ...]  # column of each measure that is compared
     weights: tuple[str | None, ...]  # column of its denominators, where it is a ratio of sums
@@ -113,20 +113,20 @@ class Cube:
 
     @classmethod
     def of_rows(cls, table: pa.Table, requested: ComparisonRequest) -> Cube:
-        """Lay out rows of a (model, user, k) each; no key occurs twice."""
+        """Build the cube of rows of a (model, user, k) each; no key occurs twice."""
         values, ks = matrix(table, requested.stored), requested.ks
         return cls._laid_out(table, values, positions_of(table, ks), len(ks), requested)
 
     @classmethod
     def of_lists(cls, lists: pa.Table, values: np.ndarray, requested: ComparisonRequest) -> Cube:
-        """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
+        """Build the cube of lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
         return cls._laid_out(lists, values, slice(None), values.shape[1], requested)
 
     @classmethod
     def _laid_out(
         cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, requested: ComparisonRequest
     ) -> Cube:
-        """Put the values of each row where its model, the places of its cutoffs and its user are."""
+        """Place the values of each row by its model, its cutoffs and its user."""
         encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
         user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
         models = requested.with_models(pc.unique(table[C.MODEL_ID]).to_pylist())
@@ -203,7 +203,7 @@ _ARRAYS_A_COLUMN: Final = 6  # of the bootstrap: weights, sums and squares, and 
 
 @dataclass(frozen=True)
 class DifferenceAggregator:
-    """What the workers need to aggregate their users."""
+    """Aggregation of the differences of models, in the workers."""
 
     requested: ComparisonRequest
     slices: tuple[tuple[str, ...], ...]
@@ -310,7 +310,7 @@ class _Chunk:
                             yield key._replace(k=k), kind, of_groups[place * n_groups + one]
 
     def values(self) -> Iterator[Partial]:
-        """Give the differences themselves, which ranks cannot do without."""
+        """Yield the differences themselves, which ranks cannot do without."""
         for pair in self.pairs:
             difference = paired_differences.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
             for slicing in self.slicings:
@@ -346,7 +346,7 @@ class _Chunk:
                                 yield from self._held(held, key, kind, of_pairs[number])
 
     def _differences(self, pair: tuple[int, int]) -> np.ndarray:
-        """Take the differences of the means: shape (n_slots, n_users)."""
+        """Return the differences of the means: shape (n_slots, n_users)."""
         place, position = self.requested.slots
         values, baseline = (self.cube.values[each][place, :, position] for each in (pair[1], pair[0]))
         return paired_differences.difference_of(values, baseline)
@@ -439,7 +439,7 @@ class _Chunk:
         return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
 
     def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
-        """Give as many groups of users at a time as fit: each user's code by slice, and what each code means."""
+        """Yield as many groups of users at a time as fit: each user's code by slice, and what each code means."""
         meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
         starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
         codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])

@@ -55,7 +55,7 @@ _OF_CATALOGUE: Final = {
 
 
 def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
-    """Take from a request how lists become values and moments."""
+    """Return how lists become values and moments, by a request."""
     return ListOutputs(
         request.measures,
         request.policies,
@@ -68,7 +68,7 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
 
 
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
-    """Name the facts that the measures, and the check of seen items, read."""
+    """Return the facts that the measures, and the check of seen items, read."""
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
     return request.measures.needs | seen
 
@@ -139,12 +139,12 @@ def depth_of(measures: MeasureSet) -> int:
 
 
 def order_column(columns: Collection[str]) -> str:
-    """Name the column that orders the lists: the score, or the rank where the log has no score."""
+    """Return the column that orders the lists: the score, or the rank where the log has no score."""
     return C.SCORE if C.SCORE in columns else C.RANK
 
 
 def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
-    """Name the columns of the log that lists and measures read; ``columns`` are those that it has."""
+    """Return the columns of the log that lists and measures read; ``columns`` are those that it has."""
     order, policies = order_column(columns), request.policies
     reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
     ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
@@ -162,7 +162,7 @@ def checks_ranks(columns: Collection[str], request: Request) -> bool:
 
 
 def judgement_facts(request: Request) -> list[str]:
-    """Name the columns of the judgements, other than their gains, that measures read."""
+    """Return the columns of the judgements, other than their gains, that measures read."""
     read = {C.VALUE: N.VALUES, C.PROPENSITY: N.PROPENSITIES, C.WEIGHT: N.WEIGHTS}
     return [column for column, need in read.items() if need in request.measures.needs]
 

@@ -1,1 +1,1 @@
-"""Where a request is computed: in this process, or on Spark."""
+"""Hosts that compute a request: this process, and Spark."""

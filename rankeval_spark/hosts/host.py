@@ -1,4 +1,4 @@
-"""What both hosts compute of a request."""
+"""The interface of both hosts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Host(ABC, Generic[Frame]):
     @property
     @abstractmethod
     def job(self) -> Job:
-        """What workers do with the rows of whole users."""
+        """The work on the rows of whole users."""
 
     @property
     def counts_inputs(self) -> bool:
@@ -60,7 +60,7 @@ class Host(ABC, Generic[Frame]):
 
     @abstractmethod
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
-        """Make sums of all lists, in one pass over the rows of users."""
+        """Compute sums of all lists, in one pass over the rows of users."""
 
     @abstractmethod
     def exposures(self) -> pa.Table:

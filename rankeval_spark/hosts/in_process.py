@@ -102,7 +102,7 @@ class InProcess(Host[pa.Table]):
     def totals(
         self, sums: Mapping[str, Sum], writers: Mapping[str, Write] = _NOTHING, advance: Advance | None = None
     ) -> dict[str, pa.Table]:
-        """Make sums of all lists, and hand out the rows of tables in the same pass.
+        """Compute sums of all lists, and write the rows of tables in the same pass.
 
         ``writers``: take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text.
         """

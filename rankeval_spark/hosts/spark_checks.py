@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TalliedInputs:
-    """What the workers saw of the log and the judgements while they evaluated them."""
+    """Counts of the log and the judgements that workers made while they evaluated them."""
 
     counts: RowCounts  # rows by kind
     tallies: Mapping[str, Tally]  # what they counted of the judgements, by check
@@ -113,7 +113,7 @@ def counted_facts(inputs: InputFrames, tallied: TalliedInputs) -> list[CheckCoun
 
 
 def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n_rows: int) -> list[CheckCount]:
-    """Say what workers counted of judgements of which each can be used.
+    """Return what workers counted of judgements of which each can be used.
 
     Raises ValueError at a check that no worker makes: its count would be 0, whatever the judgements are.
     """
@@ -128,7 +128,7 @@ def _of_usable_judgements(checks: Iterable[str], tallies: Mapping[str, Tally], n
 
 
 def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[CheckCount]:
-    """Say how many rows an input has, and that all of them pass these checks."""
+    """Return the number of rows of an input, and that all of them pass these checks."""
     return [CheckCount(name, check_rows.ROWS, n_rows, n_rows), *(CheckCount(name, one, 0, n_rows) for one in checks)]
 
 
@@ -137,7 +137,7 @@ def _counted(tallies: Iterable[Tally]) -> list[CheckCount]:
 
 
 def unreadable_of(items: DataFrame) -> str | None:
-    """Name the column that is true where a cell of the row could not be read; None where every one could."""
+    """Return the column that is true where a cell of the row could not be read; None where every one could."""
     return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
 
 
@@ -160,7 +160,7 @@ def _catalogue_facts(inputs: InputFrames, request: Request, listed: DataFrame) -
 
 
 def _segment_facts(inputs: InputFrames, request: Request) -> list[DataFrame]:
-    """Look for values that are alike among the segments that are text in the table."""
+    """Check for values that are alike among the segments that are text in the table."""
     names = [name for name in request.segments if name not in request.bands]
     return [input_checks.to_alike_facts(inputs.segments, names=names)] if names and inputs.segments is not None else []
 

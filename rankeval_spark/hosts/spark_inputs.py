@@ -33,7 +33,7 @@ SMALL_CATALOGUE: Final = 32 << 20
 def inputs_of(
     sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True
 ) -> InputFrames:
-    """Take from the sources what the stages need; ``are_checked`` is that of :class:`plans.InputFrames`.
+    """Return what the stages need of the sources; ``are_checked`` is that of :class:`plans.InputFrames`.
 
     Raises InputError if a policy or the expected models need a column that the log does not have, or a measure an input
     or a column of one; all faults at once.
@@ -58,7 +58,7 @@ def inputs_of(
 
 
 def _lists_of(log: Source, request: Request, *, sample_share: float) -> DataFrame | None:
-    """Take the log with one row per list, where it is one; without scores where the policy keeps the ranks."""
+    """Return the log with one row per list, where it is one; without scores where the policy keeps the ranks."""
     if log.lists is None:
         return None
     lists = log.lists.drop(row_kinds.LISTED_SCORES) if request.policies.ignores_scores else log.lists
@@ -66,7 +66,7 @@ def _lists_of(log: Source, request: Request, *, sample_share: float) -> DataFram
 
 
 def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
-    """Let the jobs of a notebook, which has no checks, fail at a log that counts its ranks from 0."""
+    """Add the check that jobs of a notebook fail at a log that counts its ranks from 0."""
     log = usable_rows.keep_models(sources.recommendations.frame, names=request.models)
     columns = _ordered(replace(sources.recommendations, frame=log), request)
     failing = usable_rows.or_fail_at_zero_rank(log, has_zero_rank=usable_rows.has_zero_rank(columns))
@@ -74,7 +74,7 @@ def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
 
 
 def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
-    """Take the segments of the users, numbers in bands, and how active they were where that is requested."""
+    """Return the segments of the users, numbers in bands, and how active they were where that is requested."""
     frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
     plain = sources.segments.frame if sources.segments else None
     return bands.with_activity(frames.get(check_rows.SEGMENTS, plain), activity=frames.get(check_rows.TRAIN))
@@ -94,7 +94,7 @@ def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, M
 
 
 def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
-    """Look up which models the log names, where none are expected: one job that reads one column.
+    """Add the names of the models of the log, where none are expected: one job that reads one column.
 
     A model none of whose rows can be used is one of them: it has no list, and all of its users are missing.
     """

@@ -74,7 +74,7 @@ AT_ONCE: Final = 1 << 21  # pairs of items that are looked up at a time
 
 
 def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
-    """Make one row per (user, recommended item) with its mean similarity to the items that the user has.
+    """Build one row per (user, recommended item) with its mean similarity to the items that the user has.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
 
@@ -98,7 +98,7 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
 
 
 def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
-    """Make one row per list with the pairs of its items that have users in common; none for a list without such pairs.
+    """Build one row per list with the pairs of its items that have users in common; none for a list without such pairs.
 
     ``ranked``, ``train``, ``depth``: as for :func:`to_familiarity`. Returns the columns of :data:`columns.LIST_KEY`
     that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks (``later``, ``earlier``: int) and
@@ -140,7 +140,7 @@ class _Part(NamedTuple):
     cosines: sparse.csr_array | FloatMatrix
 
     def at(self, item: IntVector, other: IntVector) -> FloatVector:
-        """Look cosines up."""
+        """Return some of the cosines."""
         if not len(item):  # of which scipy makes a sparse array
             return np.zeros(0)
         return np.asarray(self.cosines[item - self.start, other]).ravel()
@@ -206,7 +206,7 @@ class _Similar(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence[_Similar]) -> _Similar:
-        """Put pairs together, each of which is in order by itself."""
+        """Merge pairs, of which each part is in order."""
         later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
         is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
         if is_next.all():

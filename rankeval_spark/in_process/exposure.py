@@ -47,7 +47,7 @@ def to_exposure_rows(
     catalogue: pa.Table | None,  # ``item_id`` of all items, each as often as it comes; None where no measure needs it
     reported: ReportedSlices,
 ) -> pa.Table:
-    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
+    """Build one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
     Over all users with a list, judged or not. A model without any list has rows too, as at a cutoff that none reaches:
     of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
@@ -112,7 +112,7 @@ def _by_length(shown: ShownItems, one: UserSlice, *, k: int) -> ByLength:
 
 
 def to_exposures(usable: Usable) -> pa.Table:
-    """Make the rows of ``schemas.METRICS``, from the model on, of these measures; none without a measure."""
+    """Build the rows of ``schemas.METRICS``, from the model on, of these measures; none without a measure."""
     request, schema = usable.request, arrow_schema(schemas.METRICS)
     if not request.measures.exposures:
         return schema.empty_table()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowFacts:
-    """What can be seen in the rows of the inputs; tables that several checks read are made once."""
+    """Facts of the rows of the inputs; tables that several checks read are made once."""
 
     tables: Tables
     request: Request
@@ -157,7 +157,7 @@ class RowFacts:
             yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, unknown)
 
     def _of_segments(self) -> Iterator[CheckCount]:
-        """Look for values that are alike among the segments that are text in the table."""
+        """Check for values that are alike among the segments that are text in the table."""
         names = [name for name in self.request.segments if name not in self.request.bands]
         if names and self.tables.segments is not None:
             segments = row_flags.usable_keys(self.tables.segments, C.SEGMENT_KEY)

@@ -38,7 +38,7 @@ Flags = dict[str, "BoolVector"]  # which rows do not pass each check: bool, shap
 
 
 def flag_recommendations(source: Source) -> Flags:
-    """Say of each row of the log which check it does not pass.
+    """Return which rows of the log do not pass each check.
 
     ``source``: the log as :func:`requested_log` gives it: its lists are in the order of the score, or else of the rank.
     Returns ``null_keys``; ``zero_ranks``, where ranks order the lists; ``invalid_scores``: a score that is NULL, NaN or
@@ -54,7 +54,7 @@ def flag_recommendations(source: Source) -> Flags:
 
 
 def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
-    """Say of each judgement which check it does not pass.
+    """Return which judgements do not pass each check.
 
     ``reads``: which of the columns ``value`` and ``weight`` measures read; nothing is said of another.
     """
@@ -76,7 +76,7 @@ def flag_held_out(source: Source, *, reads: Collection[str] = ()) -> Flags:
 
 
 def flag_train(source: Source, *, since: date | None = None) -> Flags:
-    """Say of each training interaction which check it does not pass.
+    """Return which training interactions do not pass each check.
 
     ``since``: day (UTC) from which on there is to be none. Nothing is said about it where the rows have no time.
     """
@@ -87,7 +87,7 @@ def flag_train(source: Source, *, since: date | None = None) -> Flags:
 
 
 def flag_items(source: Source) -> Flags:
-    """Say of each row of the catalogue which check it does not pass.
+    """Return which rows of the catalogue do not pass each check.
 
     A fact of an item is invalid where a cell could not be read, or its vector has a number that is NULL, NaN or
     infinite.
@@ -102,7 +102,7 @@ def flag_items(source: Source) -> Flags:
 
 
 def flag_keys(source: Source, keys: Sequence[str]) -> Flags:
-    """Say of each row whether a key is NULL."""
+    """Return which rows have a NULL key."""
     return {row_kinds.NULL_KEYS: ~_has_keys(source.table, keys)}
 
 
@@ -218,7 +218,7 @@ def _kept(table: pa.Table, is_kept: BoolVector) -> pa.Table:
 
 
 def _has_keys(table: pa.Table, keys: Collection[str]) -> BoolVector:
-    """Say of each row whether no key is NULL; a key that the table does not have is the same in all rows."""
+    """Return which rows have no NULL key; a key that the table does not have is the same in all rows."""
     present = (table[key] for key in keys if key in table.column_names)
     return reduce(and_, (_is_valid(column) for column in present if column.null_count), _all(table.num_rows))
 
@@ -228,7 +228,7 @@ def _is_valid(column: pa.ChunkedArray) -> BoolVector:
 
 
 def _is_finite(column: pa.ChunkedArray) -> BoolVector:
-    """Say of each number whether it is neither NULL nor NaN nor infinite."""
+    """Return which numbers are neither NULL nor NaN nor infinite."""
     if not pa.types.is_floating(column.type):
         return _is_valid(column)
     parts = [np.isfinite(to_numpy(part)) for part in column.chunks]
@@ -250,7 +250,7 @@ def _has_zero_rank(log: pa.Table) -> BoolVector:
 
 
 def _is_since(times: pa.ChunkedArray, day: date) -> BoolVector:
-    """Say of each time, in microseconds UTC, whether it is of a day or later; a NULL is not."""
+    """Return which times, in microseconds UTC, are of a day or later; a NULL is not."""
     midnight = datetime.combine(day, time(), tzinfo=UTC)
     first = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     is_late: BoolVector = to_numpy(times.cast(pa.int64()), null=np.iinfo(np.int64).min) >= first

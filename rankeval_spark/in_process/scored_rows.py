@@ -26,7 +26,7 @@ def user_rows(rows: UserRows) -> pa.Table:
 
 
 def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
-    """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
+    """Build one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     names, none = [*C.LIST_KEY, C.MEASURE, C.K, C.VALUE], user_metrics.slice(0, 0)
     keys = [none[name] for name in C.LIST_KEY]
     parts = [pa.Table.from_arrays([*keys, pa.nulls(0, pa.string()), none[C.K], pa.nulls(0, pa.float64())], names)]
@@ -51,7 +51,7 @@ def to_ranked_items(usable: Usable) -> pa.Table:
 
 
 def to_hit_ranks(ranked: pa.Table, model: str, baseline: str) -> pa.Table:
-    """Put the ranks of the items that are relevant under either of two models side by side.
+    """Join the ranks of the items that are relevant under either of two models side by side.
 
     A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
     models where times attribute them: the gain is the larger one.

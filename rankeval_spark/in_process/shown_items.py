@@ -87,13 +87,13 @@ class UserSlice:
         return self.cell * N_GROUPS + self.group
 
     def key_columns(self) -> dict[str, pa.Array]:
-        """Make the columns ``model_id``, ``slice_index`` and ``slice_values`` of the cells."""
+        """Build the columns ``model_id``, ``slice_index`` and ``slice_values`` of the cells."""
         return dict(zip(SLICE, key_columns(self.index, self.keys), strict=False))
 
 
 @dataclass(frozen=True)
 class UserSegments:
-    """What is known of the users."""
+    """Segments of the users."""
 
     table: pa.Table | None  # ``user_id`` and a text column for each segment
     absent: Mapping[str, str]  # values of a user without a row, by segment, where the absence is a value
@@ -118,7 +118,7 @@ def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Se
 
 
 def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Give each user the values of their segments, NULL where unknown."""
+    """Return the values of the users' segments, NULL where unknown."""
     known = segments.table
     if known is None or not names:
         return {name: pa.nulls(len(users), pa.string()) for name in names}
@@ -138,7 +138,7 @@ def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) ->
 
 @dataclass(frozen=True)
 class ShownItems:
-    """What is counted of ranked items; rows are those at a rank up to the largest cutoff."""
+    """Counts of ranked items; rows are those at a rank up to the largest cutoff."""
 
     # cutoffs, ascending, whole lists at the end. A *band* is the place of the first one that holds a rank.
     ks: tuple[int, ...]
@@ -200,7 +200,7 @@ def _bands(rank: IntVector, ks: Sequence[int]) -> IntVector:
 
 
 def _list_codes(ranked: pa.Table, pair: IntVector) -> IntVector:
-    """Give each list a code: int64, shape (n_rows,)."""
+    """Return the code of the list of each row: int64, shape (n_rows,)."""
     if C.LIST_ID not in ranked.column_names:
         return pair
     ids = to_codes(ranked[C.LIST_ID])

@@ -87,7 +87,7 @@ def in_parts(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:
-    """Do the same with every part, several at a time; numpy and pyarrow release the interpreter's lock."""
+    """Run the work on every part, several at a time; numpy and pyarrow release the interpreter's lock."""
     given = list(parts)
     if n_threads == 1 or len(given) < 2:  # noqa: PLR2004 - a thread more than parts has nothing to do
         return [work(part) for part in given]

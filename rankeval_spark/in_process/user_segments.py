@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def to_segments(
     segments: pa.Table | None, train: pa.Table | None, request: Request
 ) -> tuple[pa.Table | None, list[CheckCount]]:
-    """Make the segments of the users, numbers in bands, and how active they were where a band needs that.
+    """Build the segments of the users, numbers in bands, and how active they were where a band needs that.
 
     ``segments``: all rows of the segment table, those without a user too: ``user_id``, text, and double where a band is
     of it. ``train``: all rows of ``schemas.TRAIN``; those with a user are counted. ``request``: its ``bands`` say how
@@ -46,7 +46,7 @@ def to_segments(
 
 
 def to_segment_rows(segments: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Make the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, the texts of some segments.
+    """Build the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, the texts of some segments.
 
     ``segments``: as of :func:`to_segments`. ``names``: at least one segment; values are in this order.
     """

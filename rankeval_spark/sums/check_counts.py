@@ -32,7 +32,7 @@ _DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
 
 
 def sample_row_keys(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> list[str]:
-    """Name the first and the last row with a flag, in the order of the bytes of their keys' texts.
+    """Return the keys of the first and the last row with a flag, in the order of the bytes of their texts.
 
     ``keys``: columns, whose texts are joined by a blank; NULL is written as ``NULL``. ``flag`` has shape (n_rows,).
     Returns two texts, one where both are the same, none without a flag.
@@ -44,7 +44,7 @@ def sample_row_keys(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> l
 
 
 def sample_value_keys(values: pa.Array, flag: BoolVector) -> list[str]:
-    """Name the first and the last of some ids with a flag, likewise."""
+    """Return the first and the last of some ids with a flag, in the order of the bytes of their texts."""
     return sample_text_keys([values.filter(to_arrow(flag)).cast(pa.string())]) if flag.any() else []
 
 

@@ -213,7 +213,7 @@ class UnmatchedItems(Sum):
 
 
 class Addition(Protocol):
-    """What a worker does: rows of whole users in, partial rows of sums out."""
+    """The work on a partition: rows of whole users in, partial rows of sums out."""
 
     @property
     def sums(self) -> Mapping[str, Sum]:
@@ -224,11 +224,11 @@ class Addition(Protocol):
 
 
 class ListSource(Protocol):
-    """What makes scored lists of rows: a :class:`Job`, or lists that are published."""
+    """A source of scored lists: a :class:`Job`, or lists that are published."""
 
     @property
     def outputs(self) -> ListOutputs:
-        """How lists become values and moments."""
+        """Settings by which lists become values and moments."""
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""

@@ -68,7 +68,7 @@ BATCH_BYTES: Final = 1 << 26  # bytes of counted values from which on a batch of
 
 
 class GroupSums(NamedTuple):
-    """What the users of some groups amount to."""
+    """Sums over the users of some groups."""
 
     moments: Moments  # of each group and measure
     # float64 (n_groups, n_counts) as COUNTS, then N_NONZERO of each measure, then the lists of each measure where users
@@ -80,7 +80,7 @@ class GroupSums(NamedTuple):
 
 @dataclass(frozen=True)
 class AggregateLayout:
-    """How moments and counts lie in a cell of bytes."""
+    """Layout of moments and counts in a cell of bytes."""
 
     n_measures: int  # measures, of each of which there are MOMENTS
     # positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too
@@ -90,7 +90,7 @@ class AggregateLayout:
 
     @classmethod
     def of(cls, measures: Sequence[str], weights: Collection[str], *, has_lists: bool = False) -> AggregateLayout:
-        """Lay out these columns; those of ``weights`` are ratios of sums, in its order, as their denominators are."""
+        """Return the layout of columns; those of ``weights`` are ratios of sums, in the order of their denominators."""
         return cls(len(measures), tuple(measures.index(name) for name in weights), has_lists)
 
     @property
@@ -99,7 +99,7 @@ class AggregateLayout:
         return (*MOMENTS, *(WEIGHTED if self.weighted else ()))
 
     def to_batches(self, slice_index: int, keys: Sequence[Key], sums: GroupSums) -> Iterator[pa.RecordBatch]:
-        """Lay the groups of a slice out as rows of PARTIAL, some at a time where their values are many."""
+        """Yield the groups of a slice as rows of PARTIAL, some at a time where their values are many."""
         moments, counts, ratios, counted = sums
         numbers = [*moments.numbers, *self._of_weights(ratios, moments.n.shape), counts]
         states = doubles_to_cells(np.hstack(numbers))
@@ -116,7 +116,7 @@ class AggregateLayout:
             yield pa.RecordBatch.from_arrays([*own, bytes_to_cells(values[start:end])], names)
 
     def _of_weights(self, ratios: Ratios | None, shape: tuple[int, ...]) -> list[np.ndarray]:
-        """Give the numbers of WEIGHTED, 0 for a measure that is no ratio of sums."""
+        """Return the numbers of WEIGHTED, 0 for a measure that is no ratio of sums."""
         if ratios is None:
             return []
         matrices = []
@@ -164,7 +164,7 @@ class AggregateLayout:
         return dict(zip(names, weighted.numbers, strict=True))
 
     def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
-        """Give what the bootstrap made of each group, NaN where it made nothing."""
+        """Return the spread of each group by the bootstrap, NaN where there is none."""
         _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
         found = np.full((place.max(initial=-1) + 1, len(DRAWN), self.n_measures), np.nan)
         found[place[keys.num_rows :]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), self.n_measures)
@@ -198,7 +198,7 @@ class AggregateLayout:
 
 
 def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
-    """Make the columns GROUP of some groups of a slice."""
+    """Build the columns GROUP of some groups of a slice."""
     ends = np.cumsum([0, *(len(values) for _, values, _ in keys)], dtype=np.int32)
     return [
         to_texts(model for model, _, _ in keys),
@@ -209,26 +209,26 @@ def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
 
 
 def doubles_to_cells(numbers: np.ndarray) -> pa.Array:
-    """Make a cell of bytes of each row of doubles."""
+    """Build a cell of bytes of each row of doubles."""
     rows = np.ascontiguousarray(numbers, dtype=np.float64)
     ends = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows.shape[1] * rows.itemsize)
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(rows)])
 
 
 def bytes_to_cells(states: Sequence[bytes]) -> pa.Array:
-    """Make cells of bytes of any sizes."""
+    """Build cells of bytes of any sizes."""
     ends = np.cumsum([0, *map(len, states)], dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), len(states), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(states))])
 
 
 def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
-    """Give the rows of doubles that cells of bytes, all of one size, were made of."""
+    """Return the rows of doubles that cells of bytes, all of one size, were made of."""
     numbers = np.frombuffer(b"".join(cells.to_pylist()), dtype=np.float64)
     return numbers.reshape(len(cells), -1) if len(cells) else np.empty((0, 0))
 
 
 def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
-    """Give the first row of each key, of the columns of GROUP or some of them, and the key of each row."""
+    """Return the first row of each key, of the columns of GROUP or some of them, and the key of each row."""
     code = np.zeros(rows.num_rows, dtype=np.int64)
     for name in key:
         column = rows[name]
@@ -244,5 +244,5 @@ def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray,
 
 
 def _order_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Give the position of each value among the distinct values in their order."""
+    """Return the position of each value among the distinct values in their order."""
     return to_numpy(pc.rank(column, tiebreaker="dense")).astype(np.int64) - 1

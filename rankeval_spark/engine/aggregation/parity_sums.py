@@ -1,4 +1,4 @@
-"""What the measures of parity count: items of a group of popularity, or of a category, by slice and group of users.
+"""Counts for measures of parity: items of a group of popularity, or of a category, by slice and group of users.
 
 They need little of a list: how many items of each group of popularity it holds that count, and how many there could be;
 or how many items of a category. Everyone's sums less those of a group of users are the sums without it.
@@ -55,7 +55,7 @@ def is_disparity(measure: Measure) -> bool:
 
 @dataclass(frozen=True)
 class Parity:
-    """What is counted; plain data that travels to the workers."""
+    """Counts for measures of parity; plain data that travels to the workers."""
 
     measures: tuple[Measure, ...]  # of kind ``parity``
     slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone

@@ -83,7 +83,7 @@ class Resampler:
     _held: dict[_Slot, Parts] = field(default_factory=dict)
 
     def add(self, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray) -> Iterator[States]:
-        """Take in rows of (model, user, k); passes on what is not held.
+        """Add rows of (model, user, k); yields what is not held.
 
         ``numerators``, ``denominators`` (n_rows, n_measures): NaN where undefined; the denominator of a mean is 1.
         """
@@ -141,7 +141,7 @@ class Users:
 
     @classmethod
     def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
-        """Put the cutoffs of each user of a model side by side; numerators are NaN where undefined."""
+        """Join the cutoffs of each user of a model side by side; numerators are NaN where undefined."""
         is_defined = ~np.isnan(numerators)
         has_value = is_defined.any(axis=1)
         kept = table.filter(to_arrow(has_value))
@@ -162,7 +162,7 @@ class Users:
     def each(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
     ) -> Iterator[tuple[Key, int, bytes]]:
-        """Give the users of some groups as they are, cutoff by cutoff."""
+        """Yield the users of some groups as they are, cutoff by cutoff."""
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
         above, below = (np.split(values, len(ks), axis=1) for values in (self.numerators, self.denominators))
@@ -174,7 +174,7 @@ class Users:
 
 
 def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> States:
-    """Make rows of GROUP and STATES."""
+    """Build rows of GROUP and STATES."""
     rows = [(model, index, list(values), k, sums, users) for index, (model, values, _), k, sums, users in states]
     columns = zip((*GROUP, *STATES), _TYPES, zip(*rows, strict=True), strict=True)
     return {name: pa.array(values, kind) for name, kind, values in columns}
@@ -184,14 +184,14 @@ _TYPES: Final = (*(field.type for field in KEY_FIELDS), pa.binary(), pa.binary()
 
 
 def with_states(columns: States | pa.RecordBatch) -> pa.RecordBatch:
-    """Make rows of WITH_STATES: add the column of moments to states, or the other way round."""
+    """Build rows of WITH_STATES: add the column of moments to states, or the other way round."""
     return pa.RecordBatch.from_arrays(in_full(columns, WITH_STATES), schema=WITH_STATES)
 
 
 def in_full(
     columns: Mapping[str, pa.Array] | pa.RecordBatch | pa.Table, schema: pa.Schema
 ) -> list[pa.Array | pa.ChunkedArray]:
-    """Put columns into the order of a schema; those that are missing are NULL."""
+    """Return columns in the order of a schema; those that are missing are NULL."""
     names = list(columns) if isinstance(columns, Mapping) else columns.schema.names
     given = {name: columns[name] for name in names}
     n_rows = len(given[names[0]])
@@ -218,7 +218,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class PartialAggregator:
-    """What the workers need, and what they do with a part of the lists.
+    """Summaries of parts of the lists, by slice, model and cutoff, in the workers.
 
     ``zeros`` is, of each measure, the value of a user without a hit: N_NONZERO counts the users with another one.
     """
@@ -234,7 +234,7 @@ class PartialAggregator:
 
     @property
     def state(self) -> AggregateLayout:
-        """How a group's moments are laid out."""
+        """Layout of a group's moments."""
         return AggregateLayout.of(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -284,7 +284,7 @@ class PartialAggregator:
                     yield batch if resampler is None else with_states(batch)
 
     def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
-        """Make the others of the groups of the crossings, far fewer than rows."""
+        """Yield the totals of all slices: those within a crossing are made of its groups, far fewer than rows."""
         for index, whole in enumerate(self.crossings):
             if whole == index:
                 yield totals[index]
@@ -360,7 +360,7 @@ class _Totals:
         )
 
     def to_batches(self, slice_index: int, state: AggregateLayout) -> Iterator[pa.RecordBatch]:
-        """Lay the groups out as rows of PARTIAL."""
+        """Yield the groups as rows of PARTIAL."""
         if self.moments is None:
             message = "a slice without a group has no rows"
             raise ValueError(message)
@@ -369,7 +369,7 @@ class _Totals:
 
 
 def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:
-    """Give the cells of some groups: one for each measure."""
+    """Return the cells of some groups: one for each measure."""
     return (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
 
 

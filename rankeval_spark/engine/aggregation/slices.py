@@ -71,12 +71,12 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def doubles(table: pa.Table | pa.RecordBatch, name: str) -> Doubles:
-    """Give a column of numbers, NaN where it is NULL."""
+    """Return a column of numbers, NaN where it is NULL."""
     return to_numpy(table[name]).astype(np.float64, copy=False)
 
 
 def matrix(table: pa.Table, names: Collection[str]) -> Doubles:
-    """Put columns of numbers side by side: shape (n_rows, n_names)."""
+    """Join columns of numbers side by side: shape (n_rows, n_names)."""
     columns = [doubles(table, name) for name in names]
     return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
@@ -145,7 +145,7 @@ _IN_TEXT = pa.schema({row_kinds.VALUES_IN_TEXT: pa.list_(pa.string())})
 def to_segment_columns(
     batch: Batch, keys: ListKeys, *, names: Sequence[str], absent: Mapping[str, str]
 ) -> dict[str, pa.Array]:
-    """Make the columns ``segments``, a map by name, and :data:`slices.PACKED`, an array in the order of the names.
+    """Build the columns ``segments``, a map by name, and :data:`slices.PACKED`, an array in the order of the names.
 
     A value is NULL where it or the user is unknown. A user with a list and two rows of segments is an error: either
     row would be a guess.

@@ -23,7 +23,7 @@ FACTS: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
 
 
 def lists_column(measure: str) -> str:
-    """Name the column that counts the lists of a user for which the measure of another column is defined."""
+    """Return the name of the column that counts the lists of a user where a measure is defined."""
     return f"{measure}__lists"
 
 

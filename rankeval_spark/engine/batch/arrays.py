@@ -52,7 +52,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, *, null: float | None = None) -
 
 
 def to_texts(values: Iterable[str | None]) -> pa.Array:
-    """Make a column of texts; None is NULL.
+    """Build a column of texts; None is NULL.
 
     >>> to_texts(["a", None]).to_pylist()
     ['a', None]
@@ -83,16 +83,16 @@ def lengths_of(lists: pa.Array) -> IntVector:
 
 
 def owners_of(lists: pa.Array) -> IntVector:
-    """Give the list of each value of the flattened column."""
+    """Return the list of each value of the flattened column."""
     return np.repeat(np.arange(len(lists)), lengths_of(lists))
 
 
 def offsets_of(lengths: IntVector) -> IntVector:
-    """Give the offsets of lists that follow each other: int32, one more than there are lists."""
+    """Return the offsets of lists that follow each other: int32, one more than there are lists."""
     return np.append(0, np.cumsum(lengths)).astype(np.int32)
 
 
 def list_column(lengths: IntVector, values: pa.Array, *, is_null: BoolVector | None = None) -> pa.ListArray:
-    """Put values that follow each other into lists of these lengths."""
+    """Build lists of these lengths of values that follow each other."""
     mask = None if is_null is None else to_arrow(is_null)
     return pa.ListArray.from_arrays(to_arrow(offsets_of(lengths)), values, mask=mask)

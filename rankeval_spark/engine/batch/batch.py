@@ -47,7 +47,7 @@ class Owners:
 
 
 def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
-    """Put arrays of one value each into one cell, :data:`row_kinds.SHARED`, as Arrow writes them."""
+    """Pack arrays of one value each into one cell, :data:`row_kinds.SHARED`, as Arrow writes them."""
     batch = pa.RecordBatch.from_arrays(list(cells.values()), names=list(cells))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -80,7 +80,7 @@ class CodedRows:
         return len(self.user)
 
     def at(self, chosen: np.ndarray) -> CodedRows:
-        """Take rows by a mask or by their positions."""
+        """Select rows by a mask or by their positions."""
         places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         by_place = to_arrow(places)
         return CodedRows(
@@ -183,7 +183,7 @@ _WITHOUT_ITEMS = (row_kinds.SEGMENTS, row_kinds.PAIRS)
 def without_constants(
     batches: Iterable[pa.RecordBatch],
 ) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
-    """Take what is the same for all users from the first row of a partition, and leave its columns out of all rows."""
+    """Split what is the same for all users, in the first row of a partition, from all rows."""
     rest = (batch for batch in batches if batch.num_rows)
     first = next(rest, None)
     if first is None:
@@ -259,7 +259,7 @@ def _coded_rows(table: pa.Table, places: IntVector, kind: int, users: Codes, ite
 
 
 def take_rows(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
-    """Take the values of a column at ascending positions."""
+    """Return the values of a column at ascending positions."""
     whole = in_one_piece(column)
     is_range = len(places) and places[-1] - places[0] + 1 == len(places)
     return whole.slice(places[0], len(places)) if is_range else pc.take(whole, to_arrow(places))

@@ -36,7 +36,7 @@ GROUP: Final = "_group"  # column of the group of the jackknife that a user belo
 
 
 def jackknife_groups(users: pa.Array) -> IntVector:
-    """Give each user a group of the jackknife, by a hash of their id: int64, shape (n_users,)."""
+    """Return the group of the jackknife of each user, by a hash of their id: int64, shape (n_users,)."""
     return hashes_of(users) % N_GROUPS
 
 
@@ -143,7 +143,7 @@ def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: 
 
 
 def _folder() -> str | None:
-    """Name the folder of Spark's worker for what it writes; None where there is none, for that of the system."""
+    """Return the folder of Spark's worker for what it writes; None where there is none, for that of the system."""
     folders = os.environ.get(FOLDERS_OF_SPARK, "").split(",")
     return next((name for name in folders if name and Path(name).is_dir()), None)
 

@@ -116,7 +116,7 @@ def descending_key(numbers: pa.Array) -> UintVector:
 
 
 def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
-    """Put two numbers into one sort key of 64 bits, as many bits of ``low`` as there is room for.
+    """Pack two numbers into one sort key of 64 bits, as many bits of ``low`` as there is room for.
 
     Returns ``key`` (n_rows,): sorts by ``high`` and then by the leading bits of ``low``; ``n_lost``: bits of ``low``
     that the key does not hold.
@@ -147,12 +147,12 @@ def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
 
 
 def taken_or_null(column: pa.Array | pa.ChunkedArray, place: np.ndarray) -> pa.Array:
-    """Take the values at some positions; NULL where a position is negative."""
+    """Return the values at some positions; NULL where a position is negative."""
     return pc.take(in_one_piece(column), to_arrow(place, is_null=place < 0))
 
 
 def row_codes(table: pa.Table, names: Iterable[str]) -> IntVector:
-    """Give rows that agree in some columns the same number: int64, shape (n_rows,)."""
+    """Return numbers of rows, the same where some columns agree: int64, shape (n_rows,)."""
     code: IntVector = np.zeros(table.num_rows, dtype=np.int64)
     for name in names:
         own = to_codes(table[name])

@@ -58,7 +58,7 @@ def _lengths(lists: pa.Array) -> IntVector:
 
 
 def _paired(scores: pa.Array, n_items: IntVector) -> pa.Array:
-    """Take the scores of the items; NULL for those of lists whose arrays differ in length."""
+    """Return the scores of the items; NULL for those of lists whose arrays differ in length."""
     lengths, flat = _lengths(scores), pc.list_flatten(scores)
     is_pair: BoolVector = lengths == n_items
     if is_pair.all():
@@ -87,7 +87,7 @@ def with_items(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterato
 
 
 def _others(rows: pa.RecordBatch, *, has_ranks: bool) -> pa.RecordBatch:
-    """Give rows of other inputs the columns of the items."""
+    """Add the columns of the items to rows of other inputs, as NULL."""
     columns = {name: rows[name] for name in rows.schema.names if name not in row_kinds.LISTED}
     if row_kinds.LISTED_SCORES in rows.schema.names and C.SCORE not in columns:
         columns[C.SCORE] = pa.nulls(len(rows), _score_type(rows))
@@ -121,7 +121,7 @@ def _score_type(rows: pa.RecordBatch) -> pa.DataType:
 
 
 def _kinds(kinds: np.ndarray, flat: FlatLists) -> np.ndarray:
-    """Give each item the kind that it has in a flat log, see :func:`checks.with_kind`."""
+    """Return the kind that each item has in a flat log, see ``spark/plans/usable_rows.with_kind``."""
     found = kinds.copy()
     is_usable = kinds == row_kinds.LOG
     if flat.scores is not None:

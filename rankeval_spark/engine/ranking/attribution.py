@@ -60,7 +60,7 @@ def text_of_micros(micros: int) -> str:
 
 @dataclass(frozen=True)
 class AttributionRules:
-    """How interactions are attributed."""
+    """Rules by which interactions are attributed."""
 
     claim: str  # {"last_touch", "first_touch", "all"} which of several lists an interaction belongs to
     window: int  # longest time between a list and an interaction, in microseconds
@@ -204,7 +204,7 @@ def _times(rows: CodedRows, name: str) -> IntVector:
 
 
 def _of_all(lists: _Lists, events: _Events, rules: AttributionRules) -> tuple[IntVector, IntVector]:
-    """Give an interaction to every list in whose window it falls."""
+    """Attribute an interaction to every list in whose window it falls."""
     event, slot = events.of_models(lists.n_models)
     in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
     first, end = in_time.within(slot, events.time[event], rules.window)
@@ -215,7 +215,7 @@ def _of_all(lists: _Lists, events: _Events, rules: AttributionRules) -> tuple[In
 def _of_one(
     batch: Batch, lists: _Lists, events: _Events, pair_of_row: IntVector, rules: AttributionRules
 ) -> tuple[IntVector, IntVector]:
-    """Give an interaction to the last or first list with the item in it, or else to the last or first one."""
+    """Attribute an interaction to the last or first list with the item, or else to the last or first one."""
     event, slot = events.of_models(lists.n_models)
     time, owner = events.time[event], np.full(len(event), -1)
     in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
@@ -242,7 +242,7 @@ def _claim(
 
 
 def _of_empty(batch: Batch, lists: _Lists) -> tuple[IntVector, IntVector]:
-    """Give all interactions of a user to their lists without a row."""
+    """Attribute all interactions of a user to their lists without a row."""
     empty = np.flatnonzero(lists.n_rows == 0)
     by_user = np.argsort(batch.held_out.user, kind="stable")
     users = batch.held_out.user[by_user]
@@ -260,7 +260,7 @@ def _consumed(lists: _Lists, events: _Events, pair_of_row: IntVector) -> BoolVec
 
 
 def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: AttributionRules) -> pa.StructArray:
-    """Say what the times of each list are, see :data:`TIMING_FIELDS`; NULL for lists without a row."""
+    """Build :data:`TIMING_FIELDS` of each list; NULL for lists without a row."""
     user, n_lists = lists.keys.user, lists.keys.n_lists
     in_time = _InTime(events.user, events.time, np.zeros(len(events.row), dtype=np.int64))
     start = in_time.n_earlier(user, np.full(n_lists, _NO_TIME))

@@ -80,7 +80,7 @@ class CompactLists:
 def to_lists(
     ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
 ) -> CompactLists:
-    """Make the compact row of each list: lengths, hits, judgements and ties.
+    """Build the compact row of each list: lengths, hits, judgements and ties.
 
     ``keeps_scores``: whether a measure reads the scores of the hits. ``keeps_predictions``: whether a measure reads
     predicted rewards.
@@ -140,13 +140,13 @@ def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
 
 
 def _numbers(ranked: RankedLists, column: str) -> FloatVector:
-    """Take a column of the log in the order of the ranked items, NaN where it is NULL."""
+    """Return a column of the log in the order of the ranked items, NaN where it is NULL."""
     numbers = pc.take(ranked.entries.batch.log.columns.get(column, pa.nulls(0)), to_arrow(ranked.row))
     return to_numpy(numbers.cast(pa.float64(), safe=False), null=np.nan)
 
 
 def _ragged(ranked: RankedLists, places: IntVector, values: np.ndarray) -> pa.ListArray:
-    """Put values of the items at ascending positions into a list column."""
+    """Build a list column of values of the items at ascending positions."""
     lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)
     return list_column(lengths, to_arrow(values))
 
@@ -165,7 +165,7 @@ def _empty_ranks(ranked: RankedLists) -> pa.Array:
 
 
 def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules) -> dict[str, pa.Array]:
-    """Say of each list how the ranks of the log contradict those that are given; NULL of a list without items.
+    """Return how the ranks of the log contradict those that are given; NULL of a list without items.
 
     Ranks of a list have gaps if they are not 1 to n in any order; an item without a rank is left out, and a gap that a
     repeated item left is none.
@@ -204,7 +204,7 @@ OPENS_USER: Final = "_opens_user"
 
 
 def to_item_lists(ranked: RankedLists, *, depth: int) -> dict[str, pa.Array]:
-    """Make the columns :data:`ITEMS`, :data:`OPENS_USER` and :data:`buckets.GROUP` of the lists that have items.
+    """Build the columns :data:`ITEMS`, :data:`OPENS_USER` and :data:`buckets.GROUP` of the lists that have items.
 
     ``depth``: last rank whose items are there, in addition to the first item of each list; 0 for whole lists.
     """

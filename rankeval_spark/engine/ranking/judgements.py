@@ -39,7 +39,7 @@ class Judgements:
 
     @property
     def facts(self) -> list[np.ndarray]:
-        """What is known of each judgement in addition to its gain."""
+        """Facts of each judgement in addition to its gain."""
         return [fact for fact in (self.value, self.groups, self.weight) if fact is not None]
 
     def descending(self) -> Judgements:
@@ -48,7 +48,7 @@ class Judgements:
         return self.at(order)
 
     def at(self, places: IntVector) -> Judgements:
-        """Take judgements by their positions."""
+        """Select judgements by their positions."""
         known: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         taken = {name: numbers[places] for name, numbers in known.items() if numbers is not None}
         return Judgements(**taken)
@@ -57,7 +57,7 @@ class Judgements:
 def to_judgements(
     held_out: CodedRows, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
 ) -> Judgements:
-    """Make one judgement per (owner, item).
+    """Build one judgement per (owner, item).
 
     ``held_out``: usable rows of the held-out table; ``user`` is the owner. ``duplicates`` {"max", "sum", "last",
     "error"}: gain of a pair with several rows: the largest, their sum, rounded once (an infinite one is refused), that

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ListRules:
-    """How the rows of the log become ranked lists."""
+    """Rules by which the rows of the log become ranked lists."""
 
     order: str  # {"score", "rank"} column that orders the lists: descending scores or ascending ranks
     ties: str  # what decides between items of equal score: policy ``ties``, see ``docs/policies.md``
@@ -116,7 +116,7 @@ class ListKeys:
 
     @classmethod
     def _of_several(cls, batch: Batch, slot: IntVector, empty: IntVector) -> tuple[ListKeys, IntVector]:
-        """Do the same where a user can have several lists of a model.
+        """Find the lists where a user can have several of a model.
 
         Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
         """
@@ -132,7 +132,7 @@ class ListKeys:
     def _of_owners(
         cls, batch: Batch, slot: IntVector, judgements: Judgements, owners: Owners
     ) -> tuple[ListKeys, IntVector]:
-        """Do the same where judgements name lists: a model has every judged list, be it empty."""
+        """Find the lists where judgements name lists: a model has every judged list, be it empty."""
         n_models = len(batch.models)
         judged = judgements.owner[starts_of_runs(judgements.owner)]
         of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()

@@ -38,7 +38,7 @@ NO_RANK = np.iinfo(np.int64).max  # rank of a row of the log that has none: afte
 
 @dataclass(frozen=True)
 class LogEntries:
-    """What decides about the rows of the log; all arrays of shape (n_rows,), in the order of the log."""
+    """Keys that order the rows of the log; all arrays of shape (n_rows,), in the order of the log."""
 
     batch: Batch  # the rows
     list_code: IntVector  # list of the row, a position in :class:`matching.ListKeys`

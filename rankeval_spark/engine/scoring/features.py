@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
-    """Give each item its groups: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
+    """Return the groups of each item: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
 
     An item that the training data do not have is of the tail; one that the catalogue does not have is of no category.
 
@@ -81,7 +81,7 @@ def to_features(
     other_models: tuple[str, ...],
     profiles: pa.StructArray | None,
 ) -> dict[str, pa.Array]:
-    """Make the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
+    """Build the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
 
     ``needs``: names of :mod:`measures.required_facts`. ``depth``: last rank whose items are described; 0 for whole
     lists. ``other_models``: models whose lists measures compare with. ``profiles``: what is known of each user or owner
@@ -156,7 +156,7 @@ def _copies(ranked: RankedLists) -> IntVector:
 
 
 def _pairs(ranked: RankedLists) -> pa.Array:
-    """Give each list its similar items; NULL where it has none."""
+    """Return the similar items of each list; NULL where it has none."""
     batch = ranked.entries.batch
     place = np.full(ranked.keys.n_lists, -1)
     list_code, found = ranked.keys.list_of(batch, batch.pairs)
@@ -167,7 +167,7 @@ def _pairs(ranked: RankedLists) -> pa.Array:
 
 
 def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
-    """Give each list those of other models for the same user and ``list_id``; NULL where a model gave none.
+    """Return the lists of other models for the same user and ``list_id``; NULL where a model gave none.
 
     The lists of that model itself get NULL too: compared with themselves they say nothing.
     """

@@ -74,7 +74,7 @@ def _floats(values: pa.Array) -> FloatVector:
 
 
 def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
-    """Put vectors of one length below one another: a row of NaN where there is none; no columns if all are."""
+    """Stack vectors of one length: a row of NaN where there is none; no columns if all are."""
     if vectors is None:
         return None
     lengths = lengths_of(vectors)
@@ -133,7 +133,7 @@ def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -
 def _to_labels(
     of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
 ) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
-    """Give the categories of items, of profiles and of judged items numbers together, in the order of their names."""
+    """Encode the categories of items, profiles and judged items together, in the order of their names."""
     profile = None if of_profiles is None else fields(of_profiles.flatten())
     judged = None if of_judged is None else fields(of_judged.flatten())
     texts = [

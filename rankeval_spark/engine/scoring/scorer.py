@@ -32,7 +32,7 @@ IS_EVALUATED: Final = "_is_evaluated"  # whether a scored row belongs to the pop
 
 
 class Members(NamedTuple):
-    """What each list counts for; all of shape (n_lists,)."""
+    """Flags of each list; all of shape (n_lists,)."""
 
     is_evaluated: BoolVector  # whether the user belongs to the population; the others are only counted
     is_missing: BoolVector  # whether a judged user has no list
@@ -82,7 +82,7 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Scored:
-    """What the kernels make of a batch of lists."""
+    """Values and counts of a batch of lists."""
 
     # (n_lists, n_cutoffs) values of the measures and denominators of those that have them, by column; NaN where
     # undefined or not requested
@@ -93,7 +93,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Scorer:
-    """How compact lists are scored."""
+    """Scoring of compact lists."""
 
     measures: MeasureSet
     # policies: what a user scores where a measure is undefined, and whether values are means over all orders of tied

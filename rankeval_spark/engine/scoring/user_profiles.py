@@ -1,4 +1,4 @@
-"""What is known of users: of the items that they have in the training data, and of their judged ones."""
+"""Facts of users: of the items that they have in the training data, and of their judged ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
-    """Make one struct per user of what is needed, by its name in :mod:`measures.required_facts`; None where nothing is.
+    """Build a struct per user of what is needed, by its name in :mod:`measures.required_facts`; None if nothing is.
 
     Where judgements name lists, the structs are those of the owners of judgements: lists of users.
 
@@ -77,7 +77,7 @@ class _Users:
         return owned_items(train.user, self.place[train.item], n_users=self.batch.n_users, n_items=self.batch.n_items)
 
     def known(self, name: str) -> pa.Array:
-        """Take what is known of the items."""
+        """Return a fact of the items, in the order of the ids."""
         return pc.take(self.batch.known_items[name], to_arrow(np.argsort(self.place)))
 
     def interactions(self) -> pa.Array:
@@ -144,5 +144,5 @@ def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
 
 
 def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
-    """Give the users their values, who follow each other; NULL where a user has none."""
+    """Build a list column of the values of users, who follow each other; NULL where a user has none."""
     return list_column(lengths, values, is_null=lengths == 0)

@@ -112,9 +112,8 @@ def keep(table: pa.Table, **wanted: object) -> pa.Table:
 
 def rows_of(table: pa.Table, columns: Sequence[str] = (), **wanted: object) -> list[dict[str, Any]]:
     """Return the wanted rows as dictionaries, with the named columns that exist."""
-    found = keep(table, **wanted)
-    if columns:
-        found = found.select([name for name in columns if name in found.column_names])
+    shown = [name for name in columns or table.column_names if name in table.column_names]
+    found = keep(table.select(list({*shown, *wanted})), **wanted).select(shown)  # the others are not copied
     rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="lossy")
     return rows
 

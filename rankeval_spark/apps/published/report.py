@@ -123,13 +123,14 @@ def _events(results: Results[Any]) -> pa.Table:
         runs = to_arrow(results.refresh().runs())
         if not _has_commit(runs):
             return runs
-        commits = rows_of(runs, ("recorded_at", "table_versions"), status=COMMITS)
-        if max(commits, key=lambda event: event["recorded_at"])["table_versions"] == results.table_versions():
+        commits = keep(runs.select(["status", "recorded_at", "table_versions"]), status=COMMITS)
+        *_, newest = rows_of(commits, ("table_versions",), recorded_at=pc.max(commits["recorded_at"]).as_py())
+        if newest["table_versions"] == results.table_versions():
             return runs
 
 
 def _has_commit(runs: pa.Table) -> bool:
-    return bool(keep(runs, status=COMMITS).num_rows)
+    return bool(keep(runs.select(["status"]), status=COMMITS).num_rows)
 
 
 def _read_earlier(results: Results[Any], schema: Schema, name: str, days: Sequence[date]) -> pa.Table:

@@ -18,8 +18,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import to_batch
 from rankeval_spark.engine.batch.codes import to_codes
-from rankeval_spark.engine.ranking.judgements import to_judgements
-from rankeval_spark.engine.ranking.matching import ListRules, match_log
+from rankeval_spark.engine.ranking.matching import ListRules, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import to_ranked
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.trec_files import TrecRun, read_qrels, read_run

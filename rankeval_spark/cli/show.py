@@ -22,7 +22,7 @@ from rankeval_spark.cli.shared_options import new_session, session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, nearest, nearest_days
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import newest_nights

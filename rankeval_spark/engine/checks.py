@@ -17,12 +17,12 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.failures import refuse, refuse_input
-from rankeval_spark.engine.ranking.judgements import usable_weights
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.ranking.matching import usable_weights
+from rankeval_spark.engine.scorer import RELEVANT
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.engine.ranking.matching import Judgements
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 

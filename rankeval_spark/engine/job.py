@@ -19,13 +19,11 @@ from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
+from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
 from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import to_item_lists, to_lists
-from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
-from rankeval_spark.engine.ranking.matching import match_log
+from rankeval_spark.engine.ranking.matching import Judgements, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
-from rankeval_spark.engine.scoring.features import bits_of_items, to_features
-from rankeval_spark.engine.scoring.user_profiles import to_profiles
 from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
 
 if TYPE_CHECKING:

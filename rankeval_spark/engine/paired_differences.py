@@ -21,7 +21,7 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH, groups_of, in_ch
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.comparison_state import ComparisonKey, HeldSums, Partial
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.statistics import (
     bootstrap,
     moments,

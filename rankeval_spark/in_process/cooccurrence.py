@@ -19,7 +19,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import in_id_order, places_in, row_codes, starts_of_runs, to_codes
-from rankeval_spark.engine.scoring.user_profiles import owned_items
+from rankeval_spark.engine.features import owned_items
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -18,7 +18,7 @@ from rankeval_spark.engine.batch.batch import CodedRows, Owners
 from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
 from rankeval_spark.engine.checks import judged_users
 from rankeval_spark.engine.planning import judgement_facts
-from rankeval_spark.engine.ranking.judgements import to_judgements
+from rankeval_spark.engine.ranking.matching import to_judgements
 from rankeval_spark.in_process import row_flags
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows

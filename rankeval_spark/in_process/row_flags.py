@@ -22,8 +22,8 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy,
 from rankeval_spark.engine.checks import INVALID_ORDER, refuse_by_check, refuse_zero_rank
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.engine.planning import needs_of, reads_optional
-from rankeval_spark.engine.ranking.judgements import usable_weights
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.ranking.matching import usable_weights
+from rankeval_spark.engine.scorer import RELEVANT
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.sums.check_counts import N_LISTED
 

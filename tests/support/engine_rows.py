@@ -17,8 +17,7 @@ from rankeval_spark.engine.batch.batch import Batch, to_batch
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import ListOutputs, Part
-from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
-from rankeval_spark.engine.ranking.matching import ListRules, match_log
+from rankeval_spark.engine.ranking.matching import Judgements, ListRules, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.sums.check_counts import counted_lists

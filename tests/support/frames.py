@@ -10,7 +10,7 @@ from pyspark.sql import functions as F, types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.spark.plans.input_checks import N_COPIES
 from rankeval_spark.sums.check_counts import N_LISTED
 

@@ -14,7 +14,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
-from rankeval_spark.engine.aggregation.user_means import lists_column, to_user_means
+from rankeval_spark.engine.outputs import lists_column, to_user_means
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals

@@ -22,9 +22,8 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.features import distinct_pairs, has_category, popularity_groups
 from rankeval_spark.engine.ranking.matching import is_in_train
-from rankeval_spark.engine.scoring.features import has_category, popularity_groups
-from rankeval_spark.engine.scoring.user_profiles import distinct_pairs
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.judgements import Judgements
-    from rankeval_spark.engine.ranking.matching import ListKeys
+    from rankeval_spark.engine.ranking.matching import Judgements, ListKeys
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector

@@ -40,7 +40,7 @@ from rankeval_spark.engine.aggregation.slices import (
     unpacked,
 )
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.limits import ROUNDING
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.bootstrap import Parts, ratio_sums

@@ -22,8 +22,7 @@ from rankeval_spark.measures.arrays import in_ranges
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.engine.ranking.judgements import Judgements
-    from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
+    from rankeval_spark.engine.ranking.matching import Judgements, ListKeys, ListRules
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 

@@ -29,8 +29,7 @@ from rankeval_spark.engine.failures import quoted, refuse
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.batch.codes import UintVector
-    from rankeval_spark.engine.ranking.judgements import Judgements
-    from rankeval_spark.engine.ranking.matching import ListKeys, ListRules, MatchedLog
+    from rankeval_spark.engine.ranking.matching import Judgements, ListKeys, ListRules, MatchedLog
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 NO_RANK = np.iinfo(np.int64).max  # rank of a row of the log that has none: after all others

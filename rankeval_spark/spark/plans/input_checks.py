@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.result_rows.check_rows import (
     ALIKE_VALUES,
     DUPLICATES,

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.planning import exposure_parts
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.result_rows.exposure_rows import ParityRows
 from rankeval_spark.spark.plans import exposure
 from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows

@@ -14,7 +14,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import INVALID_ORDER, ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
 from rankeval_spark.engine.failures import input_words, policy_words
 from rankeval_spark.engine.planning import order_column
-from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.engine.scorer import RELEVANT
 
 SAMPLE_BUCKETS = 1_000_000
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rankeval_spark.engine.scoring import scorer
+from rankeval_spark.engine import scorer
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 
 NOTHING_RELEVANT = Ranking([None, 0])

@@ -14,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
 from rankeval_spark.engine.aggregation.slices import ROWS_AT_ONCE, Key, groups_of
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments
 

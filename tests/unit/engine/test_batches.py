@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import ReportedSlices
 from rankeval_spark.engine.batch.buckets import GROUP
-from rankeval_spark.engine.scoring.scorer import Scored, Scorer
+from rankeval_spark.engine.scorer import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.worked_examples import examples_of
 from rankeval_spark.result_rows import group_rows, metric_rows

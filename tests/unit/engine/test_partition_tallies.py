@@ -11,7 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import to_batch
 from rankeval_spark.engine.checks import PartitionTallies, Tally
-from rankeval_spark.engine.ranking.judgements import to_judgements
+from rankeval_spark.engine.ranking.matching import to_judgements
 from rankeval_spark.sums import check_counts
 
 if TYPE_CHECKING:

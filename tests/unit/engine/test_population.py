@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.outputs import ListOutputs
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED, Members, members_of
+from rankeval_spark.engine.scorer import IS_EVALUATED, Members, members_of
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
 

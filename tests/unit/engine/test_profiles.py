@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.scoring.features import bits_of_items
-from rankeval_spark.engine.scoring.user_profiles import to_profiles
+from rankeval_spark.engine.features import bits_of_items, to_profiles
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from tests.support.engine_rows import Row, held_out, input_table, judgements_of, known_items, log, train

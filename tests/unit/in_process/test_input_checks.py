@@ -14,7 +14,7 @@ from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import CheckCount

@@ -18,7 +18,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.facts import FactSources, to_catalogue, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.scoring.features import UNSEEN
+from rankeval_spark.engine.features import UNSEEN
 from rankeval_spark.in_process import cooccurrence
 from rankeval_spark.in_process.cooccurrence import Interactions, to_familiarity, to_pairs
 from rankeval_spark.measures import required_facts as N

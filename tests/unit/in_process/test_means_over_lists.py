@@ -18,8 +18,8 @@ from rankeval_spark.config.request import ReportedSlices, Request
 from rankeval_spark.engine import planning
 from rankeval_spark.engine.aggregation import partial_aggregates
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
-from rankeval_spark.engine.aggregation.user_means import lists_column
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.outputs import lists_column
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
 from tests.support.skewed import hall

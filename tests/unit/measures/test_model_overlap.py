@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from rankeval_spark.apps.trec_names import requested_lines
-from rankeval_spark.engine.scoring.item_facts_from_arrow import to_item_facts
+from rankeval_spark.engine.scorer import to_item_facts
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Background, Lists, Measure, MeasureSet, Ranking
 from tests.support.oracles.agreement import rank_biased_overlap

@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
 from rankeval_spark.engine.aggregation.slices import USER_HASH
-from rankeval_spark.engine.scoring.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
 from rankeval_spark.statistics import hashed_random
 from rankeval_spark.statistics.replicate_sums import Draws

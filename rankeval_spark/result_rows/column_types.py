@@ -65,12 +65,11 @@ def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str
     >>> [field["type"] for field in columns_json(schemas.TRAIN)["fields"]]
     ['string', 'string', 'timestamp']
     """
-    return {"type": "struct", "fields": [column_json(field) for field in (*schema.fields, *extra_fields)]}
-
-
-def column_json(field: Field) -> dict[str, Any]:
-    """Convert a declared column to JSON, with its comment where Spark and Delta look for it."""
-    return _field(field.name, type_json(field.type), {"comment": field.comment}, is_nullable=field.nullable)
+    fields = (
+        _field(field.name, type_json(field.type), {"comment": field.comment}, is_nullable=field.nullable)
+        for field in (*schema.fields, *extra_fields)
+    )
+    return {"type": "struct", "fields": list(fields)}
 
 
 def type_json(type_string: str) -> str | dict[str, Any]:

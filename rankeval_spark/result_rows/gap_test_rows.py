@@ -43,25 +43,21 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.replicate_sums import Draws
 
 Values: TypeAlias = tuple[str, ...]  # values of a slice, which name a group
-
-_GAP: Final = (
-    *(pa.field(name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
-    *map(pa.field, (C.K, "n_groups", "gap"), (pa.int32(), pa.int32(), pa.float64())),
-)
+_GroupSet: TypeAlias = tuple[tuple[Values, ...], tuple[int, ...]]  # groups, and gaps between them: one draw serves all
 
 ROW_SCHEMA: Final = pa.schema(
     [
-        *_GAP,
+        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
+        *((C.K, pa.int32()), ("n_groups", pa.int32())),
+        *((name, pa.float64()) for name in ("gap", "p_value", "p_adjusted")),
         *(
-            ("p_value", pa.float64()),
-            ("p_adjusted", pa.float64()),
             ("correction", pa.string()),
             ("family_size", pa.int64()),
+            ("replicates", pa.int32()),
+            ("reason", pa.string()),
         ),
-        *(("replicates", pa.int32()), ("reason", pa.string())),
     ]
-)
-"""Rows of :func:`to_rows`."""
+)  # rows of `to_rows`
 
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())])
 P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
@@ -115,14 +111,6 @@ def gaps_of(metrics: pa.Table, gap_request: GapTestRequest) -> list[ComparedGrou
 
 
 @dataclass(frozen=True)
-class _GroupSet:
-    """Gaps of one model and slicing between the same groups: one draw serves them all."""
-
-    groups: tuple[Values, ...]
-    tests: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class GapBootstrap:
     """Draws the users of groups on the workers, and tests the gaps between them."""
 
@@ -154,7 +142,7 @@ class GapBootstrap:
                 tests.setdefault((one.slice, one.model, tuple(one.groups)), []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
         for (slice_, model, groups), own in tests.items():
-            found.setdefault(slice_, {}).setdefault(model, []).append(_GroupSet(groups, tuple(own)))
+            found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(own)))
         return found
 
     def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -177,18 +165,16 @@ class GapBootstrap:
         for slice_, by_model in self._group_sets.items():
             keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
             for model, group_sets in by_model.items():
-                for drawn in group_sets:
-                    places: dict[tuple[str | None, ...], int] = {own: at for at, own in enumerate(drawn.groups)}
+                for names, tests in group_sets:
+                    places: dict[tuple[str | None, ...], int] = {name: place for place, name in enumerate(names)}
                     in_model = [places.get(name, -1) if owner == model else -1 for owner, name, _ in keys]
                     place = np.array(in_model, dtype=np.int64)[group]
                     own = np.flatnonzero(place >= 0)
-                    of_tests = values[own][:, [self._column(test) for test in drawn.tests]]
-                    means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in drawn.tests]).T
+                    of_tests = values[own][:, [self._column(test) for test in tests]]
+                    means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in tests]).T
                     groups = SliceGroups(place[own][None], len(means))
-                    yield (
-                        drawn.tests,
-                        weighted_sums(of_tests - means[place[own]], users.hashes[own], self.draws, groups),
-                    )
+                    distances = of_tests - means[place[own]]
+                    yield tests, weighted_sums(distances, users.hashes[own], self.draws, groups)
 
     def _column(self, test: int) -> int:
         """Find the place of a measure at its cutoff among a user's values."""

@@ -265,12 +265,7 @@ def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Return the standard error and the interval of a bootstrap."""
     error, low, high = (rows[name] for name in DRAWN)
     method = np.where(np.isnan(doubles(rows, DRAWN[1])), "none", "bootstrap")
-    return {
-        "std_error": error,
-        "ci_low": low,
-        "ci_high": high,
-        "ci_method": pa.array(method.tolist(), pa.string()),
-    }
+    return {"std_error": error, "ci_low": low, "ci_high": high, "ci_method": pa.array(method.tolist(), pa.string())}
 
 
 def in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Array]:

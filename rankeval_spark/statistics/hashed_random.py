@@ -22,13 +22,7 @@ SPARK_SEED: Final = 42  # seed of Spark's `xxhash64(column)`
 
 _PRIMES: Final = tuple(
     np.uint64(prime)
-    for prime in (
-        0x9E3779B185EBCA87,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x85EBCA77C2B2AE63,
-        0x27D4EB2F165667C5,
-    )
+    for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 divided by the golden ratio, odd
 

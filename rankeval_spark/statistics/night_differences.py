@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-13  # share of the means up to which a difference or a standard error is only rounding
 _N_NUMBERS: Final = 12  # numbers per group and column that `Nights.to_bytes` writes
 _N_OF_RATIO: Final = 6  # numbers per night, group and column that `RatioNights.to_bytes` writes
-
-
 _TO_STD_DEV: Final = 1.4826  # standard deviation of a normal distribution in units of its median absolute deviation
 
 
@@ -108,15 +106,7 @@ class RatioNights:
         ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
         ``e^2``, and the covariance of :func:`shift_between` comes from the products of a common user's two e.
         """
-        now, before = (
-            Moments(
-                each.numerator.n,
-                *ratios.linearised(
-                    each.numerator.mean, each.numerator.m2, each.denominator.mean, each.denominator.m2, each.cross
-                ),
-            )
-            for each in (self.now, self.before)
-        )
+        now, before = (Moments(each.numerator.n, *each.as_means) for each in (self.now, self.before))
         own, earlier = _gradient(self.now), _gradient(self.before)
         of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
         of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
@@ -134,11 +124,7 @@ def _gradient(night: Ratios) -> tuple[Values, Values]:
 
 
 def nights_by_group(
-    now: Matrix,
-    before: Matrix,
-    group_now: NDArray[np.integer],
-    group_before: NDArray[np.integer],
-    n_groups: int,
+    now: Matrix, before: Matrix, group_now: NDArray[np.integer], group_before: NDArray[np.integer], n_groups: int
 ) -> Nights:
     """Aggregate the values of the users of each group; NaN also where a user is absent on that night.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -128,11 +128,8 @@ class Differences:
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
         own = slice(None), list(positions)
-        counts = self.n_wins[own], self.n_losses[own]
-        low, high, absolute, few, above, below = (
-            each[own] for each in (self.low, self.high, self.absolute, self.few, self.above, self.below)
-        )
-        return Differences(self.moments.at(own), low, high, absolute, *counts, few, above, below)
+        _, *others = fields(self)
+        return Differences(self.moments.at(own), *(getattr(self, each.name)[own] for each in others))
 
     @property
     def n(self) -> Counts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rankeval_spark.limits import LEAST_USERS
-from rankeval_spark.statistics import distributions, intervals, ratios, replicate_sums
+from rankeval_spark.statistics import distributions, intervals, replicate_sums
 from rankeval_spark.statistics.paired_differences import FEW, SUM_ROUNDING
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, Sums
 
 _HALF: Final = FEW // 2
+# Every assignment of signs to half of the differences: (1024, 10).
 _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
-"""Shape (1024, 10): every assignment of signs to half of the differences."""
 
 LEAST_DIFFERENCES: Final = 6
 """Differences other than ties below which there is no p-value: five give a two-sided p of at least 1/16."""
@@ -213,10 +213,8 @@ def relative_change(differences: Differences, *, level: float) -> Change:
     >>> [float(each[0, 0]) for each in found]
     [1.0, 0.0, 1.0, 1.0]
     """
-    above, below = differences.moments.numerator, differences.moments.denominator
-    value, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, differences.moments.cross)
-    low, high = intervals.t_interval(above.n, value, m2, level)
-    return Change(value, _spread(above.n, m2)[1], low, high)
+    value, m2 = differences.moments.as_means
+    return Change(value, _spread(differences.n, m2)[1], *intervals.t_interval(differences.n, value, m2, level))
 
 
 def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:

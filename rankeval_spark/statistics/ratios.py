@@ -83,6 +83,12 @@ class Ratios:
             cubes,
         )
 
+    @property
+    def as_means(self) -> tuple[Values, Values]:
+        """Ratio and squared deviations of a mean with the same spread, see :func:`linearised`."""
+        above, below = self.numerator, self.denominator
+        return linearised(above.mean, above.m2, below.mean, below.m2, self.cross)
+
     def at(self, places: Places) -> Ratios:
         """Moments at these places, in this order."""
         cubes = None if self.cubes is None else (self.cubes[0][places], self.cubes[1][places])

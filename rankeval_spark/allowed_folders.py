@@ -45,17 +45,8 @@ def is_limited(environment: Mapping[str, str] = os.environ) -> bool:
 def require_allowed(*places: tuple[str, str], default: str = "", environment: Mapping[str, str] = os.environ) -> None:
     """Refuse paths outside the allowed folders; links and ``..`` are followed first.
 
-    Parameters
-    ----------
-    *places : tuple of str
-        What names the path, for the message, and the path.
-    default : str, optional
-        File system of paths without one, as ``hdfs://host:8020``; that of this machine by default.
-
-    Raises
-    ------
-    ConfigError
-        Some of the paths that lie outside.
+    ``places`` are pairs of what names a path, for the message, and the path. ``default`` is the file system of paths
+    without one, as ``hdfs://host:8020``; by default that of this machine. Raises ConfigError with those outside.
     """
     if faults := outside_faults(places, default=default, environment=environment):
         raise ConfigError(*faults)
@@ -64,7 +55,7 @@ def require_allowed(*places: tuple[str, str], default: str = "", environment: Ma
 def outside_faults(
     places: Iterable[tuple[str, str]], *, default: str = "", environment: Mapping[str, str] = os.environ
 ) -> list[Fault]:
-    """Name the paths outside the allowed folders, the first of them; as :func:`require_allowed`, which refuses them."""
+    """Return the first of the paths outside the allowed folders, as :func:`require_allowed` refuses them."""
     given = _given(environment)
     if not given:
         return []
@@ -79,7 +70,7 @@ def outside_faults(
 
 
 def scheme_of(path: str) -> str:
-    """Name the file system of a path in lower case; empty for a path without one."""
+    """Return the file system of a path in lower case; empty for a path without one."""
     found = _SCHEME.match(path)
     return found.group(1).lower() if found else ""
 
@@ -89,8 +80,6 @@ def local_path(location: str) -> Path | None:
 
     Spark reads ``%20`` in an address as three characters, and so does this.
 
-    Examples
-    --------
     >>> local_path("file:///data/a%20b").as_posix(), local_path("s3a://bucket/a"), local_path("schema.table")
     ('/data/a%20b', None, None)
     """
@@ -112,7 +101,7 @@ def delta_log_paths(location: str) -> list[str]:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Give a folder of this machine that is removed afterwards; it is allowed, as only this process names it."""
+    """Yield a folder of this machine that is removed afterwards; it is allowed, as only this process names it."""
     with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
         _own.add(folder)
         try:

@@ -77,10 +77,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:
-    """Name the days before and after ``day`` that are nearest to it; empty if there is none.
+    """Return the days before and after ``day`` that are nearest to it; empty if there is none.
 
-    Examples
-    --------
     >>> days = [dt.date(2026, 1, n) for n in (1, 2, 5)]
     >>> nearest_days(dt.date(2026, 1, 3), days), nearest_days(dt.date(2026, 2, 1), days)
     ('the nearest are 2026-01-02 and 2026-01-05', 'the nearest is 2026-01-05')
@@ -93,8 +91,6 @@ def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:
 def visible(text: str, *, keep: str = "") -> str:
     r"""Escape characters that control a terminal or the direction of text; characters in ``keep`` stay.
 
-    Examples
-    --------
     >>> visible("als\x1b[2J"), visible("a\nb"), visible("a\nb", keep="\n")
     ('als\\x1b[2J', 'a\\nb', 'a\nb')
     """
@@ -136,7 +132,7 @@ def without_secrets(text: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Name a type with its library, such as ``pandas.DataFrame``."""
+    """Return the name of a type with its library, such as ``pandas.DataFrame``."""
     library = type(value).__module__.partition(".")[0].removeprefix("_")
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
@@ -160,8 +156,6 @@ def first_line(text: str) -> str:
 def first_fault(message: str) -> str:
     """Return the first fault of the message of an error, and how many others it names; else its first line.
 
-    Examples
-    --------
     >>> error = InputError(Fault("inputs.items", "no file", "a file"), Fault("inputs.train", "no file", "a file"))
     >>> first_fault(str(error))
     'inputs.items: found no file; expected a file (and 1 more)'
@@ -201,14 +195,9 @@ class Stopped(KeyboardInterrupt):
 
     It is a KeyboardInterrupt, so that handlers of ordinary errors do not catch it, and py4j closes the connection to
     the driver on which an answer is pending.
-
-    Attributes
-    ----------
-    pending : Stopped or None
-        The signal that the command which this process runs has to end for.
     """
 
-    pending: ClassVar[Stopped | None] = None
+    pending: ClassVar[Stopped | None] = None  # the signal that the command which this process runs has to end for
 
     def __init__(self, number: int) -> None:
         self.exit_code = _OF_A_SIGNAL + number

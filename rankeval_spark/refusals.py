@@ -1,4 +1,4 @@
-"""What an evaluation refused, read from the text of an error: Spark passes on nothing else of what a worker raises."""
+"""Faults of refused evaluations, read from the text of an error: Spark passes on no more of an error of a worker."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ _FIXES: Final[Mapping[str, str]] = {
 def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
     """Find what a policy, an input or a measure refused; None where nothing of it is in the text.
 
-    Parameters
-    ----------
-    is_call : bool
-        Whether the settings are arguments of ``evaluate``, and not keys of a config.
+    With ``is_call``, the settings are arguments of ``evaluate``, and not keys of a config.
     """
     return _of_policy(text, is_call=is_call) or _of_input(text, is_call=is_call) or _of_judgement(text)
 
@@ -88,12 +85,7 @@ def _of_judgement(text: str) -> Fault | None:
 def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:
     """Refuse a baseline that the log does not name; one that is among the expected models may have no list.
 
-    Parameters
-    ----------
-    models : sequence of str
-        Names of the models; an empty log names none, and refuses none.
-    where : str
-        Argument or key that names the baseline.
+    ``models`` are names; an empty log has none, and refuses none. ``where`` is the argument or key of the baseline.
     """
     baseline = None if request.comparisons is None else request.comparisons.baseline
     faults = model_faults({where: baseline}, models) if request.models is None and baseline else []

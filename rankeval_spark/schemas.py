@@ -40,7 +40,7 @@ class Schema:
         return next(field for field in self.fields if field.name == name)
 
     def key_in(self, columns: Collection[str]) -> tuple[str, ...]:
-        """Name the columns of the key that a frame has."""
+        """Return the columns of the key that a frame has."""
         return tuple(name for name in self.key if name in columns)
 
 

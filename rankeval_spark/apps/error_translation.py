@@ -1,4 +1,4 @@
-"""Say what a failure means: a policy or a measure met data it refuses, an input, the disk or the driver is gone."""
+"""Failures, translated: a policy or a measure met data it refuses, an input, the disk or the driver is gone."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
-    text = str(error)
-    fault = refusal_in(text)
-    known = _of_machine(error) or (ChecksFailedError(fault) if fault else _explained(error, locations))
+    fault = refusal_in(str(error))
+    known = _of_machine(error) or (ChecksFailedError(fault) if fault else None)
+    if known is None and "pyspark" in sys.modules:
+        from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
+
+        known = explain(error, dict(locations))
     return _instead_of(error, known)
 
 
@@ -69,21 +72,18 @@ def translated_errors() -> Iterator[None]:
         raise known from error
 
 
-def _explained(error: Exception, locations: Mapping[str, str]) -> FaultsError | None:
-    """Say what Spark's failure to read an input means; None where Spark was not used."""
-    if "pyspark" not in sys.modules:
-        return None
-    from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
-
-    return explain(error, dict(locations))
-
-
 def _of_machine(error: Exception) -> FaultsError | None:
-    return _full_disk(str(error)) or _not_permitted(error) or _lost_driver(error)
+    """Return the error of a full disk, a file without permission or a lost driver."""
+    found = _NO_ROOM.search(str(error))
+    if found is not None:
+        expected = "room for staging, for the tables and for what Spark spills"
+        fix = "free space for the results root, or let Spark spill elsewhere (SPARK_LOCAL_DIRS), and run again"
+        return EnvironmentFaultError(Fault("disk", f"no room: {found[0]}", expected, fix))
+    return _not_permitted(error) or _lost_driver(error)
 
 
 def _not_permitted(error: Exception) -> ConfigError | None:
-    """Say that a file can no longer be read or written: the root was mounted read-only, or has other permissions."""
+    """Return the error of a file that can no longer be used: a root became read-only, or has other permissions."""
     is_denied = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if not is_denied and _READ_ONLY not in str(error):
         return None
@@ -91,17 +91,8 @@ def _not_permitted(error: Exception) -> ConfigError | None:
     return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
 
 
-def _full_disk(text: str) -> FaultsError | None:
-    found = _NO_ROOM.search(text)
-    if found is None:
-        return None
-    expected = "room for staging, for the tables and for what Spark spills"
-    fix = "free space for the results root, or let Spark spill elsewhere (SPARK_LOCAL_DIRS), and run again"
-    return EnvironmentFaultError(Fault("disk", f"no room: {found[0]}", expected, fix))
-
-
 def _lost_driver(error: Exception) -> FaultsError | None:
-    """Say that the JVM is gone: then py4j has no answer, no connection, or an error without Java's trace."""
+    """Return the error of a lost JVM: py4j has no answer, no connection, or an error without Java's trace."""
     protocol = sys.modules.get("py4j.protocol")
     if protocol is None:
         return None

@@ -113,7 +113,7 @@ class GuessedInput:
 
     @property
     def list_separator(self) -> str | None:
-        """What separates categories that are text; None where they are lists, or JSON."""
+        """Separator of categories that are text; None where they are lists, or JSON."""
         values = self.column_of(C.CATEGORIES)
         if values is None or not is_text(values.type):
             return None
@@ -182,7 +182,7 @@ class Guesses:
 
     @property
     def day_name(self) -> str:
-        """How a column with the day of an event is best called: as that of the recommendations."""
+        """Best name of a column with the day of an event: that of the recommendations."""
         log = self.inputs["recommendations"]
         return log.day.column if log.day else "day"
 
@@ -229,7 +229,7 @@ def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput
 
 
 def _with_lists_of(log: GuessedInput, judged: GuessedInput) -> GuessedInput:
-    """Take the lists of judgements for those of the log only where both have a column of this name and a value of it.
+    """Use the lists of judgements for those of the log only where both have a column of this name and a value of it.
 
     A column ``list_id`` is read in any case.
     """
@@ -244,7 +244,7 @@ def _with_lists_of(log: GuessedInput, judged: GuessedInput) -> GuessedInput:
 
 
 def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess | None) -> bool:
-    """Whether a log without ids of lists has several times of a user and day, each of several items: those of lists."""
+    """Return True if a log without ids of lists has several times of a user and day, each with several items."""
     if C.LIST_ID in columns or C.RECOMMENDED_AT not in columns or C.USER_ID not in columns:
         return False
     keys = [columns[name].column for name in (C.MODEL_ID, C.USER_ID) if name in columns] + ([day.column] if day else [])
@@ -389,7 +389,7 @@ def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
 
 
 def _unfiltered_lines(guesses: Guesses) -> Iterator[str]:
-    """Say that no column of the judgements can be filtered by the day, and what to add."""
+    """Yield comments that no column of the judgements can be filtered by the day, and what to add."""
     day, times = guesses.day_name, _one_line(guesses.inputs["held_out"].columns[C.INTERACTED_AT].column)
     yield f"    # NOT FILTERED: {times} cannot be compared with a date, so each date reads the events of all days,"
     yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"

@@ -39,7 +39,7 @@ T_TESTS: Final = {"test": ["t"]}
 
 @dataclass(frozen=True)
 class Previous:
-    """How the night differs from the one that was published before it."""
+    """Differences of a night from the one that was published before it."""
 
     day: date  # the date of that one
     # rows of :mod:`rankeval_spark.result_rows.night_change_rows`; none of a measure that was defined otherwise
@@ -289,7 +289,7 @@ class _Judge:
 
     @property
     def _good_side(self) -> Literal["higher", "lower"]:
-        """Which values are good; the config refuses a comparison by a measure that has no better side."""
+        """Side of the values that are good; the config refuses a comparison by a measure that has no better side."""
         return "lower" if self._measure.better == "lower" else "higher"
 
     def _what(self, model: str, slice_value: str) -> str:

@@ -22,7 +22,7 @@ MOST_DAYS: Final = 36_500
 
 @dataclass(frozen=True)
 class MaintenanceOptions:
-    """What is requested in addition to the removal of staging and the merging of small files."""
+    """Requests in addition to the removal of staging and the merging of small files."""
 
     keep_days: int | None = None  # delete rows of single users that are older than this
     newest: date | None = None  # the date to count from; the newest published one by default
@@ -47,7 +47,7 @@ class MaintenanceOptions:
 
 @dataclass
 class Maintained:
-    """What was done."""
+    """Results of the steps that ran."""
 
     staging: Staged | None = None  # folders that were removed, and those of live runs
     given_up: Sequence[str] = ()  # damaged files that are no part of ``runs`` any more

@@ -1,4 +1,4 @@
-"""What a long run reports while it works, and the seconds each stage took."""
+"""Progress of a long run, and the seconds of each stage."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def to_model_facts(
 
 
 def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> CheckCount:
-    """Name the model that lost most, by its share: another model must not hide it."""
+    """Return the fact of the model that lost most, by its share: another model must not hide it."""
     lost = {model: max(0, then - now) for model, (then, now) in users.items()}
     worst = max(users, key=lambda model: (lost[model] / users[model][0], model), default="")
     then, now = users.get(worst, (0, 0))

@@ -204,7 +204,7 @@ def _texts(values: pa.ChunkedArray) -> list[str]:
 
 
 def is_date(value: object) -> bool:
-    """Whether a value is written as the evaluation date is."""
+    """Return True if a value is written as the evaluation date is."""
     return isinstance(value, date | str) and bool(ISO_DATE.fullmatch(str(value)))
 
 
@@ -250,7 +250,7 @@ _DAYS: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapsho
 
 
 def is_id(kind: pa.DataType) -> bool:
-    """Whether ids can be of a type."""
+    """Return True if ids can be of a type."""
     return bool(is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind))
 
 
@@ -309,7 +309,7 @@ def _named_in_part(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
 
 
 def _only_one_left(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Take the only column of the type, where the input needs one: ids of users and items, and scores."""
+    """Return the only column of the type, where the input needs one: ids of users and items, and scores."""
     if name not in (C.USER_ID, C.ITEM_ID, C.SCORE):
         return None
     likely = [column for column, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
@@ -331,7 +331,7 @@ def date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
 
 
 def has_dates(table: TableSample, column: str) -> bool:
-    """Whether a column has values, all of them written as the evaluation date is."""
+    """Return True if a column has values, all of them written as the evaluation date is."""
     values = [value for value in table.rows[column].slice(0, 100).to_pylist() if value is not None]
     return bool(values) and all(map(is_date, values))
 

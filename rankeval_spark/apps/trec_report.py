@@ -43,7 +43,7 @@ _OUTSIDE_POOL, _NOT_JUDGED, _ABOVE_9 = "-", ".", ">"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to evaluate, and how; the letters are trec_eval's."""
+    """Options of an evaluation; the letters are trec_eval's."""
 
     measures: Sequence[str] = ("official",)  # ``-m``: names of trec_eval, or measures of ours
     level: int = 1  # ``-l``: grade from which on a document is relevant
@@ -60,7 +60,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Report:
-    """What was evaluated."""
+    """Values of an evaluation."""
 
     lines: Sequence[Line]  # the request
     matched: Matched  # the topics that count, with their lists

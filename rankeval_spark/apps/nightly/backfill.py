@@ -27,7 +27,7 @@ MOST_DATES: Final = 3660
 
 @dataclass(frozen=True)
 class DateOutcome:
-    """What became of one date: its result, the error that it ended with, or why it was not run."""
+    """Outcome of one date: its result, the error that it ended with, or why it was not run."""
 
     evaluation_date: date
     result: NightResult | None = None

@@ -48,7 +48,7 @@ class SparkHost(NightHost):
         self._plan = plan
 
     def __exit__(self, *_: object) -> None:
-        """Let go of what was kept."""
+        """Release what was kept."""
         if "host" in vars(self):
             self.host.release()
 

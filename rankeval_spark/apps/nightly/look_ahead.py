@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -43,22 +43,24 @@ class LookAhead:
         self.errors = config_errors(config, day)
         self.sizes: list[InputSize] = []
         self.reason: str | None = None
-        for name, one in _allowed_inputs(config, self.errors):
-            self._attempt(partial(self._measure, name, one, day))
+        places = [fault.where for error in self.errors for fault in error.faults]
+        for name, one in config.inputs:  # those outside the allowed folders are not looked at
+            if one is not None and not any(place.startswith(f"inputs.{name}.") for place in places):
+                self.errors += errors_of(partial(self._measure, name, one, day))
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []
         request = request_of(config, day)
         look = look_at_inputs(config, request, day)
         self.errors += look.errors
-        self._attempt(partial(self._count, look.opened, config, day))
-        self._attempt(partial(_require_known_baseline, look.opened, request))
+        self.errors += errors_of(partial(self._count, look.opened, config, day))
+        compared = request.comparisons
+        if compared is not None and compared.baseline is not None and request.models is None:
+            logs = [one for one in look.opened if one.name == check_rows.RECOMMENDATIONS]
+            self.errors += errors_of(*(partial(_require_baseline, request, one) for one in logs))
 
     def require(self) -> None:
         """Refuse the night for all of its faults at once."""
         raise_together(self.errors)
-
-    def _attempt(self, check: Callable[[], None]) -> None:
-        self.errors += errors_of(check)
 
     def _measure(self, name: str, config: InputConfig, day: date) -> None:
         self.sizes += sizes_of(name, config, day)
@@ -71,8 +73,10 @@ class LookAhead:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
         names = [one.name for one in empty if one.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
-            self.reason = empty_reason(day, names)
-            _require_no_means(config, day, self.reason)
+            self.reason, root = empty_reason(day, names), config.results.location
+            if is_native(root):
+                with suppress(ConfigError):  # no results yet; what is wrong with a root is said by `config_errors`
+                    require_no_means(None, root, NightKey(config.evaluation, day), self.reason)
 
 
 def wants_spark(config: EvaluationConfig) -> str | None:
@@ -99,21 +103,10 @@ def config_errors(config: EvaluationConfig, day: date) -> list[FaultsError]:
     """Find what a config is refused for whatever its inputs hold: its size, and places that cannot be used."""
     size = partial(least_cost(config).require_at_most, config.results.most_rows)
     errors = errors_of(size, partial(check_roots, config, day))
-    if "results.root" not in _places(errors):
+    if not any(fault.where == "results.root" for error in errors for fault in error.faults):
         root = partial(check_root, config.results.location, one_run_per_root=config.results.one_run_per_root)
         errors += errors_of(root)
     return errors
-
-
-def _places(errors: Sequence[FaultsError]) -> list[str]:
-    return [fault.where for error in errors for fault in error.faults]
-
-
-def _allowed_inputs(config: EvaluationConfig, errors: Sequence[FaultsError]) -> Iterator[tuple[str, InputConfig]]:
-    """Yield the inputs that no error is about: those outside the allowed folders are not looked at."""
-    for name, one in config.inputs:
-        if one is not None and not any(place.startswith(f"inputs.{name}.") for place in _places(errors)):
-            yield name, one
 
 
 def _has_no_row(one: FileInput) -> bool:
@@ -123,15 +116,5 @@ def _has_no_row(one: FileInput) -> bool:
         return False
 
 
-def _require_no_means(config: EvaluationConfig, day: date, reason: str) -> None:
-    """Refuse to replace published means by none, where this process reads the root."""
-    if is_native(config.results.location):
-        with suppress(ConfigError):  # no results yet; what is wrong with a root is said by `config_errors`
-            require_no_means(None, config.results.location, NightKey(config.evaluation, day), reason)
-
-
-def _require_known_baseline(inputs: Sequence[FileInput], request: Request) -> None:
-    if request.comparisons is not None and request.comparisons.baseline is not None and request.models is None:
-        for one in inputs:
-            if one.name == check_rows.RECOMMENDATIONS:
-                require_baseline(request, one.models())
+def _require_baseline(request: Request, log: FileInput) -> None:
+    require_baseline(request, log.models())

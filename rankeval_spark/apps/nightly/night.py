@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
@@ -78,7 +78,7 @@ CheckRow: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class NightResult:
-    """What came of a night that was published."""
+    """Result of a night that was published."""
 
     evaluation: str  # name under which it was published; a sample of the users has a name of its own
     evaluation_date: date
@@ -86,8 +86,8 @@ class NightResult:
     n_rows: dict[str, int]
     seconds: dict[str, float]
     reason: str | None = None  # why nothing was measured: the date has no rows
-    warnings: tuple[str, ...] = field(default_factory=tuple)  # checks that exceeded their warning threshold
-    gates: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)  # rows of ``gates``: what each rule says
+    warnings: tuple[str, ...] = ()  # checks that exceeded their warning threshold
+    gates: tuple[Mapping[str, Any], ...] = ()  # rows of ``gates``: what each rule says
 
     @property
     def is_blocked(self) -> bool:
@@ -124,7 +124,7 @@ def prepare_night(
     progress: Progress | None = None,
     publishing_first: PreparedNight | None = None,
 ) -> PreparedNight:
-    """Do all of :func:`run_night` but the publish; the night stays locked until that.
+    """Run all of :func:`run_night` but the publish; the night stays locked until that.
 
     What depends on published nights waits for the night ``publishing_first``, which is being published meanwhile.
     """
@@ -303,7 +303,13 @@ class PreparedNight:
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            self.facts += [*column_facts(self.host.inputs), *candidate_facts(self.plan.config)]
+            self.facts += [  # a column that nothing reads is harmless, and may be one whose name is misspelt
+                CheckCount(
+                    one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS]
+                )
+                for one in self.host.inputs
+            ]
+            self.facts += _candidate_facts(self.plan.config)
             self.facts += self.history.volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
@@ -416,14 +422,11 @@ class PreparedNight:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
         if not empty:
             return None
-        return f"{empty_reason(self.plan.evaluation_date, [one.name for one in empty])}{self._narrowed()}"
-
-    def _narrowed(self) -> str:
-        """Return what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
+        # A reader must not take a small sample for a missing log.
         models = self.plan.request.models
-        limits = [f"models {', '.join(models)}" if models else "", self._share]
-        limits = [one for one in limits if one]
-        return f" (looked for: {'; '.join(limits)})" if limits else ""
+        limits = "; ".join(filter(None, [f"models {', '.join(models)}" if models else "", self._share]))
+        reason = empty_reason(self.plan.evaluation_date, [one.name for one in empty])
+        return f"{reason} (looked for: {limits})" if limits else reason
 
     @property
     def _share(self) -> str:
@@ -431,15 +434,7 @@ class PreparedNight:
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
 
-def column_facts(inputs: Iterable[ReadInput]) -> list[CheckCount]:
-    """Count the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
-    return [
-        CheckCount(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
-        for one in inputs
-    ]
-
-
-def candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
+def _candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
     """Return the fact that lists rank a sample of the catalogue, which readers of the results cannot see."""
     n_candidates = config.inputs.recommendations.sampled_candidates
     if n_candidates is None:

@@ -129,14 +129,14 @@ class ProcessHost(NightHost):
     def __init__(
         self, plan: NightPlan, inputs: Sequence[FileInput], on_spark: Callable[[NightPlan], NightHost]
     ) -> None:
-        """Compute a night of open inputs; ``on_spark`` has the same night there, which writes rows of no use."""
+        """Compute a night of open inputs; ``on_spark`` returns its host on Spark, which writes unusable rows."""
         super().__init__(plan.request)
         self._on_spark = on_spark
         self._plan = plan
         self._opened = inputs
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the rows: the process may live on."""
+        """Release the rows: the process may live on."""
         for name in ("_tables", "host", "totals"):
             self.__dict__.pop(name, None)
 

@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 
 class Arguments(Model):
-    """What is requested, in addition to the policies."""
+    """Arguments of a call, in addition to the policies."""
 
     measures: tuple[str, ...]
     """Names of measures."""
@@ -54,13 +54,13 @@ class Arguments(Model):
     slices: tuple[Slice, ...] = ()
     """Segments and crossings of segments."""
     bands: Mapping[str, Band] = {}
-    """How numbers become segments."""
+    """Rules by which numbers become segments."""
     item_slices: tuple[ItemSlice, ...] = ()
     """Groups of items."""
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the log."""
     gains: Gains | None = None
-    """How events of the judgements become gains."""
+    """Rules by which events of the judgements become gains."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = LEAST_USERS
     """Slices with fewer users are small, and comparisons of fewer have no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95

@@ -93,7 +93,7 @@ def _place(path: Iterable[object]) -> str:
 
 
 def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
-    """Take the canonical columns, of score and rank those that the table has, and the time in microseconds."""
+    """Return the canonical columns, of score and rank those that the table has, and the time in microseconds."""
     found = canonical_columns(frame.schema, schema, Reading(schema.name))
     if time not in found.given:
         expected = "times, because they attribute interactions"
@@ -119,7 +119,7 @@ def _judged(held_out: DataFrame, attribution: str) -> DataFrame:
 
 
 def _exposures(log: DataFrame) -> DataFrame:
-    """Make a row for each list and item, at the earliest time of the list; lists without any time leave."""
+    """Return a row for each list and item, at the earliest time of the list; lists without any time leave."""
     of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
     shown = log.withColumn(_TIME, F.min(_TIME).over(of_list)).where(F.col(_TIME).isNotNull())
     listed = F.struct(F.col(_TIME).alias(_SHOWN), F.col(C.LIST_ID))
@@ -138,7 +138,7 @@ def _before(policies: Policies, *keys: str) -> WindowSpec:
 
 
 def _one(rows: DataFrame, policies: Policies) -> DataFrame:
-    """Take the last or the first list with the item or, if there is none, the last or the first of all."""
+    """Choose the last or the first list with the item or, if there is none, the last or the first of all."""
     pick = F.max if policies.attribution == "last_touch" else F.min
 
     def claimed_by(*keys: str) -> Column:
@@ -156,7 +156,7 @@ def _one(rows: DataFrame, policies: Policies) -> DataFrame:
 
 
 def _every(rows: DataFrame, policies: Policies) -> DataFrame:
-    """Take every list in whose window the interaction falls."""
+    """Choose every list in whose window the interaction falls."""
     lists = F.collect_set(_LIST)
     claims = rows.select(
         "*",

@@ -7,15 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.notebook.arguments import request_of_call
-from rankeval_spark.apps.notebook.hosts import (
-    column_names,
-    is_on_spark,
-    opened,
-    warn_of_doubtful_names,
-    warn_of_unused_segments,
-    warn_without_gain_column,
-    warn_without_model_column,
-)
+from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened, warn_of_likely_mistakes
 from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation
@@ -222,13 +214,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    request = request_of_call(arguments, segments=column_names(segments))
-    warn_of_doubtful_names(request)
-    warn_without_model_column(column_names(recommendations) or ())
-    if gains is None:
-        warn_without_gain_column(column_names(held_out) or ())
-    if not slices and not bands:
-        warn_of_unused_segments(column_names(segments) or ())
+    request = request_of_call(arguments, segments=None if segments is None else column_names(segments))
+    judged = column_names(held_out) if gains is None else []
+    unused = column_names(segments) if not slices and not bands else []
+    warn_of_likely_mistakes(request, column_names(recommendations), judged, unused)
     events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
         from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded

@@ -1,4 +1,4 @@
-"""Which host evaluates: Spark, where the inputs are its DataFrames, or this process."""
+"""Host of a call of ``evaluate``: Spark, where the inputs are its DataFrames, or this process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,16 @@ if TYPE_CHECKING:
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
-    """Return True if the inputs are DataFrames of Spark.
-
-    Raises InputError if some are and others are not.
-    """
+    """Return True if the inputs are DataFrames of Spark; raises InputError if some are and others are not."""
     # Those of pyspark 4.2 are streams of Arrow too, so Spark is recognised first; pyspark is not imported for it.
     given = {name: frame for name, frame in frames.items() if frame is not None}
     of_spark = [name for name, frame in given.items() if is_of_spark(frame)]
     others = [name for name in given if name not in of_spark]
     if not of_spark or not others:
         return bool(of_spark)
-    first = of_spark[0]
-    raise InputError(
-        *(
-            Fault(
-                f"evaluate({name}=)",
-                f"a {kind_of(given[name])}, while {first} is a DataFrame of Spark",
-                "inputs of one kind",
-                "spark.createDataFrame makes a DataFrame of it, toArrow() a table of those of Spark",
-            )
-            for name in others
-        )
-    )
+    found = {name: f"a {kind_of(given[name])}, while {of_spark[0]} is a DataFrame of Spark" for name in others}
+    fix = "spark.createDataFrame makes a DataFrame of it, toArrow() a table of those of Spark"
+    raise InputError(*(Fault(f"evaluate({name}=)", text, "inputs of one kind", fix) for name, text in found.items()))
 
 
 def opened(frame: object) -> object:
@@ -50,51 +38,43 @@ def opened(frame: object) -> object:
         return frame
 
 
-def column_names(frame: object) -> list[str] | None:
-    """Name the columns of an input, whichever library it is of; None where it is not given."""
-    if frame is None:
-        return None
+def column_names(frame: object) -> list[str]:
+    """List the columns of an input, whichever library it is of; none where it is not given."""
     if isinstance(frame, pa.Table | pa.RecordBatch | pa.RecordBatchReader):  # their `columns` are arrays
         return list(frame.schema.names)
     return [str(name) for name in getattr(frame, "columns", ())]
 
 
-def warn_without_model_column(log: Sequence[str]) -> None:
-    """Warn of a log whose column of models has another name: the lists of all models would be those of one."""
+def warn_of_likely_mistakes(
+    request: Request, log: Sequence[str], held_out: Sequence[str], unused_segments: Sequence[str]
+) -> None:
+    """Warn of names that probably mean something else, from the columns of the log, the judgements and the segments.
+
+    The lists of all models would be those of one, each judgement would have the gain 1, and a measure would not be that
+    of a tool which many use.
+    """
+    for note, kind in request.notes.items():
+        if kind == "doubtful":
+            warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")
     if likely := _misnamed(C.MODEL_ID, MODEL_NAMES, log):
         warn_user(
             "recommendations have no column 'model_id', so all lists count as those of one model; "
             f"if {likely!r} names the models, rename it to model_id"
         )
-
-
-def warn_of_doubtful_names(request: Request) -> None:
-    """Warn of a measure that has the name of another one in a tool that many use."""
-    for note, kind in request.notes.items():
-        if kind == "doubtful":
-            warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")
-
-
-def warn_without_gain_column(held_out: Sequence[str]) -> None:
-    """Warn of judgements whose column of gains has another name: each of them would have the gain 1."""
     if likely := _misnamed(C.GAIN, GAIN_NAMES, held_out):
         warn_user(
             f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely!r} holds the gains, "
             f"rename it to gain, or pass gains={{'column': {likely!r}, 'edges': [...]}}"
         )
+    names = [name for name in unused_segments if name != C.USER_ID]
+    if names:
+        warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 
 
 def _misnamed(canonical: str, names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """Find the column that is likely meant where the canonical one is not there."""
+    """Return the column that is likely meant where the canonical one is not there."""
     likely = (column for column in columns if plain_name(column) in names)
     return None if canonical in columns else next(likely, None)
-
-
-def warn_of_unused_segments(columns: Sequence[str]) -> None:
-    """Warn of segments of which no slice is requested."""
-    names = [name for name in columns if name != C.USER_ID]
-    if names:
-        warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 
 
 def is_of_spark(frame: object) -> bool:

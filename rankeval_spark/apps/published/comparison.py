@@ -35,7 +35,7 @@ UNPAIRED: Final = "unpaired"
 
 @dataclass(frozen=True)
 class ComparisonSelection:
-    """Which rows are selected: all models, measures and cutoffs where none is named."""
+    """Rows that are selected: all models, measures and cutoffs where none is named."""
 
     models: Sequence[str] = ()
     measures: Sequence[str] = ()  # canonical names, with a cutoff or without
@@ -66,7 +66,7 @@ class ComparisonSelection:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What came of a comparison."""
+    """Rows of a comparison."""
 
     rows: list[dict[str, Any]]  # one a model, slice, measure and cutoff
     notes: list[str] = field(default_factory=list)  # what could not be compared, and why

@@ -43,7 +43,7 @@ class InputVersions:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of running a night again."""
+    """Comparison of a night with its rerun."""
 
     run: RecordedRun
     inputs: tuple[InputVersions, ...]

@@ -49,8 +49,7 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
     Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged; with the unit
-    ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts. On Spark
-    ``spark/result_tables/mean_metrics.to_user_means`` is the same as an aggregate of rows that may be in many places.
+    ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts.
     """
     sums = _Sums.of(scored)
     firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(sums.first))

@@ -307,7 +307,7 @@ class BootstrapIntervals:
             return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
-        parts = (moments, {**own, SPREAD: doubles_to_cells(spread[None])})
+        parts = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
         return pa.concat_tables(
             [pa.Table.from_arrays(in_full(part, WITH_SPREAD), schema=WITH_SPREAD) for part in parts]
         )

@@ -10,7 +10,7 @@ cutoffs that are summarised together. They add up in one matrix product per bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -23,7 +23,6 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import (
     COUNTED_VALUES,
     COUNTS,
-    GROUP,
     KEY_FIELDS,
     STATE,
     AggregateLayout,
@@ -63,8 +62,6 @@ MAX_GROWTH: Final = 4
 """How many times larger sums may be than the values that they replace: users are passed on as they are where there are
 fewer than replicates / MAX_GROWTH."""
 
-States: TypeAlias = dict[str, pa.Array]  # rows of GROUP and STATES, column by column
-
 _Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, whatever its cutoff
 
 
@@ -82,7 +79,7 @@ class Resampler:
     ks: tuple[int, ...]
     _held: dict[_Slot, Parts] = field(default_factory=dict)
 
-    def add(self, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray) -> Iterator[States]:
+    def add(self, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Add rows of (model, user, k); yields what is not held.
 
         ``numerators``, ``denominators`` (n_rows, n_measures): NaN where undefined; the denominator of a mean is 1.
@@ -108,14 +105,14 @@ class Resampler:
                 large += slots
         yield from self._draw(users, large, groups)
 
-    def rest(self) -> Iterator[States]:
+    def rest(self) -> Iterator[pa.RecordBatch]:
         """Pass on what is held, a group at a time."""
         for (index, key), sums in self._held.items():
             by_k = np.split(sums, len(self.ks), axis=1)
             yield _batch((index, key, k, part.tobytes(), None) for k, part in zip(self.ks, by_k, strict=True))
         self._held = {}
 
-    def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[States]:
+    def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
         if not slots:
             return
         drawn = SliceGroups(np.array(groups), len(slots))
@@ -173,29 +170,17 @@ class Users:
                 yield key, k, self.hashes[own].tobytes() + columns.tobytes()
 
 
-def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> States:
-    """Build rows of GROUP and STATES."""
-    rows = [(model, index, list(values), k, sums, users) for index, (model, values, _), k, sums, users in states]
-    columns = zip((*GROUP, *STATES), _TYPES, zip(*rows, strict=True), strict=True)
-    return {name: pa.array(values, kind) for name, kind, values in columns}
+def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> pa.RecordBatch:
+    """Build rows of WITH_STATES without moments."""
+    rows = [(model, i, list(values), k, None, None, *both) for i, (model, values, _), k, *both in states]
+    columns = map(pa.array, zip(*rows, strict=True), WITH_STATES.types)
+    return pa.RecordBatch.from_arrays(list(columns), schema=WITH_STATES)
 
 
-_TYPES: Final = (*(field.type for field in KEY_FIELDS), pa.binary(), pa.binary())
-
-
-def with_states(columns: States | pa.RecordBatch) -> pa.RecordBatch:
-    """Build rows of WITH_STATES: add the column of moments to states, or the other way round."""
-    return pa.RecordBatch.from_arrays(in_full(columns, WITH_STATES), schema=WITH_STATES)
-
-
-def in_full(
-    columns: Mapping[str, pa.Array] | pa.RecordBatch | pa.Table, schema: pa.Schema
-) -> list[pa.Array | pa.ChunkedArray]:
+def in_full(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:
     """Return columns in the order of a schema; those that are missing are NULL."""
-    names = list(columns) if isinstance(columns, Mapping) else columns.schema.names
-    given = {name: columns[name] for name in names}
-    n_rows = len(given[names[0]])
-    return [given[field.name] if field.name in given else pa.nulls(n_rows, field.type) for field in schema]
+    known = rows.schema.names
+    return [rows[each.name] if each.name in known else pa.nulls(rows.num_rows, each.type) for each in schema]
 
 
 Sums = TypeVar("Sums", Moments, Ratios)
@@ -275,13 +260,17 @@ class PartialAggregator:
             if resampler is not None:
                 below = np.ones_like(values)
                 below[:, weighted] = denominators
-                yield from map(with_states, resampler.add(table, values, below))
+                yield from resampler.add(table, values, below)
         if resampler is not None:
-            yield from map(with_states, resampler.rest())
+            yield from resampler.rest()
         for index, total in enumerate(self._complete(totals)):
             if total.slots:
                 for batch in total.to_batches(index, self.state):
-                    yield batch if resampler is None else with_states(batch)
+                    yield (
+                        batch
+                        if resampler is None
+                        else pa.RecordBatch.from_arrays(in_full(batch, WITH_STATES), schema=WITH_STATES)
+                    )
 
     def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
         """Yield the totals of all slices: those within a crossing are made of its groups, far fewer than rows."""

@@ -56,7 +56,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
 
 
 def _row(own: list[float]) -> dict[str, Any]:
-    """Give the row of a user, as ``mean_metrics.to_user_means`` makes it; NULL without a list."""
+    """Return the row of a user, as ``to_user_means`` makes it; NULL without a list."""
     mean, n = (sum(own) / len(own), float(len(own))) if own else (None, None)
     values = {name: mean for name in ASKED.columns} | {f"{name}__lists": n for name in ASKED.columns}
     return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(partial_aggregates.COUNTED, 1), IS_EVALUATED: True, **values}

@@ -61,7 +61,7 @@ def names_of(edges: FloatVector, band: Band) -> list[str]:
 
 def labels_of(
     numbers: FloatVector,  # (n_users,), NaN where unknown
-    edges: FloatVector,  # (n_edges,), those of :func:`edges_of`; a band holds its lower edge
+    edges: FloatVector,  # (n_edges,), those of `edges_of`; a band holds its lower edge
     band: Band,
 ) -> pa.Array:
     """Return the name of each number's band; NULL where there is no number, or no edge."""
@@ -168,7 +168,7 @@ def number_text(number: float) -> str:
 
 
 def _magnitudes(sizes: FloatVector) -> IntVector:
-    """Exponent of the power of ten at or below each number: int64; that of 0 is of no use.
+    """Exponent of the power of ten at or below each number, int64; meaningless for 0.
 
     A number whose logarithm rounds to a whole one has that exponent, as with Java's logarithm.
     """

@@ -124,7 +124,7 @@ def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
 
 
 def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
-    """Count the vectors of another length than most, of lengths with their numbers of items and first items."""
+    """Count the vectors whose length is not the commonest; a part is a length, its number of items and first item."""
     commonest = sorted(parts, key=lambda part: (-part[1], part[0]))
     n_vectors = [n for _, n, _ in commonest]
     shown = [f"{item}: {length} {'number' if length == 1 else 'numbers'}" for length, _, item in commonest]

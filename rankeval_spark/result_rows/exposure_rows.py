@@ -1,4 +1,4 @@
-"""Rows of ``metrics`` of the measures of all lists: how often each item is shown, and rates of groups of items."""
+"""Rows of ``metrics`` for measures of all lists: how often each item is shown, and rates per group of items."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.nda
 
 @dataclass(frozen=True)
 class ParityRows:
-    """Computes rows of ``metrics`` from sums of groups of users on the workers."""
+    """Computes rows of ``metrics`` on the workers from sums per group of users."""
 
     measures: tuple[Measure, ...]
     reported: ReportedSlices
@@ -135,7 +135,7 @@ class ParityRows:
         )
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from rows of ``parity_sums.PARTIAL``: all of each slice that is there.
+        """Build the rows of each measure from all rows of ``parity_sums.PARTIAL`` that the slices have.
 
         In a slice where one model has lists, all have rows.
         """
@@ -166,7 +166,7 @@ class ParityRows:
 
 
 def _n_sums(measure: Measure) -> int:
-    """Count the sums of a measure: of a category and all items, or of each group; taken, and what that is taken of."""
+    """Return how many sums a measure has: taken and possible, for a category and all items or for each group."""
     return 4 if is_disparity(measure) else 2 * len(BY_POPULARITY)
 
 

@@ -182,7 +182,7 @@ class GapBootstrap:
         return self.ks.index(one.k) * len(self.measures) + self.measures.index(self.columns[one.measure])
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Compute the p of one test from the sums of all partitions, in an order of their own."""
+        """Compute the p of one test from the sums of all partitions, in sorted order."""
         test = key[0].as_py()
         n, _, means, deviations = np.array([*self.gaps[test].groups.values()], dtype=np.float64).T[..., None]
         shape = (3, len(means), 1, self.draws.replicates)

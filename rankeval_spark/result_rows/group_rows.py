@@ -1,4 +1,4 @@
-"""Rows of ``group_metrics``: the groups of a slicing compared, from the rows of ``metrics``.
+"""Rows of ``group_metrics``: the groups of a slicing compared, from ``metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
 difference and the worst of them. Of each slice and measure that covers several groups of items: the mean absolute
@@ -64,7 +64,7 @@ def group_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
 
 
 def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of each model and slicing from rows of ``metrics`` without those of all users."""
+    """Yield the rows of each model and slicing from ``metrics`` without the rows of all users."""
     for rows in _by_slicing(sliced):
         yield _Slicing.of(rows).to_batch()
 

@@ -32,7 +32,7 @@ COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cos
 
 
 class Times(NamedTuple):
-    """Numbers of lists that hold an item of a group of lists (a holder), by group of users."""
+    """Numbers of lists that hold an item, by group of users; an item in a group of lists is a holder."""
 
     holder: IntVector  # (n,), ascending
     group: IntVector  # (n,)
@@ -45,7 +45,7 @@ class ByLength(NamedTuple):
     holder: IntVector  # (n,), place of the holder among all
     length: IntVector  # (n,), of the lists
     times: IntVector  # (n,), lists of this length
-    of_group: Times  # of each group of users; its ``holder`` is the place of the row
+    of_group: Times  # of each group of users; its `holder` is the place of the row
 
     @classmethod
     def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector | None = None) -> ByLength:
@@ -69,7 +69,7 @@ class ByLength(NamedTuple):
         )
 
     def without(self, group: int, is_shown: BoolVector) -> PairSums:
-        """Sum over the pairs of lists of the other users, of some holders."""
+        """Sum over the pairs of lists of the other users, for some holders."""
         times = self.times.copy()
         own = self.of_group.group == group
         times[self.of_group.holder[own]] -= self.of_group.times[own]
@@ -78,7 +78,7 @@ class ByLength(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Entries of histograms, ascending by cell, group that is left out and number of lists; all of shape (n_entries,).
+    """Entries of histograms, ascending by cell, left-out group and number of lists; all (n_entries,).
 
     A cell is a model and a combination of values of a slice.
     """
@@ -135,7 +135,7 @@ def to_entries(
 
 
 def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
-    """Sum over the pairs of lists that hold an item: of each holder, and without the group of each row of ``shown``."""
+    """Sum over the pairs of lists of each holder, and without the group of each row of ``shown``."""
     holder = np.cumsum(starts_of_runs(shown.holder)) - 1
     left = PairSums(*np.zeros((2, len(holder))))
     for group in range(N_GROUPS):

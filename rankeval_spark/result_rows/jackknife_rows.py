@@ -1,4 +1,4 @@
-"""Rows of the measures of all lists together, with a jackknife over groups of users.
+"""Rows of measures of all lists together, with a jackknife over groups of users.
 
 A value is computed with everyone and without each of ``N_GROUPS`` groups of users in turn, from which the jackknife
 takes its spread. For measures of exposure it overstates the variance: a statistic of independent users is a sum of
@@ -55,7 +55,7 @@ def slices_in(rows: pa.Table) -> SlicesOfUsers:
 class MeasuredSlices:
     """Slices of models, and their users and lists."""
 
-    keys: pa.RecordBatch  # columns ``model_id``, ``slice_index`` and ``slice_values``, a row a slice
+    keys: pa.RecordBatch  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
     n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
     n_lists: np.ndarray  # (n_rows,), lists of all users
 
@@ -106,7 +106,7 @@ class Steps(NamedTuple):
 
     n_items: FloatVector  # items that count
     first: FloatVector  # change of the measure if an item is in one list fewer
-    second: FloatVector  # change of ``first`` if it is in another list fewer
+    second: FloatVector  # change of `first` if it is in another list fewer
 
 
 def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
@@ -164,7 +164,7 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
 
 
 def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
-    """Return the steps of the number of pairs of lists that hold an item, whatever the lengths of the lists."""
+    """Return the steps of the number of pairs of lists that hold an item, whatever their lengths."""
     return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
 
 

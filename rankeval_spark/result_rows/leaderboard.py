@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 
 
 def to_leaderboard(
-    metrics: pa.Table,  # rows of ``schemas.METRICS``
+    metrics: pa.Table,  # rows of `schemas.METRICS`
     wanted: Mapping[tuple[str, int], str],  # column of each label and cutoff, in order
     *,
     is_lower_better: bool = False,  # of the first measure

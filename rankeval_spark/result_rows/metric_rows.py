@@ -111,7 +111,7 @@ class MetricRows:
     bounds: np.ndarray
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build rows of ``schemas.METRICS``, without the columns of the run, from all partial rows of some groups.
+        """Build rows of ``schemas.METRICS``, without the run's columns, from all partial rows of some groups.
 
         With a bootstrap these have ``aggregate_state.SPREAD``, which then is the spread of the means.
         """
@@ -205,7 +205,7 @@ class MetricRows:
         }
 
     def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:
-        """Convert means of logarithms and of squares, and the ends of their intervals, to values."""
+        """Convert means of logarithms and squares, and the ends of their intervals, to values."""
         values = means.to_numpy(zero_copy_only=False)
         for index in set(measure.tolist()):
             if self.links[index] != "identity":

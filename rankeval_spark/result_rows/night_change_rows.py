@@ -1,4 +1,4 @@
-"""Rows of changes of each model from an earlier night: users of both in, aggregates that merge, rows out."""
+"""Changes of each model from an earlier night: users of both in, aggregates that merge, rows out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EARLIER: Final = "_earlier_"  # prefix of the columns of the earlier night, wher
 
 @dataclass(frozen=True)
 class NightChanges:
-    """Aggregates the users of two nights and compares these; a user is in the slice of their segments of that night."""
+    """Aggregates the users of two nights and compares them; a user is in the slice of that night's segments."""
 
     measures: MeasureSet  # those that both nights requested and whose published value is a mean
     reported: ReportedSlices

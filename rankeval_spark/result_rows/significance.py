@@ -47,7 +47,7 @@ class PairTests:
     wanted: Sequence[int]  # measures requested at the cutoff, among those in the aggregates of differences
 
     def numbers(self, test: TestName) -> Numbers:
-        """Compute the numbers of a test: of all measures for t, of the means for the others."""
+        """Compute the numbers of a test: for t of all measures, for the others of the means."""
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
         of_t = {name: values[self._means] for name, values in self._t.items()}
@@ -72,7 +72,7 @@ class PairTests:
         }
 
     def by_randomization(self, of_t: Numbers) -> Numbers:
-        """Replace the p of t by that of random signs; that of all signs of few differences stays."""
+        """Replace the p of t by that of random signs; for few differences the p of all signs stays."""
         sums = self._sums(comparison_state.SIGNS)
         p, test, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
         return _tested(of_t, p[0], np.where(test[0] == "randomization", MONTE_CARLO, test[0]))
@@ -138,7 +138,7 @@ class PairTests:
         return of_t
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
-        """Compute the numbers of ratios of sums that differ from those of the users' own ratios."""
+        """Compute the numbers of ratios of sums where they differ from those of the users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
         estimates = _estimates(pairs.baseline_ratio, found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
@@ -166,7 +166,7 @@ class ModelTests:
     n_measures: int  # means requested at the cutoff
 
     def numbers(self, test: TestName) -> list[Numbers]:
-        """Compute the numbers of a test of every pair of models, in their order."""
+        """Compute the numbers of a test for every pair of models, in their order."""
         moments, n = self._moments, self._moments.n[0]
         rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(n - 1, 1))
         found = tukey.compare_all(
@@ -199,7 +199,7 @@ class ModelTests:
 
     @cached_property
     def _parts(self) -> list[np.ndarray]:
-        """Aggregates of each partition: those of ``_moments``, sums of squares that can be rounding, and of ``|x|``."""
+        """Aggregates of each partition: for ``_moments``, squares that can be rounding, sums of ``|x|``."""
         states = (
             np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(comparison_state.CENTRED, ())
         )

@@ -87,7 +87,7 @@ def ratio_sums(
 
 
 def spread_of(parts: Parts, level: float) -> Spread:
-    """Compute the standard error and the percentile interval of each column, from sums of disjoint sets of users.
+    """Compute each column's standard error and percentile interval from sums of disjoint sets of users.
 
     Parts are added in ascending order, so that their order does not matter. Replicates without a denominator are left
     out; the result is NaN where more than 5 % are.

@@ -22,7 +22,7 @@ LEAST_COMPARED: Final = 2  # users below which a difference has no interval
 class GateVerdict(NamedTuple):
     """Verdict of a rule on one row."""
 
-    outcome: Outcome  # only ``passed`` passes; the caller decides about ``no_baseline`` and ``too_few_users``
+    outcome: Outcome  # only `passed` passes; the caller decides about `no_baseline` and `too_few_users`
     observed: float  # what was compared: the value, or an end of its interval; NaN without a comparison
     bound: float
     sentence: str
@@ -43,10 +43,10 @@ _UNDEFINED: Final = Estimate(math.nan, math.nan, math.nan)
 class Evidence:
     """Numbers about one measure in one slice that rules judge."""
 
-    what: str  # measure, cutoff and slice in words, such as ``nDCG@10, country = DE``
+    what: str  # measure, cutoff and slice in words, such as `nDCG@10, country = DE`
     n_users: int  # users with a value; with a comparison, users with a value under both models
     value: Estimate  # the new model's mean
-    versus: str = ""  # the baseline in words, such as ``popular`` or ``the night of 2026-01-31``; empty without one
+    versus: str = ""  # the baseline in words, such as `popular` or `the night of 2026-01-31`; empty without one
     difference: Estimate = _UNDEFINED  # new model minus baseline
     change: Estimate = _UNDEFINED  # the difference as a share of the baseline
     std_error: float = math.nan  # of the difference
@@ -56,7 +56,7 @@ class Evidence:
     better: Literal["higher", "lower"] = "higher"
     is_paired: bool = True  # both models have the same users
     is_of_t: bool = True  # p is that of t, whose power is known; that of an exact test is not
-    lacking: str = "baseline"  # what is missing where ``versus`` is empty, such as ``baseline``
+    lacking: str = "baseline"  # what is missing where `versus` is empty, such as `baseline`
     has_too_few_groups: bool = False  # the value compares groups, and fewer than two are large enough
     withheld: str = ""  # why there is a baseline and no difference, in words; empty where there is one
 

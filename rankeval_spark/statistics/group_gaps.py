@@ -173,13 +173,13 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
 
 
 def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool = False) -> tuple[Values, Values]:
-    """Interval of the true value of the worst group; the worst value is the greatest where ``is_greatest``.
+    """Interval of the worst group's true value; the worst value is the greatest where ``is_greatest``.
 
     NaN without groups, and where a group has no limits. The interval of the observed worst group alone lies too low,
     because it was chosen.
 
     All k groups lie at once in their limits at the level ``1 - (1 - level) / k`` (Bonferroni), see :func:`limits_of`.
-    So the least true value lies between the least lower and the least upper limit; likewise the greatest.
+    So the least true value lies between the least lower and the least upper limit, and so does the greatest.
 
     >>> groups = GroupMeans(np.array([0.2, 0.21]), np.array([0.02, 0.005]), np.array([99.0, 99.0]), 0.95)
     >>> [round(float(end), 3) for end in worst_interval(groups)]
@@ -266,7 +266,7 @@ def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
 
 
 def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
-    """Lower and upper limit of the true mean of each group, of values as they are averaged."""
+    """Lower and upper limit of each group's true mean, for values as they are averaged."""
     values, errors = groups.values, groups.std_errors
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     least, greatest = groups.range_by_group
@@ -300,7 +300,7 @@ def _share_unseen(n: Values, tail: Values) -> Values:
 
 
 def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> tuple[Values, Values]:
-    """Limits of a share of n users, or of fewer or more trials if users have several lists."""
+    """Limits of a share of n users; users with several lists count as fewer or more trials."""
     trials = n * np.where(error > 0, share * (1 - share) / (error**2 * (n - 1)), 1.0)
     hits, misses = trials * share, trials * (1 - share)
     lower = np.where(hits > 0, special.betaincinv(hits, misses + 1, tail), 0.0)
@@ -343,7 +343,7 @@ def _distances(groups: GroupMeans) -> tuple[Values, Values]:
 
 
 def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
-    """Distance of a limit of a difference, from those of both groups: their sum where both hold at once."""
+    """Distance of a difference's limit from those of both groups: their sum where both hold at once."""
     return np.where(groups.is_log_by_group, one + other, np.hypot(one, other))
 
 
@@ -388,7 +388,7 @@ def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
 
 
 def _least_freedom(errors: Values, freedom: Values) -> Values:
-    """Least of Welch's degrees of freedom of all pairs; infinite where no pair has any spread."""
+    """Least degrees of freedom (Welch) of all pairs; infinite where no pair has any spread."""
     squares = np.ldexp(errors, -_exponents(errors)) ** 2
     terms = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
     least = np.full(errors.shape[:-1], np.inf)
@@ -401,7 +401,7 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
 
 
 def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
-    """Quantile of the studentized range of each row, at the first two digits of its degrees of freedom."""
+    """Quantile of the studentized range for each row, at the first two digits of its degrees of freedom."""
     found = np.full(n.shape, np.nan)
     for place in np.argwhere(n >= _FEWEST):
         row = tuple(place)

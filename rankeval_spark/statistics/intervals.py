@@ -1,4 +1,4 @@
-"""Intervals of a mean over users, from its moments; of a mean of logarithms or squares; of a jackknife."""
+"""Intervals of means over users from their moments, also of logarithms or squares; jackknife intervals."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def are_uncertain(n: Values, m2: Values, m3: Values, n_nonzero: Values) -> NDArr
 
 
 def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
-    """Wilson's interval of a share, or of the mean of users' shares; NaN below two users or outside [0, 1].
+    """Wilson's interval of a share, or of a mean of users' shares; NaN below two users or outside [0, 1].
 
     Arguments as for :func:`t_interval`; ``level`` may differ by row.
 
@@ -209,7 +209,7 @@ def delete_a_group(
 
 
 def published(link: str, means: Values) -> Values:
-    """Undo a link: the published value of a mean of linked values, or of an end of its interval.
+    """Undo a link: return the published value for a mean of linked values, or for an end of its interval.
 
     An interval of a mean of squares can end below 0; its root is 0.
     """
@@ -218,12 +218,12 @@ def published(link: str, means: Values) -> Values:
 
 
 def linked(link: str, values: Values) -> Values:
-    """Compute the linked values that are averaged, of published ones, or of the bounds of these."""
+    """Compute the linked values that are averaged from published ones, or from their bounds."""
     return _LINKS[link](values) if link in _LINKS else values
 
 
 def published_error(link: str, values: Values, std_errors: Values) -> Values:
-    """Error of a published value from the standard error of the mean of linked values: the delta method."""
+    """Error of a published value by the delta method, from the standard error of the mean of linked values."""
     if link == "log":
         return std_errors * values
     if link == "square":

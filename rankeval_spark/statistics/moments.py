@@ -111,11 +111,6 @@ class Moments:
         return np.where(self.n > 1, _divide(trusted(self.m2, self.mean), self.n - 1), np.nan)
 
     @property
-    def std_dev(self) -> Matrix:
-        """Sample standard deviation; NaN below two values."""
-        return np.sqrt(self.variance)
-
-    @property
     def std_error(self) -> Matrix:
         """Standard error of the mean; NaN below two values."""
         return np.where(self.n > 1, np.sqrt(_divide(self.variance, self.n)), np.nan)
@@ -209,7 +204,7 @@ def trusted(m2: Matrix, mean: Matrix) -> Matrix:
 
 
 def is_tiny(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
-    """Whether squares of values of the size of the mean may be 0."""
+    """Whether squares of values as large as the mean may be 0."""
     least = SQUARES[0]
     are_lost: NDArray[np.bool_] = (m2 < least) & (mean != 0) & (np.abs(mean) < np.sqrt(least))
     return are_lost

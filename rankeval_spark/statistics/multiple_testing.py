@@ -19,7 +19,7 @@ class Adjusted(NamedTuple):
 
     p: Values  # NaN without a p-value, or where the replicates are too few for significance
     family_size: NDArray[np.int64]  # rows of the same family that have a p-value
-    reason: NDArray[np.str_]  # ``replicates`` where so few of them cannot make the p-value significant; else empty
+    reason: NDArray[np.str_]  # `replicates` where so few of them cannot make the p-value significant; else empty
 
 
 def adjust(

@@ -233,7 +233,7 @@ def _freedom(now: Moments, before: Moments) -> Values:
 
 
 def _covariance(nights: Nights) -> Values:
-    """Covariance of the means of the two nights: products of common users' distances from each night's mean.
+    """Covariance of both nights' means: products of common users' distances from each night's mean.
 
     ``common.cross`` has the distances from the means of the common users, so n times the product of those means'
     distances is added.
@@ -247,7 +247,7 @@ def _covariance(nights: Nights) -> Values:
 
 
 class DriftBand(NamedTuple):
-    """Band of each row: median of the earlier nights, ends, and the number of nights with a value."""
+    """Median of the earlier nights, ends of the band, and number of nights with a value, for each row."""
 
     centre: Values
     low: Values

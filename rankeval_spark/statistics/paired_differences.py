@@ -77,7 +77,7 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Aggregates of the differences d of the users of each group.
+    """Aggregates of the users' differences d in each group.
 
     With d in place of the model's value, no precision is lost where two models are nearly the same. What is rounding
     depends on each user's own two values, see :func:`difference_of`: next to a user with a value of 1e12 the others
@@ -87,7 +87,7 @@ class Differences:
     moments: Ratios  # of d as the numerator and of the baseline's values as the denominator
     low: Matrix  # (n_groups, n_columns), least d with its rounding added; inf without users
     high: Matrix  # greatest d less its rounding; -inf without users
-    absolute: Matrix  # sum of ``|d|``, at most the greatest double
+    absolute: Matrix  # sum of `|d|`, at most the greatest double
     n_wins: Counts  # users with d above 0
     n_losses: Counts  # users with d below 0
     few: Values  # (n_groups, n_columns, 20), the non-zero d in ascending order, then NaN; all NaN where there are more
@@ -148,7 +148,7 @@ class Differences:
 
     @property
     def squares(self) -> Matrix:
-        """Sum of squared deviations of d from its mean; NaN where squares leave the range of a double."""
+        """Sum of d's squared deviations from its mean; NaN where squares leave the range of a double."""
         m2, (least, most) = self.moments.numerator.m2, SQUARES
         return np.where(self.is_degenerate | ((m2 >= least) & (m2 <= most)), m2, np.nan)
 

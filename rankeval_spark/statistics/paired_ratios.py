@@ -29,7 +29,7 @@ _ONE: Final = 1e-9  # standard deviation of the denominators, relative to their 
 
 @dataclass(frozen=True, eq=False)
 class RatioPairs:
-    """Means and products of deviations of the four parts of each column in each group of users.
+    """Means of the four parts of each column in each group of users, and products of their deviations.
 
     Differences replace the model's own numerators and denominators: where two models are nearly the same, nothing is
     lost in a difference of large numbers.
@@ -109,9 +109,7 @@ class RatioComparison(NamedTuple):
     p_less: Values  # lower tail
     p_greater: Values  # upper tail
     change: Change  # difference as a share of the baseline's ratio
-    reason: NDArray[
-        np.str_
-    ]  # why there is no p-value, of :func:`paired_tests.reasons_of`; a ratio can be undefined too
+    reason: NDArray[np.str_]  # why there is no p-value, of `paired_tests.reasons_of`; a ratio can be undefined too
 
 
 def ratio_pairs_by_group(
@@ -193,7 +191,7 @@ def _ratios(means: Values) -> tuple[Values, Values]:
 
 
 def _gradients(means: Values) -> tuple[Values, Values]:
-    """Gradient of each ratio by the means of the four parts, of shape (..., 4)."""
+    """Gradient of each ratio by the means of the four parts, (..., 4)."""
     ratio, below = _ratios(means)
     model, baseline = (1 / np.where(each > 0, each, np.nan) for each in (means[..., 1] + means[..., 3], means[..., 3]))
     zero = np.zeros_like(ratio)

@@ -31,7 +31,7 @@ OUT_OF_RANGE: Final = "out_of_range"
 
 
 class Tails(NamedTuple):
-    """p-values of shape (n_rows,): of a difference, of one below 0, of one above 0."""
+    """p-values, (n_rows,), of any difference, one below 0 and one above 0."""
 
     two_sided: Values
     less: Values
@@ -50,13 +50,13 @@ class Comparison(NamedTuple):
     p: Values  # two-sided
     p_less: Values  # lower tail
     p_greater: Values  # upper tail
-    effect_size: Values  # ``dz = delta / std_dev``; NaN without spread
+    effect_size: Values  # `dz = delta / std_dev`; NaN without spread
     n_wins: Counts
     n_ties: Counts
     n_losses: Counts
     is_degenerate: NDArray[np.bool_]  # all differences are equal: the interval is a point
-    test: NDArray[np.str_]  # ``t``; ``exact`` if all signs of at most 20 differences are enumerated; ``equal``
-    reason: NDArray[np.str_]  # why there is no p-value, of :func:`reasons`, or ``out_of_range``; else empty
+    test: NDArray[np.str_]  # `t`; `exact` if all signs of at most 20 differences are enumerated; `equal`
+    reason: NDArray[np.str_]  # why there is no p-value, of `reasons`, or `out_of_range`; else empty
 
 
 class Change(NamedTuple):
@@ -109,7 +109,7 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
 def randomized(
     differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS
 ) -> tuple[Values, NDArray[np.str_], NDArray[np.str_]]:
-    """Return the two-sided p of random signs, or of all signs of few differences; the test; and why there is no p.
+    """Return the two-sided p of random signs, or of all if they are few; the test; and why there is no p.
 
     The test is ``randomization``, ``exact`` or ``equal``. ``sums`` are those of ``sign_sums`` of the same users.
     """
@@ -130,7 +130,7 @@ def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, grou
 def monte_carlo_p(
     total: Values,  # (...), sum of the observed differences
     absolute: Values,  # (...), sum of their absolute values
-    sums: Sums,  # (..., n_replicates), of :func:`sign_sums`
+    sums: Sums,  # (..., n_replicates), of `sign_sums`
 ) -> Values:
     """Two-sided p from sums with random signs, shape (...).
 
@@ -185,14 +185,14 @@ def _shares(one: Values, other: Values, ends: Values) -> Values:
 
 
 def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
-    """Why a test of differences has no p-value: ``one_user``, ``few_users`` or ``few_differences``; else empty."""
+    """Return why a test of differences has no p: ``one_user``, ``few_users`` or ``few_differences``; else empty."""
     n = differences.n
     n_different = np.where(differences.is_degenerate, n, differences.n_other_than_0)
     return reasons_of(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
 
 
 def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
-    """Why a test on n users has no p-value, where ``n_different`` of them differ; if none differs, p is 1."""
+    """Return why a test on n users has no p-value if ``n_different`` of them differ; if none does, p is 1."""
     is_few = (n_different < LEAST_DIFFERENCES) & (n_different > 0)
     return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 

@@ -33,7 +33,7 @@ class SignedRanks(NamedTuple):
 class Magnitudes(NamedTuple):
     """Users by the magnitude of their difference."""
 
-    magnitude: Values  # (n_magnitudes,), least ``|d|`` of those that are tied, ascending, without 0
+    magnitude: Values  # (n_magnitudes,), least `|d|` of those that are tied, ascending, without 0
     n_positive: Counts  # (n_magnitudes,), users with d > 0
     n_negative: Counts  # (n_magnitudes,), users with d < 0
     n_zero: int  # users without a difference

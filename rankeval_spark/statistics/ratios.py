@@ -23,12 +23,12 @@ _ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below whic
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Central moments of numerators and denominators, and the sums of products of their deviations a and b."""
+    """Central moments of numerators and denominators, and sums of products of their deviations a and b."""
 
     numerator: Moments
     denominator: Moments
-    cross: Matrix  # (n_groups, n_columns), sum of ``a b``
-    cubes: tuple[Matrix, Matrix] | None = None  # sums of ``a a b`` and ``a b b``, if the moments have cubed deviations
+    cross: Matrix  # (n_groups, n_columns), sum of `a b`
+    cubes: tuple[Matrix, Matrix] | None = None  # sums of `a a b` and `a b b`, if the moments have cubed deviations
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:

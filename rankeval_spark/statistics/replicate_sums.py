@@ -52,7 +52,7 @@ class Draws:
 class SliceGroups(NamedTuple):
     """Groups of several slicings."""
 
-    codes: NDArray[np.integer]  # (n_slicings, n_users), from 0 to ``n - 1``, below 0 for none; slicings share no group
+    codes: NDArray[np.integer]  # (n_slicings, n_users), from 0 to `n - 1`, below 0 for none; slicings share no group
     n: int  # groups of all slicings
 
     @classmethod

@@ -16,7 +16,7 @@ LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both m
 
 
 class Listed(NamedTuple):
-    """Users, or lists that judgements name, with a list of the baseline, of the model, and of both: one shape."""
+    """Users, or lists that judgements name, with a list from the baseline, the model, and both: one shape."""
 
     n_baseline: np.ndarray
     n_model: np.ndarray

@@ -24,16 +24,16 @@ class Tukey(NamedTuple):
     """All pairs of m models, first the pairs of model 0."""
 
     delta: Values  # (n_rows, n_pairs), mean of the first model minus that of the second
-    effect_size: Values  # (n_rows, n_pairs), ``delta / sqrt(V_E)``
+    effect_size: Values  # (n_rows, n_pairs), `delta / sqrt(V_E)`
     low: Values  # (n_rows, n_pairs), simultaneous interval of delta
     high: Values  # (n_rows, n_pairs)
     p: Values  # (n_rows, n_pairs), adjusted for all pairs of the row
-    residual_variance: Values  # (n_rows,), ``V_E``: the variance that neither the user nor the model explains
+    residual_variance: Values  # (n_rows,), `V_E`: the variance that neither the user nor the model explains
     p_any: Values  # (n_rows,), p of the F test that any two models differ
 
 
 def user_means(values: Values) -> Values:
-    """Mean of each user over the models, shape (n_users, 1, n_columns), of values of shape (n_users, n_models, ...)."""
+    """Mean of each user over the models, (n_users, 1, n_columns), from (n_users, n_models, n_columns) values."""
     with np.errstate(over="ignore", invalid="ignore"):
         means: Values = values.mean(axis=1, keepdims=True)
         is_beyond = ~np.isfinite(means)  # the sum of the models, not the mean
@@ -67,13 +67,13 @@ def squared_rounding(values: Values, centred: Values) -> Values:
 
 def compare_all(
     n: NDArray[np.int64],  # (n_rows,), users with a value under all models
-    means: Values,  # (n_rows, n_models), of :func:`row_centred` values under each model
+    means: Values,  # (n_rows, n_models), of `row_centred` values under each model
     m2: Values,  # (n_rows, n_models), their squared deviations
     *,
     level: float,
     rounding: Values | float = 1e-12,  # (n_rows,), standard deviation up to which it is only rounding
 ) -> Tukey:
-    """Compare all pairs of models on the same users; ``level`` is the coverage of all intervals of a row together.
+    """Compare all pairs of models on the same users; all intervals of a row cover together at the ``level``.
 
     NaN below two users, and where squares leave the range of a double. Without residual variance only ``delta``,
     ``residual_variance``, and a p of 1 where models are equal for every user are no NaN: differences that are all 0 are
@@ -144,7 +144,7 @@ def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, grou
 def randomised_p(
     totals: Values,  # (n_models, n_columns), observed sums of the centred values
     absolute: Values,  # (n_columns,), sum over users and models of their absolute values
-    sums: Sums,  # (n_models, n_columns, n_replicates), from :func:`permuted_sums`
+    sums: Sums,  # (n_models, n_columns, n_replicates), from `permuted_sums`
 ) -> Values:
     """Randomised Tukey HSD: share of the random orders in which the range of the means is at least the difference.
 

@@ -77,7 +77,7 @@ class ValueCounts:
     cell: Ints  # (n_values,), cell of each value, ascending
     value: Doubles  # (n_values,), ascending in a cell
     count: Ints  # (n_values,), users who have it
-    exponent: Ints  # (n_cells,), :data:`EXACT` where values are as they were
+    exponent: Ints  # (n_cells,), `EXACT` where values are as they were
 
     @property
     def error(self) -> Doubles:
@@ -134,7 +134,7 @@ def value_counts(columns: Matrix, group: NDArray[np.integer], n_groups: int) -> 
 
 
 def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
-    """Unite counts of users, each with the cell of the result that each of its own cells becomes.
+    """Unite counts of users, each with the cell of the result that its own cells become.
 
     Several cells of a part may become one.
     """

@@ -33,11 +33,8 @@ LISTED: Final = "listed"
 all models at once, and no cutoff."""
 
 LISTED_USERS: Final = "listed_users"  # the same of all users, where lists that judgements name are counted too
-
 NO_CUTOFF: Final = -1  # cutoff of what is the same at all of them
-
 MOST_HELD: Final = 1 << 28  # bytes of sums from which on they are handed on, to be merged elsewhere
-
 _BATCH: Final = 1 << 24  # bytes of states from which on a batch is closed
 
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 N_INTERACTIONS: Final = "_n_interactions"  # interactions of an item, a bigint
 N_USERS: Final = "_n_users"  # users who have an item, a bigint
-
 _TOP_FIFTH, _TOP_FOUR_FIFTHS = 1, 4  # fifths of the interactions that the fewest, most popular items of a head hold
-
 _BY_LEVEL = (N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_LEVEL, N.ITEM_PLACE)
 
 

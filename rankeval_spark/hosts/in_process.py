@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rankeval_spark.sums.sums import Sum
 
 Write: TypeAlias = Callable[[pa.Table], None]  # what takes some rows of a table, from any thread
-
 Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
 
 

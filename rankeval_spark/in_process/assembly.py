@@ -56,9 +56,7 @@ Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[_Found]]
 """What a worker does with the rows of some users."""
 
 ROWS_OF_A_BUCKET: Final = 250_000  # rows of all inputs that are worked on at once by a thread: some 200 MB at its peak
-
 FEW_ROWS: Final = 100_000  # up to so many rows there is one bucket
-
 MOST_BUCKETS: Final = 65_536
 
 _ROWS_OF_A_PART: Final = 1 << 20
@@ -77,7 +75,7 @@ class UserRows:
     def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
         """Work on every bucket; what comes of them is in their order, whichever thread is the first.
 
-        ``user_rows.run(lambda job: job.list_rows)``
+        ``user_rows.run(lambda job: job.user_rows)``
         """
         on_bucket = work(self.job)
 

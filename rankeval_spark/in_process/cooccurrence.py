@@ -69,7 +69,6 @@ class Interactions:
 
 
 MOST_CELLS: Final = 1 << 24  # cosines that are in memory at a time: 200 MB
-
 AT_ONCE: Final = 1 << 21  # pairs of items that are looked up at a time
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED: Final = 10  # models that a warning names
-
 _MOST_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
 
 _DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before")

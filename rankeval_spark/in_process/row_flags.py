@@ -140,7 +140,12 @@ def usable_recommendations(source: Source, request: Request, *, are_checked: boo
     place in its list is unknown.
     """
     log = requested_log(source, request)
-    return without_unusable(log, _accepted(log, request, are_checked=are_checked))
+    if not are_checked and _has_zero_rank(log.table).any():
+        refuse_zero_rank()
+    flags = flag_recommendations(log)
+    if request.policies.invalid_scores == "error" and flags[row_kinds.INVALID_SCORES].any():
+        refuse(row_kinds.INVALID_SCORES, INVALID_ORDER)
+    return without_unusable(log, flags)
 
 
 def usable_held_out(source: Source) -> pa.Table:
@@ -174,23 +179,11 @@ def refuse_unusable_inputs(tables: Tables, request: Request, *, log: pa.Table, h
         _refuse_without_usable(named, flag_recommendations(named))
     if not held_out.num_rows:
         _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out))
-    for source, keys in _others_read(tables, request):
-        _refuse_without_usable(source, flag_keys(source, keys))
-
-
-def _others_read(tables: Tables, request: Request) -> list[tuple[Source, Sequence[str]]]:
-    """List the optional inputs that the request reads, with their keys."""
     needs = needs_of(request, has_train=tables.train is not None)
-    candidates = (
-        (tables.segments, C.SEGMENT_KEY),
-        (tables.train, schemas.TRAIN.key),
-        (tables.items, schemas.ITEMS.key),
-    )
-    return [
-        (source, keys)
-        for source, keys in candidates
-        if source is not None and reads_optional(request, source.name, needs)
-    ]
+    others = ((tables.segments, C.SEGMENT_KEY), (tables.train, schemas.TRAIN.key), (tables.items, schemas.ITEMS.key))
+    for source, keys in others:
+        if source is not None and reads_optional(request, source.name, needs):
+            _refuse_without_usable(source, flag_keys(source, keys))
 
 
 def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> None:
@@ -198,16 +191,6 @@ def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> N
         check: int(np.count_nonzero(flags[check])) for check in row_kinds.UNUSABLE if check in flags
     }
     refuse_by_check(source.name, counts | {None: source.table.num_rows - sum(counts.values())})
-
-
-def _accepted(log: Source, request: Request, *, are_checked: bool) -> Flags:
-    """Flag the rows of a log that cannot be used, or refuse the log."""
-    if not are_checked and _has_zero_rank(log.table).any():
-        refuse_zero_rank()
-    flags = flag_recommendations(log)
-    if request.policies.invalid_scores == "error" and flags[row_kinds.INVALID_SCORES].any():
-        refuse(row_kinds.INVALID_SCORES, INVALID_ORDER)
-    return flags
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------------

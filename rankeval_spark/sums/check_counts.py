@@ -145,7 +145,6 @@ COUNTS: Final = pa.schema(
 """A count of a check in some lists; counts of two parts add up, see :func:`united`."""
 
 N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
-
 _LISTS: Final = "lists"  # row of each model: its lists, of all lists and empty rows of judged users
 
 

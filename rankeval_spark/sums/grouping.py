@@ -49,7 +49,6 @@ def _hashable(cell: object) -> object:
 
 
 COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
-
 N_BUCKETS: Final = 64
 
 

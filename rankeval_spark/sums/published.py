@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 NIGHT: Final = "_night"  # column of the number of the night of a row, from 0
-
 NIGHT_CHANGES: Final = "night_changes"
 
 _KEY: Final = (C.MODEL_ID, C.USER_ID, C.K)

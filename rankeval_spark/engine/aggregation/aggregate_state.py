@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.slices import Key
 
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)  # key of a row: columns of every row here
-
 STATE: Final = "state"  # column of the moments and counts, see :class:`AggregateLayout`
 
 SPREAD: Final = "spread"
@@ -48,7 +47,6 @@ COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users"
 """Facts of a group of users that do not depend on the measure."""
 
 N_NONZERO: Final = "n_nonzero"  # users whose value is not that of a user without a hit, of each measure
-
 MOMENTS: Final = ("n", "mean", "m2", "m3")
 WEIGHTED: Final = ("weight_mean", "weight_m2", "cross", "weight_m3", "cross_21", "cross_12")
 """More rows of a state where some measures are ratios of sums: moments of their denominators, and with the numerators,

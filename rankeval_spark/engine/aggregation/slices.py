@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 USER_HASH: Final = "_user_hash"  # column of the hash of the user, where it travels to Python
-
 PACKED: Final = "_segments"  # column of the segments' values, where they travel to Python
-
 SEGMENT: Final = "_segment_"
 
 ROWS_AT_ONCE: Final = 65_536

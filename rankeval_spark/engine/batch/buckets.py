@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 N_GROUPS: Final = 20  # groups of users that the jackknife leaves out in turn
-
 GROUP: Final = "_group"  # column of the group of the jackknife that a user belongs to
 
 

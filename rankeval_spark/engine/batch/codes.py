@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 UintVector = np.ndarray  # uint64, one-dimensional
-
 _SIGN = np.uint64(1 << 63)
 _CELLS_OF_A_VALUE = 8  # cells of a mask for each value that is looked for: one cell in eight is marked
 _MOST_CELLS_OF_A_ROW = 4  # whole numbers whose range is wider than so many cells a row are hashed instead

@@ -35,7 +35,6 @@ REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
 
 
 KIND: Final = "_kind"  # which input a row is of: one of the numbers below
-
 LOG: Final = 0  # a recommendation
 HELD_OUT: Final = 1  # a judgement
 TRAIN: Final = 2  # an interaction in the training data

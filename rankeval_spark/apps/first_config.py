@@ -99,19 +99,6 @@ class GuessedInput:
         return None if guess is None else self.table.rows[guess.column]
 
     @property
-    def time_column(self) -> str | None:
-        """Column with the times of interactions, where filters can compare it with a date."""
-        values = self.column_of(C.INTERACTED_AT)
-        is_time = values is not None and (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type))
-        return self.columns[C.INTERACTED_AT].column if is_time else None
-
-    @property
-    def counts_ranks_from_0(self) -> bool:
-        """Whether the first rank of the sample is 0."""
-        ranks = self.column_of(C.RANK)
-        return ranks is not None and pc.min(ranks).as_py() == 0
-
-    @property
     def list_separator(self) -> str | None:
         """Separator of categories that are text; None where they are lists, or JSON."""
         values = self.column_of(C.CATEGORIES)
@@ -172,19 +159,17 @@ class Guesses:
         held_out = self.inputs["held_out"]
         if not self.is_attributed or self.newest_date is None:
             return None
-        return held_out.day.column if held_out.day else held_out.time_column
+        if held_out.day:
+            return held_out.day.column
+        times = held_out.column_of(C.INTERACTED_AT)
+        is_time = times is not None and (pa.types.is_timestamp(times.type) or pa.types.is_date(times.type))
+        return held_out.columns[C.INTERACTED_AT].column if is_time else None
 
     @property
     def has_events_of_all_days(self) -> bool:
         """Whether each date has its own lists and reads all events: no column of them can be filtered by date."""
         is_narrowed = self.window_column is not None or self.inputs["held_out"].table.path_date is not None
         return self.is_attributed and self.newest_date is not None and not is_narrowed
-
-    @property
-    def day_name(self) -> str:
-        """Best name of a column with the day of an event: that of the recommendations."""
-        log = self.inputs["recommendations"]
-        return log.day.column if log.day else "day"
 
     @property
     def newest_date(self) -> str | None:
@@ -358,8 +343,14 @@ def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iter
     if one.as_text:
         types = ", ".join(f"{name}: string" for name in one.as_text)
         yield _with_comment(f"    types: {{{types}}}", "numbers here, text in another input")
-    yield from _filter_lines(one, window)
-    if one.counts_ranks_from_0:
+    if window is not None:
+        yield _with_comment("    filters:", "the days of the attribution window")
+        yield from (f"      - {condition}" for condition in _window_conditions(window, of_days=one.day is not None))
+    elif one.day is not None:
+        condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
+        yield f"    filters: [{condition}]  # guessed by {one.day.by}"
+    ranks = one.column_of(C.RANK)
+    if ranks is not None and pc.min(ranks).as_py() == 0:
         yield _with_comment("    ranks_from: 0", "the first rank of the sample is 0")
     if one.list_separator is not None:
         yield _with_comment(f"    list_separator: {json.dumps(one.list_separator)}", "guessed by the categories")
@@ -368,16 +359,6 @@ def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iter
     others = [f"{name}, with dates" if has_dates(table, name) else name for name in one.unread]
     if others and one.name != "segments":
         yield f"    # not read: {_one_line(', '.join(others))}"
-
-
-def _filter_lines(one: GuessedInput, window: str | None) -> Iterator[str]:
-    """Write the filters: the days of the attribution window, or the evaluation date."""
-    if window is not None:
-        yield _with_comment("    filters:", "the days of the attribution window")
-        yield from (f"      - {condition}" for condition in _window_conditions(window, of_days=one.day is not None))
-    elif one.day is not None:
-        condition = f'{{column: {_text(one.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
-        yield f"    filters: [{condition}]  # guessed by {one.day.by}"
 
 
 def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
@@ -390,7 +371,9 @@ def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
 
 def _unfiltered_lines(guesses: Guesses) -> Iterator[str]:
     """Yield comments that no column of the judgements can be filtered by the day, and what to add."""
-    day, times = guesses.day_name, _one_line(guesses.inputs["held_out"].columns[C.INTERACTED_AT].column)
+    log = guesses.inputs["recommendations"]
+    day = log.day.column if log.day else "day"  # best called as that of the recommendations
+    times = _one_line(guesses.inputs["held_out"].columns[C.INTERACTED_AT].column)
     yield f"    # NOT FILTERED: {times} cannot be compared with a date, so each date reads the events of all days,"
     yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"
     yield "    # table, and these filters:"

@@ -49,10 +49,6 @@ class Previous:
     has_users: bool = True
     damage: Sequence[Fault] = ()  # files of these rows that are missing or damaged
 
-    def change_of(self, row: Row) -> Row | None:
-        """Find the change of a row of ``metrics``, if users had a value on that night."""
-        return next((own for own in self.rows if own["n_earlier_users"] and _key(own) == _key(row)), None)
-
 
 def _key(row: Row) -> tuple[object, ...]:
     return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
@@ -128,7 +124,8 @@ class _Judge:
         self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-        matching = self._matching(tables)
+        table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
+        matching = [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
         verdicts = self._verdicts(matching)
         gone = [
             (row, arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}"))
@@ -140,11 +137,9 @@ class _Judge:
         absent = [name for name in self._gate.models or () if name not in present]
         if self._gate.models is None and not found:
             absent = [""]
-        return found + [self._row(self._nobody(name), self._unmatched(name, tables)) for name in absent]
-
-    def _matching(self, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
-        table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
-        return [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
+        values = {C.SLICE_VALUE: self._gate.slice_value, C.SLICE_VALUES: list(self._gate.slice_values or ())}
+        nobody = {C.SLICE: self._gate.slice, **values, "n_users": None}
+        return found + [self._row({C.MODEL_ID: name, **nobody}, self._unmatched(name, tables)) for name in absent]
 
     def _is_wanted(self, model: str) -> bool:
         """Return True if the rule is about a model; by default not where the measure compares others with this one."""
@@ -238,7 +233,11 @@ class _Judge:
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
-        p_less, p_greater = _one_sided(row)
+        # The two-sided p is split; all tests of ``comparisons`` are symmetric.
+        p, delta = _number(row["p_value"]), difference.value
+        p_less = p_greater = math.nan if math.isnan(p) else 1.0
+        if delta != 0:
+            p_less, p_greater = (p / 2, 1 - p / 2) if delta < 0 else (1 - p / 2, p / 2)
         return Evidence(
             self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]),
             row["n_users"],
@@ -260,7 +259,10 @@ class _Judge:
         what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
         previous = self._previous
         night = f"the night of {previous.day}" if previous else ""
-        change = previous.change_of(row) if previous else None
+        changes = (
+            [one for one in previous.rows if one["n_earlier_users"] and _key(one) == _key(row)] if previous else []
+        )
+        change = next(iter(changes), None)
         lacking = ""
         if previous is None:
             lacking = "earlier published night"
@@ -321,11 +323,6 @@ class _Judge:
         hint = nearest(name, names)
         return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
 
-    def _nobody(self, model: str) -> Row:
-        gate = self._gate
-        values = {C.SLICE_VALUE: gate.slice_value, C.SLICE_VALUES: list(gate.slice_values or ())}
-        return {C.MODEL_ID: model, C.SLICE: gate.slice, **values, "n_users": None}
-
     def _row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
         return {
             "gate": self._number,
@@ -343,15 +340,6 @@ class _Judge:
 
 def _estimate(row: Row, value: str, ends: str) -> Estimate:
     return Estimate(*(_number(row[name]) for name in (value, f"{ends}_low", f"{ends}_high")))
-
-
-def _one_sided(row: Row) -> tuple[float, float]:
-    """Split the two-sided p; all tests of ``comparisons`` are symmetric."""
-    p, delta = _number(row["p_value"]), _number(row["delta"])
-    if delta == 0:
-        return (math.nan, math.nan) if math.isnan(p) else (1.0, 1.0)
-    towards, away = p / 2, 1 - p / 2
-    return (towards, away) if delta < 0 else (away, towards)
 
 
 def _number(value: float | None) -> float:

@@ -30,11 +30,10 @@ from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results import Results
 from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
 from rankeval_spark.statistics import intervals
-from rankeval_spark.statistics.night_differences import DriftBand, band_of, has_drifted
+from rankeval_spark.statistics.night_differences import band_of, has_drifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import date
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -211,18 +210,13 @@ def to_model_facts(
     now = users_with_list(tonight, asked)
     absent = sorted(model for model in then if not now.get(model))
     gone = CheckCount(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
-    return [gone, _fewer({model: (then[model], now[model]) for model in then if now.get(model)}, last.evaluation_date)]
-
-
-def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> CheckCount:
-    """Return the fact of the model that lost most, by its share: another model must not hide it."""
-    lost = {model: max(0, then - now) for model, (then, now) in users.items()}
-    worst = max(users, key=lambda model: (lost[model] / users[model][0], model), default="")
-    then, now = users.get(worst, (0, 0))
-    words = f"{worst}: {now:,} users with a list, {then:,} on {last}"
-    return CheckCount(
-        check_rows.RECOMMENDATIONS, check_rows.FEWER_USERS, lost.get(worst, 0), then, [words] if lost.get(worst) else []
-    )
+    # Of those that lost users the one that lost most, by its share: another model must not hide it.
+    lost = {model: max(0, n - now[model]) for model, n in then.items() if now.get(model)}
+    worst = max(lost, key=lambda model: (lost[model] / then[model], model), default="")
+    n_lost, n_then = lost.get(worst, 0), then.get(worst, 0)
+    words = f"{worst}: {now.get(worst, 0):,} users with a list, {n_then:,} on {last.evaluation_date}"
+    fewer = CheckCount(check_rows.RECOMMENDATIONS, check_rows.FEWER_USERS, n_lost, n_then, [words] if n_lost else [])
+    return [gone, fewer]
 
 
 def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[str, int]:
@@ -283,23 +277,17 @@ def fact_of(
     if total == 0:
         return None
     words = []
-    for far in _farthest(values, band):
+    outside = np.flatnonzero(has_drifted(values, band))
+    off = np.abs(values - band.centre)[outside] / np.maximum((band.high - band.low)[outside], np.finfo(float).tiny)
+    for far in outside[np.argsort(-off, kind="stable")][:MOST_SHOWN].tolist():  # the farthest in units of the band
         model, measure, k = keys[far]
         expected = f"{band.low[far]:.4g} to {band.high[far]:.4g} by {int(band.n_nights[far])} nights"
         words.append(f"{model} {with_cutoff(measure, k)}: {values[far]:.4g}, expected {expected}")
-    return CheckCount(schemas.METRICS.name, check_rows.DRIFT, int(has_drifted(values, band).sum()), total, words)
+    return CheckCount(schemas.METRICS.name, check_rows.DRIFT, len(outside), total, words)
 
 
 def _key(row: Numbers) -> tuple[str, str, int]:
     return row[C.MODEL_ID], row[C.MEASURE], row[C.K]
-
-
-def _farthest(values: np.ndarray, band: DriftBand) -> list[int]:
-    """Return the places of a few values outside, the farthest in units of the band first."""
-    outside = np.flatnonzero(has_drifted(values, band))
-    off = np.abs(values - band.centre)[outside] / np.maximum((band.high - band.low)[outside], np.finfo(float).tiny)
-    chosen: list[int] = outside[np.argsort(-off, kind="stable")][:MOST_SHOWN].tolist()
-    return chosen
 
 
 def _number(value: float | None) -> float:

@@ -216,7 +216,9 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     Raises ConfigError if measures that do not go with the policies of the night, or of all lists together; InputError
     if measures that need more than the published lists.
     """
-    _refuse_exposures(measures)
+    if measures.exposures:  # published lists have the judged items, and do not tell which items were recommended
+        names, fix = ", ".join(map(str, measures.exposures)), "add them to the config and run the date again"
+        raise ConfigError(Fault("--measure", names, "measures that the published lists are enough for", fix))
     config = night.config
     plan = plan_again(night, config, MeasureSet.of((*night.measures.measures, *measures.measures)))
     policies = plan.request.policies
@@ -254,14 +256,6 @@ def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) ->
     ]
     if faults:
         raise InputError(*faults)
-
-
-def _refuse_exposures(measures: MeasureSet) -> None:
-    """Refuse what published lists cannot tell: they hold the judged items, not which items were recommended."""
-    fix = "add them to the config and run the date again"
-    names = ", ".join(map(str, measures.exposures))
-    if names:
-        raise ConfigError(Fault("--measure", names, "measures that the published lists are enough for", fix))
 
 
 def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:

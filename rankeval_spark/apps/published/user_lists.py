@@ -46,7 +46,12 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     ``users`` are ids as published tables have them: whole numbers as text. Raises InputError if an input or its version
     is gone, or no row of the night is of one of the users.
     """
-    plan = _plan(spark, root, night)
+    plan = plan_again(night, pinned(night.row), night.measures)
+    # With the models that it published, one without a list for the users among them.
+    names = {row[C.MODEL_ID] for row in means_of(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
+    plan = replace(
+        plan, request=replace(plan.request, comparisons=None, models=tuple(sorted(names)) or plan.request.models)
+    )
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:
@@ -60,31 +65,18 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         host = InProcess(usable)
         judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
         found = UserLists(host.ranked_items(), judged, host.user_values())
-    _require_rows(found, night, users)
-    return found
-
-
-def _plan(spark: SparkSession, root: str, night: PastNight) -> NightPlan:
-    """Plan the night with the models that it published, one without a list for the users among them."""
-    plan = plan_again(night, pinned(night.row), night.measures)
-    names = {row[C.MODEL_ID] for row in means_of(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
-    request = replace(plan.request, comparisons=None, models=tuple(sorted(names)) or plan.request.models)
-    return replace(plan, request=request)
-
-
-def _of_users(source: Source, users: Sequence[str]) -> Source:
-    ids = source.table[C.USER_ID].cast(pa.string())
-    return replace(source, table=source.table.filter(pc.is_in(ids, value_set=to_texts(users))), unreadable=None)
-
-
-def _require_rows(found: UserLists, night: PastNight, users: Sequence[str]) -> None:
-    """Refuse a user without a list and without a judgement."""
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
     there = set(chain.from_iterable(ids))
     expected = f"a user of {night}, with a list or a judgement"
     faults = [Fault("user", repr(user), expected) for user in users if user not in there]
     if faults:
         raise InputError(*faults)
+    return found
+
+
+def _of_users(source: Source, users: Sequence[str]) -> Source:
+    ids = source.table[C.USER_ID].cast(pa.string())
+    return replace(source, table=source.table.filter(pc.is_in(ids, value_set=to_texts(users))), unreadable=None)
 
 
 def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:

@@ -213,8 +213,8 @@ def _stage_users_on_spark(
 def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     """Plan a night with its own measures and some more.
 
-    Raises ConfigError if measures that do not go with the policies of the night, or of all lists together; InputError
-    if measures that need more than the published lists.
+    Raises ConfigError for measures that do not go with the policies of the night, or are of all lists together;
+    InputError for measures that need more than the published lists.
     """
     if measures.exposures:  # published lists have the judged items, and do not tell which items were recommended
         names, fix = ", ".join(map(str, measures.exposures)), "add them to the config and run the date again"

@@ -73,7 +73,7 @@ SEEN: Final = "_seen"
 """Number of recommended items that the user has in the training data; not published."""
 
 TIMING: Final = "_timing"
-"""What the times of a list's rows and of its user's interactions say, where they are attributed by time: a struct of
+"""Facts from the times of a list's rows and of its user's interactions, where they are attributed by time: a struct of
 counts. Not published."""
 
 FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING)

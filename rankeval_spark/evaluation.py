@@ -52,7 +52,7 @@ class Evaluation(Generic[Frame]):
         self._n_blocks = 0
 
     def __repr__(self) -> str:
-        """Name what was requested and where the results are; nothing is computed for it."""
+        """Return what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [
             name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property | cached_property)
@@ -70,7 +70,7 @@ class Evaluation(Generic[Frame]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What measures are whose names have several meanings in other tools, such as MRR and HR."""
+        """Notes on measures whose names have several meanings in other tools, such as MRR and HR."""
         return tuple(self.request.notes)
 
     @property
@@ -102,7 +102,7 @@ class Evaluation(Generic[Frame]):
 
     @cached_property
     def group_metrics(self) -> Frame:
-        """How the groups of each slicing, or of items, compare: ``schemas.GROUP_METRICS`` from ``model_id`` on.
+        """Statistics over the groups of each slicing, or of items: ``schemas.GROUP_METRICS`` from ``model_id`` on.
 
         Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
         without slices and item slices.
@@ -143,7 +143,7 @@ class Evaluation(Generic[Frame]):
 
     @cached_property
     def gaps(self) -> Frame:
-        """How far the groups of each slicing lie apart: gap with interval, ratio, mean difference, both extremes.
+        """Distances between the groups of each slicing: gap with interval, ratio, mean difference, both extremes.
 
         One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
         """
@@ -153,7 +153,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     @refusals_of_call()
     def checks(self) -> Frame:
-        """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
+        """Facts about the inputs: ``schemas.CHECKS`` from ``input`` on."""
         of_lists = list_facts(self._totals[LISTS], self.request)
         rows = to_check_rows([*self.host.input_facts(self._totals), *of_lists], Checks())
         return self.host.frame(in_order_of(rows, ("input", "check")))
@@ -261,7 +261,7 @@ class Evaluation(Generic[Frame]):
         return self.host.frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
 
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
-        """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
+        """Agreement of the lists of each model with those of a baseline: Overlap, Jaccard and RBO, user by user.
 
         As measures, ``Overlap(model='popular')@10``, they are in all results; here are all users with two lists.
 

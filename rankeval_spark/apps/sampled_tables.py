@@ -319,7 +319,7 @@ def _only_one_left(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
 def date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
     """Guess which column holds the evaluation date: a partition, or one by name whose values are dates.
 
-    With ``like``, only a column of this name: in other inputs, a date may be that of an interaction.
+    With ``like``, only a partition or a column of this name: in other inputs, a date may be that of an interaction.
     """
     for name, values in table.partitions.items():
         if values and all(map(is_date, values)):

@@ -207,10 +207,9 @@ def to_batch(
 
     ``table``: with :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or
     measure reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``; without
-    ``recommended_at``, times of lists are in ``interacted_at``. ``constants``: what is
-    the same for all users, see :func:`without_constants`. ``described``: inputs whose rows have the facts of their
-    items, where there is a column of these. ``has_judged_lists``: whether ``list_id`` says of judgements which list of
-    the user they belong to.
+    ``recommended_at``, times of lists are in ``interacted_at``. ``constants`` are those of :func:`without_constants`,
+    and ``described`` the inputs whose rows have the facts of their items. With ``has_judged_lists``, ``list_id`` of a
+    judgement is the list of the user that it belongs to.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds = to_numpy(table[row_kinds.KIND])

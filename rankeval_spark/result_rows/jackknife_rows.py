@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)  # key of a slice of a model
 
-
 LEAST_ERROR: Final = 1e-12  # error, relative to its value, up to which it is rounding
 
 MIN_SINGLES: Final = 20

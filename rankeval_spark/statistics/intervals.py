@@ -26,7 +26,6 @@ PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
 }
 """By link, the published value of a mean of linked values: GMAP averages logarithms, RMSE squares."""
 
-
 _LINKS: Final[Mapping[str, Callable[[Values], Values]]] = {"log": np.log, "square": np.square}
 
 

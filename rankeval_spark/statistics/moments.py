@@ -18,7 +18,6 @@ Places: TypeAlias = NDArray[np.integer] | tuple[slice, list[int]]
 _MIN_BLOCK_ROWS: Final = 8192
 """8192 rows x 16 columns fit the cache: 0.9 s where whole passes take 1.9 s (600,000 x 16, six groupings)."""
 
-
 _ROUNDING: Final = float(np.finfo(np.float64).eps)
 
 SQUARES: Final = (1e-290, 1e300)  # sums of squares outside this range are not trusted: their terms may be no doubles

@@ -25,7 +25,6 @@ _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)
 LEAST_DIFFERENCES: Final = 6
 """Differences other than ties below which there is no p-value: five give a two-sided p of at least 1/16."""
 
-
 OUT_OF_RANGE: Final = "out_of_range"
 """Reason of a test without a p that needs squares which leave the range of a double."""
 

@@ -26,8 +26,7 @@ from rankeval_spark.in_process.input_warnings import (
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.inputs.arrow.input_tables import Tables
-from rankeval_spark.inputs.arrow.memory_limit import refuse_large
+from rankeval_spark.inputs.arrow.input_tables import Tables, refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call

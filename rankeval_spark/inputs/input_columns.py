@@ -46,6 +46,9 @@ RANK_FIX: Final = "cast it to a whole number (in pandas by astype({'rank': 'Int6
 _EITHER: Final = "rename the column that is it to {0}; a config names it under inputs.{1}.columns.{0}"
 """How a column becomes a canonical one, where a config or a call may be at fault."""
 
+SAMPLE_BUCKETS: Final = 1_000_000
+"""Users are drawn in millionths."""
+
 LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
 

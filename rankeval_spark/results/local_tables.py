@@ -26,7 +26,7 @@ from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
-from rankeval_spark.inputs.missing_inputs import nearest_location
+from rankeval_spark.inputs.input_files import nearest_location
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import LocalStorage, Storage, inside

@@ -16,7 +16,7 @@ from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_o
 from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
-from rankeval_spark.inputs.missing_inputs import no_row
+from rankeval_spark.inputs.input_files import no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
 from rankeval_spark.results.readers import is_native

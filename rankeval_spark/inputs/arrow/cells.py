@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.arrow import texts, times
+from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_nested, is_number, is_text, plain, spark_name
 from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, NUMBERS_FIX, RANK_FIX, type_fault
 
@@ -187,16 +187,16 @@ def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:
 def _times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     kind = column.type
     if is_text(kind):
-        return times.read_times(column)
+        return texts.read_times(column)
     if is_number(kind):
-        return times.from_seconds(column)
-    return times.to_times(column) if _is_time(kind) else None
+        return texts.from_seconds(column)
+    return texts.to_times(column) if _is_time(kind) else None
 
 
 def _days(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if is_text(column.type):
-        return times.read_days(column)
-    return times.to_days(column) if _is_time(column.type) else None
+        return texts.read_days(column)
+    return texts.to_days(column) if _is_time(column.type) else None
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -17,19 +17,17 @@ from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, Recommendatio
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
-from rankeval_spark.inputs.arrow import file_filters, files
+from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError, SwappedFilesError
-from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
-from rankeval_spark.inputs.arrow.nested_lists import to_items
-from rankeval_spark.inputs.arrow.reading import source_of
+from rankeval_spark.inputs.arrow.input_tables import BYTES_A_ROW, Source, Tables, physical_bytes
+from rankeval_spark.inputs.arrow.reading import source_of, to_items
 from rankeval_spark.inputs.arrow.texts import to_text
-from rankeval_spark.inputs.csv_headers import checked_header, header_here
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
     NANOSECONDS_FIX,
+    SAMPLE_BUCKETS,
     HasIds,
     check_id_types,
     filter_faults,
@@ -37,6 +35,7 @@ from rankeval_spark.inputs.input_columns import (
     missing_faults,
     refuse_missing,
 )
+from rankeval_spark.inputs.input_files import checked_header, header_here
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -51,9 +50,6 @@ MOST_MEMORY: Final = 1 / 4
 
 BYTES_A_TEXT: Final = 60
 """Memory of a text id of a row, in addition to that of a number."""
-
-SAMPLE_BUCKETS: Final = 1_000_000
-"""Users are drawn in millionths, as ``spark/plans/usable_rows.py`` draws them."""
 
 TEXT_FORMATS: Final = ("csv", "json", "trec")
 """Formats whose ids are text."""
@@ -323,7 +319,7 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     faults = FileInput(name, given, table, schema, None).column_faults()
     if faults:
         raise InputError(*faults)
-    return FileInput(name, given, table, schema, file_filters.condition(given.filters, table.schema, date))
+    return FileInput(name, given, table, schema, files.filter_condition(given.filters, table.schema, date))
 
 
 def _require_csv_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
@@ -390,7 +386,7 @@ def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     given: InputConfig = getattr(config.inputs, name)
     table = files.open_files(given, date)
-    condition = file_filters.condition(given.filters, table.schema, date)
+    condition = files.filter_condition(given.filters, table.schema, date)
     return FileInput(name, given, table, _schema_of(config, name), condition)
 
 

@@ -18,9 +18,8 @@ from pyarrow import fs
 
 from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed
 from rankeval_spark.errors import first_line
-from rankeval_spark.inputs.arrow import file_filters
-from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
-from rankeval_spark.inputs.missing_inputs import EXPECTED, NO_DELTA, NO_FILES, NO_PATH, NO_VERSION, missing_input
+from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError, filter_condition
+from rankeval_spark.inputs.input_files import EXPECTED, NO_DELTA, NO_FILES, NO_PATH, NO_VERSION, missing_input
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -178,7 +177,7 @@ def _kept_delta_files(
     with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
         here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
         dataset = table.to_pyarrow_dataset(filesystem=here)
-        condition = file_filters.condition(config.filters, dataset.schema, date)
+        condition = filter_condition(config.filters, dataset.schema, date)
         return {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
     return None
 
@@ -188,7 +187,7 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
     dataset = ds.dataset([str(file) for file in _data_files(path)], format="parquet", partitioning="hive")
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
-        condition = file_filters.condition(config.filters, dataset.schema, date)
+        condition = filter_condition(config.filters, dataset.schema, date)
     fragments = list(dataset.get_fragments(filter=condition))
     has_rows = len(fragments) <= MOST_FILES
     return [

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv
 
-from rankeval_spark.inputs.csv_headers import COMMA
+from rankeval_spark.inputs.input_files import COMMA
 
 JSON_LINES_PROBED: Final = 1000
 """Lines of JSON whose keys are the columns; a key in none of them is a missing column, not a column of NULL."""

@@ -5,28 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import Fault, InputError, first_line
 from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.csv_headers import RFC_4180, checked_header
-from rankeval_spark.inputs.missing_inputs import EXPECTED, missing_input
+from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, checked_header, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
 from rankeval_spark.inputs.spark.source import CORRUPT
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrameReader, SparkSession
 
     from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
 
-_DELTA_LOG: Final = "_delta_log"
+
+MOST_FILES: Final = 256
+"""Files whose footers are read, which takes half a second; a table of years has many more."""
+
+_NARROWER: Final = ("tinyint", "smallint", "int", "bigint")
+_READ_AS: Final = {
+    *((narrow, wide) for index, narrow in enumerate(_NARROWER) for wide in _NARROWER[index:]),
+    *((narrow, "double") for narrow in ("tinyint", "smallint", "int", "float")),
+}
+"""Types that Spark reads as a wider type."""
 
 
 @dataclass(frozen=True)
@@ -242,3 +253,60 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 def _quoted(table: str) -> str:
     """Quote each part of a table name."""
     return ".".join(map(C.quoted_name, table.split(".")))
+
+
+def parquet_faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, date: dt.date) -> list[Fault]:
+    """Find columns that some files of a table lack, or have with another type than the table.
+
+    Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
+    """
+    schemas: dict[str, T.StructType] = {}
+    for file in chosen_files(sorted(table.frame.inputFiles()), date):
+        try:
+            if (schema := probes.parquet_schema(spark, file)) is not None:
+                schemas[file] = schema
+        except (PySparkException, Py4JError) as error:  # its message may not name the file
+            found = f"a file that cannot be read, {_short(file)} ({first_line(str(error))})"
+            return [Fault(where, found, "readable data files")]
+    types = {field.name.casefold(): field.dataType.simpleString() for field in table.frame.schema.fields}
+    return [fault for name in dict.fromkeys(names) for fault in _faults_of(name, types, schemas, where)]
+
+
+def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
+    """Choose the files to read: the first, whose columns Spark uses, and the last ones of the date, or of all.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> chosen_files(["f/day=2025-12-31/a", "f/day=2026-01-01/a", "f/day=2026-01-02/a"], datetime.date(2026, 1, 1))
+    ['f/day=2025-12-31/a', 'f/day=2026-01-01/a']
+    """
+    of_date = [file for file in files if date.isoformat() in file]
+    return list(dict.fromkeys([*files[:1], *(of_date or files)[-MOST_FILES:]]))
+
+
+def _faults_of(name: str, types: Mapping[str, str], schemas: Mapping[str, T.StructType], where: str) -> list[Fault]:
+    """Name one file of each kind, because usually all files of a day are equal."""
+    of_file = {file: _type(schema, name) for file, schema in schemas.items()}
+    having = [file for file, found in of_file.items() if found]
+    lacking = [file for file, found in of_file.items() if not found]
+    fix = "write these files again, or read only the others, with path: or filters:"
+    if having and lacking:
+        found = f"no column {name!r} in {_short(lacking[0])}, while {_short(having[0])} has it"
+        return [Fault(where, found, "the same columns in all files", fix)]
+    wanted = types.get(name.casefold(), "")
+    other = [file for file in having if of_file[file] != wanted and (of_file[file], wanted) not in _READ_AS]
+    if other and wanted:
+        found = f"column {name!r} of type {of_file[other[0]]} in {_short(other[0])}, and {wanted} in others"
+        return [Fault(where, found, "one type in all files", fix)]
+    return []
+
+
+def _type(schema: T.StructType, name: str) -> str:
+    folded = name.casefold()
+    return next((field.dataType.simpleString() for field in schema.fields if field.name.casefold() == folded), "")
+
+
+def _short(file: str) -> str:
+    """Name a file by its last folder and its own name."""
+    return "/".join(unquote(file).split("/")[-2:])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F, types as T
 
 from rankeval_spark.inputs.arrow.text_files import JSON_LINES_PROBED
-from rankeval_spark.inputs.csv_headers import RFC_4180
-from rankeval_spark.inputs.missing_inputs import delta_versions
+from rankeval_spark.inputs.input_files import RFC_4180, delta_versions
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -13,24 +13,24 @@ from pyspark.errors import PySparkException
 
 from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
-from rankeval_spark.inputs import missing_inputs
+from rankeval_spark.inputs import input_files
 from rankeval_spark.inputs.input_columns import NANOSECONDS
-from rankeval_spark.inputs.missing_inputs import missing_input
+from rankeval_spark.inputs.input_files import missing_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FOUND: Final = {
-    "PATH_NOT_FOUND": missing_inputs.NO_PATH,
-    "DELTA_PATH_DOES_NOT_EXIST": missing_inputs.NO_PATH,
+    "PATH_NOT_FOUND": input_files.NO_PATH,
+    "DELTA_PATH_DOES_NOT_EXIST": input_files.NO_PATH,
     "TABLE_OR_VIEW_NOT_FOUND": "no such table",
     "SCHEMA_NOT_FOUND": "no such schema",
-    "UNABLE_TO_INFER_SCHEMA": missing_inputs.NO_FILES,
-    "DELTA_MISSING_DELTA_TABLE": missing_inputs.NO_DELTA,
-    "DELTA_TABLE_NOT_FOUND": missing_inputs.NO_DELTA,
-    "DELTA_TABLE_ONLY_OPERATION": missing_inputs.NO_DELTA,
-    "DELTA_SCHEMA_NOT_SET": missing_inputs.NO_DELTA,
-    "DELTA_VERSION_NOT_FOUND": missing_inputs.NO_VERSION,
+    "UNABLE_TO_INFER_SCHEMA": input_files.NO_FILES,
+    "DELTA_MISSING_DELTA_TABLE": input_files.NO_DELTA,
+    "DELTA_TABLE_NOT_FOUND": input_files.NO_DELTA,
+    "DELTA_TABLE_ONLY_OPERATION": input_files.NO_DELTA,
+    "DELTA_SCHEMA_NOT_SET": input_files.NO_DELTA,
+    "DELTA_VERSION_NOT_FOUND": input_files.NO_VERSION,
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",
     "DELTA_LOG_FILE_NOT_FOUND": "a version older than the table keeps",
     "DELTA_VERSIONS_NOT_CONTIGUOUS": "a version older than the table keeps",

@@ -8,10 +8,10 @@ from rankeval_spark import schemas
 from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
-from rankeval_spark.inputs.spark import filters, parquet_files
+from rankeval_spark.inputs.spark import filters
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_list_rows
-from rankeval_spark.inputs.spark.opening import open_table
+from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
 from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         raise InputError(*faults)
     wanted = [*config.columns_read(schema.field_names(), table.columns), *(each.column for each in config.filters)]
     if config.format == "parquet":
-        differing = parquet_files.faults(spark, table, wanted, where, date)
+        differing = parquet_faults(spark, table, wanted, where, date)
         if differing:
             raise InputError(*differing)
     condition = filters.filter_condition(config.filters, table.frame.schema, date, f"{where}.filters")

@@ -15,8 +15,7 @@ from rankeval_spark.engine.checks import INVALID_ORDER, ZERO_RANK, ZERO_RANK_EXP
 from rankeval_spark.engine.failures import input_words, policy_words
 from rankeval_spark.engine.planning import order_column
 from rankeval_spark.engine.scorer import RELEVANT
-
-SAMPLE_BUCKETS = 1_000_000
+from rankeval_spark.inputs.input_columns import SAMPLE_BUCKETS
 
 
 def has_keys(keys: tuple[str, ...]) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.csv_headers import checked_header, header_here
+from rankeval_spark.inputs.input_files import checked_header, header_here
 
 if TYPE_CHECKING:
     from pathlib import Path

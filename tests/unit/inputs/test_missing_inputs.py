@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.inputs.missing_inputs import NO_PATH, missing_input
+from rankeval_spark.inputs.input_files import NO_PATH, missing_input
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -128,14 +128,8 @@ def input_schemas(
 ) -> dict[str, Schema]:
     """Return the schema of every input by its name.
 
-    Parameters
-    ----------
-    segments : tuple of str
-        Segments of users that are read.
-    numbers : collection of str
-        Those that become bands.
-    lists : {"separate", "pooled"}
-        As the policy: where lists are pooled, no column ``list_id`` is read.
+    `segments`: segments of users that are read. `numbers`: those that become bands. `lists`: as the policy: where lists
+    are pooled, no column ``list_id`` is read.
     """
     read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
     if lists == "pooled":
@@ -148,21 +142,10 @@ def read_given(
 ) -> dict[str, Read]:
     """Read the inputs of a call of ``evaluate``, by their names; what is wrong with all of them is reported at once.
 
-    Parameters
-    ----------
-    frames : mapping
-        Each input; None where it is not given.
-    read : callable
-        Brings an input, by its name, into the columns of a schema.
-    expected : str
-        What an input is, for messages.
+    `frames`: each input; None where it is not given. `read`: brings an input, by its name, into the columns of a
+    schema. `expected`: what an input is, for messages.
 
-    Raises
-    ------
-    InputError
-        An input is missing or cannot be read.
-    ChecksFailedError
-        As :func:`check_id_types`.
+    Raises InputError: an input is missing or cannot be read. Raises ChecksFailedError as :func:`check_id_types`.
     """
     names = tuple(name for name in request.segments if name not in request.absent)
     by_name = input_schemas(names, numbers=request.bands, lists=request.policies.lists)
@@ -210,18 +193,9 @@ def missing_faults(
 ) -> list[Fault]:
     """Find required columns that a table does not have.
 
-    Parameters
-    ----------
-    known : sequence of str
-        Columns of the table.
-    names : mapping
-        Name in the table of every canonical column.
-    renames : mapping
-        Those that the config names; the table must have them.
-    where : str
-        Name of the input, for messages.
-    places : mapping
-        Key below the input that names a column, where it is not ``columns``.
+    `known`: columns of the table. `names`: name in the table of every canonical column. `renames`: those that the
+    config names; the table must have them. `where`: name of the input, for messages. `places`: key below the input that
+    names a column, where it is not ``columns``.
     """
     faults = [
         column_fault(
@@ -257,15 +231,9 @@ def _rename_fix(where: str, name: str = "") -> str:
 def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
-    Parameters
-    ----------
-    is_call : bool
-        Whether the inputs are arguments of ``evaluate``, and not of a config.
+    `is_call`: whether the inputs are arguments of ``evaluate``, and not of a config.
 
-    Raises
-    ------
-    ChecksFailedError
-        One fault for each id that has two types.
+    Raises ChecksFailedError: one fault for each id that has two types.
     """
     faults = [fault for name in IDS for fault in _id_faults(name, sources, is_call=is_call)]
     if faults:
@@ -303,15 +271,9 @@ def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
 def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> None:
     """Refuse inputs that lack a column or a table that the request needs.
 
-    Parameters
-    ----------
-    given : mapping
-        Canonical columns that each input has, by its name.
+    `given`: canonical columns that each input has, by its name.
 
-    Raises
-    ------
-    InputError
-        All faults at once.
+    Raises InputError: all faults at once.
     """
     faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
     for requirement, labels in request.measures.requiring().items():

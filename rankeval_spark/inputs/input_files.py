@@ -128,10 +128,7 @@ def checked_header(
 ) -> tuple[str, ...]:
     """Return the names of a header.
 
-    Raises
-    ------
-    InputError
-        There is none, a name occurs twice, or the columns are separated by something else.
+    Raises InputError: there is none, a name occurs twice, or the columns are separated by something else.
     """
     if not header:
         raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))

@@ -25,21 +25,11 @@ def recognised(
 ) -> Nested | None:
     """Recognise a frame whose rows are whole lists, by the types of its columns; None where rows are items.
 
-    Parameters
-    ----------
-    where : str
-        Name of the input, for messages.
-    types : mapping
-        Type of each column, as Spark names it.
-    fields : mapping
-        Fields of each column that is an array; none where its elements are no structs.
-    ranks_from : int
-        Rank of the first item of a list, as the caller gives it; arrays have no ranks, so only 1 is accepted.
+    `where`: name of the input, for messages. `types`: type of each column, as Spark names it. `fields`: fields of each
+    column that is an array; none where its elements are no structs. `ranks_from`: rank of the first item of a list, as
+    the caller gives it; arrays have no ranks, so only 1 is accepted.
 
-    Raises
-    ------
-    InputError
-        The items are structs without an item, or there are ranks in addition to the order of the arrays.
+    Raises InputError: the items are structs without an item, or there are ranks in addition to the order of the arrays.
     """
     if C.ITEM_ID in types:
         found = Nested(items=C.ITEM_ID, scores=C.SCORE if C.SCORE in types else None) if C.ITEM_ID in fields else None
@@ -68,15 +58,9 @@ def _of_structs(where: str, type_: str, fields: Collection[str]) -> Nested:
 def arrays_by_column(nested: Nested, read: Callable[[str, str], Array]) -> dict[str, Array]:
     """Read the arrays of a log with one row per list, by the canonical column of their elements.
 
-    Parameters
-    ----------
-    read : callable
-        Finds an array, given ``column`` or ``column.field`` and the key that names it.
+    `read`: finds an array, given ``column`` or ``column.field`` and the key that names it.
 
-    Raises
-    ------
-    InputError
-        Columns that are missing or hold no arrays; all of them.
+    Raises InputError: columns that are missing or hold no arrays; all of them.
     """
     faults: list[Fault] = []
     found: dict[str, Array] = {}

@@ -60,36 +60,24 @@ _NO_DELIMITER: Final = "\x1f"
 class Qrels(NamedTuple):
     """Judgements, a row each.
 
-    Attributes
-    ----------
-    topic, document : pyarrow string array
-        Ids as the file has them.
-    grade : float64
-        Whole numbers; a negative one marks a document that was pooled and not judged.
-    line : int
-        Line of the file, from 1.
+    `topic, document`: ids as the file has them.
     """
 
     topic: pa.Array
     document: pa.Array
-    grade: FloatVector
-    line: IntVector
+    grade: FloatVector  # whole numbers; a negative one marks a document that was pooled and not judged
+    line: IntVector  # line of the file, from 1
 
 
 class TrecRun(NamedTuple):
     """Retrieved documents, a row each; :class:`Qrels` says what the columns hold.
 
-    Attributes
-    ----------
-    score : float64
-        Higher is better.
-    rank, names : pyarrow string array
-        Rank and name of the run, as the file has them.
+    `rank, names`: rank and name of the run, as the file has them.
     """
 
     topic: pa.Array
     document: pa.Array
-    score: FloatVector
+    score: FloatVector  # higher is better
     line: IntVector
     rank: pa.Array
     names: pa.Array
@@ -107,8 +95,6 @@ class SwappedError(InputError):
 def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault | None:
     """Build the fault of a file that is of the other form by its first line; None of any other file.
 
-    Examples
-    --------
     >>> swapped_fault("inputs.held_out", "q1 Q0 d1 1 0.5 bm25", "qrels", "a.txt").found
     'a run at a.txt'
     >>> swapped_fault("inputs.held_out", "q1 0 d1 1", "qrels", "a.txt")
@@ -128,10 +114,7 @@ def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault
 def read_qrels(path: Path) -> Qrels:
     """Read judgements: topic, iteration (ignored), document, grade.
 
-    Raises
-    ------
-    InputError
-        There is no such file, it is empty, or a line is not of that form.
+    Raises InputError: there is no such file, it is empty, or a line is not of that form.
     """
     return [_qrels(path, *part) for part in _parts(path, form="qrels")][-1]
 
@@ -139,10 +122,7 @@ def read_qrels(path: Path) -> Qrels:
 def read_run(path: Path) -> TrecRun:
     """Read a run: topic, Q0 (ignored), document, rank, score, name of the run; what follows is ignored.
 
-    Raises
-    ------
-    InputError
-        There is no such file, it is empty, or a line is not of that form.
+    Raises InputError: there is no such file, it is empty, or a line is not of that form.
     """
     return [_run(path, *part) for part in _parts(path, form="run")][-1]
 
@@ -150,10 +130,7 @@ def read_run(path: Path) -> TrecRun:
 def read_table(path: Path, form: TrecForm) -> pa.Table:
     """Read a run or judgements into canonical columns, in the order in which Spark reads them too.
 
-    Raises
-    ------
-    InputError
-        As :func:`read_run` and :func:`read_qrels`.
+    Raises InputError as :func:`read_run` and :func:`read_qrels`.
     """
     if form == "qrels":
         qrels = read_qrels(path)

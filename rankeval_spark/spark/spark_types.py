@@ -23,8 +23,6 @@ def with_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
 def struct_type(schema: Schema, extra_fields: Iterable[Field] = ()) -> T.StructType:
     """Columns of ``schema``, then ``extra_fields``, as a Spark schema whose fields carry their comments.
 
-    Examples
-    --------
     >>> from rankeval_spark import schemas
     >>> struct_type(schemas.TRAIN).simpleString()
     'struct<user_id:string,item_id:string,interacted_at:timestamp>'

@@ -24,15 +24,9 @@ class UnsupportedSparkError(EnvironmentFaultError, ImportError):
 def require_spark(why: str = "") -> None:
     """Refuse a pyspark that cannot be imported, or that is too old.
 
-    Parameters
-    ----------
-    why : str
-        Why Spark is needed, where that is not obvious.
+    `why`: why Spark is needed, where that is not obvious.
 
-    Raises
-    ------
-    UnsupportedSparkError
-        With what was found, and where.
+    Raises UnsupportedSparkError: with what was found, and where.
     """
     try:
         pyspark = import_module("pyspark")
@@ -47,10 +41,7 @@ def require_spark(why: str = "") -> None:
 def spark_line() -> str:
     """Return the line of the installed pyspark, such as ``4.2``.
 
-    Raises
-    ------
-    UnsupportedSparkError
-        As :func:`require_spark`.
+    Raises UnsupportedSparkError as :func:`require_spark`.
     """
     require_spark()
     return "{}.{}".format(*_numbers(import_module("pyspark").__version__))

@@ -50,8 +50,6 @@ def is_number(kind: pa.DataType) -> bool:
 def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
     """Name a type as Spark does, as in ``array<double>``; what Spark does not have keeps its name.
 
-    Examples
-    --------
     >>> spark_name(pa.large_list(pa.string_view())), spark_name(pa.timestamp("ns"))
     ('array<string>', 'timestamp_ntz')
     """
@@ -73,18 +71,10 @@ def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write out how a column is stored: dictionaries, runs, extensions and other kinds of text.
 
-    Parameters
-    ----------
-    column : pa.ChunkedArray
-        Of any type; one that is plain is returned as it is.
+    `column`: of any type; one that is plain is returned as it is.
 
-    Returns
-    -------
-    pa.ChunkedArray
-        Text is ``string``, which shares the bytes of ``large_string``.
+    Text is ``string``, which shares the bytes of ``large_string``.
 
-    Examples
-    --------
     >>> plain(pa.chunked_array([pa.array(["a", None, "a"]).dictionary_encode()])).to_pylist()
     ['a', None, 'a']
     """

@@ -30,40 +30,20 @@ _DIGITS_OF_UINT64: Final = 20
 
 @dataclass(frozen=True)
 class Cells:
-    """A canonical column.
+    """A canonical column."""
 
-    Attributes
-    ----------
-    values : pa.ChunkedArray
-        Of the canonical type, NULL where a cell cannot be read.
-    unreadable : pa.BooleanArray or None
-        Whether the cell could not be read; None where every one could.
-    """
-
-    values: pa.ChunkedArray
-    unreadable: pa.BooleanArray | None = None
+    values: pa.ChunkedArray  # of the canonical type, NULL where a cell cannot be read
+    unreadable: pa.BooleanArray | None = None  # whether the cell could not be read; None where every one could
 
 
 def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str, ranks_from: int = 1) -> Cells:
     """Read a column of a table as the column `field` of the schema.
 
-    Parameters
-    ----------
-    column : pa.ChunkedArray
-        As the table has it; a column that is right already is not copied.
-    field : Field
-        Canonical column, of the same name.
-    where : str
-        Name of the input, for messages.
-    id_fix : str
-        How ids that are no whole numbers become so, for messages.
-    ranks_from : int
-        Rank of the first item of a list, 0 or 1.
+    `column`: as the table has it; a column that is right already is not copied. `field`: canonical column, of the same
+    name. `where`: name of the input, for messages. `id_fix`: how ids that are no whole numbers become so, for messages.
+    `ranks_from`: rank of the first item of a list, 0 or 1.
 
-    Raises
-    ------
-    InputError
-        If the type of the column cannot be read as that of the field.
+    Raises InputError if the type of the column cannot be read as that of the field.
     """
     given = plain(column)
     values = _read(given, field)
@@ -80,10 +60,7 @@ def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str
 def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
     """Make gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain.
 
-    Raises
-    ------
-    InputError
-        If the type of the column is not that of the values or edges.
+    Raises InputError if the type of the column is not that of the values or edges.
     """
     given, by_value = plain(column), gains.number_values()
     if gains.values and (is_text(given.type) or pa.types.is_boolean(given.type)):

@@ -111,10 +111,7 @@ class FileInput:
     def read(self) -> Source:
         """Read the rows that the filters keep into canonical columns.
 
-        Raises
-        ------
-        InputError
-            A file is damaged, or gone meanwhile.
+        Raises InputError: a file is damaged, or gone meanwhile.
         """
         with self._damage_reported():
             rows = self._flat(self.table.read(self._read_columns, self.condition))
@@ -131,12 +128,8 @@ class FileInput:
     def without_rows(self) -> Source:
         """Do the same with no row, which shows whether the columns can be read.
 
-        Raises
-        ------
-        InputError
-            A column has a type that cannot be read as the canonical one.
-        ForSparkError
-            A column is missing, or would be cast in a way that only Spark has.
+        Raises InputError: a column has a type that cannot be read as the canonical one. Raises ForSparkError: a column
+        is missing, or would be cast in a way that only Spark has.
         """
         if missing_faults(self._empty.column_names, self._names, self.config.renames, self.name):
             raise ForSparkError(self.location, "columns are missing")
@@ -145,12 +138,7 @@ class FileInput:
     def count(self) -> int:
         """Count the rows that the filters keep; of the columns, those of the filters are read.
 
-        Raises
-        ------
-        InputError
-            A file is damaged, or gone meanwhile.
-        ForSparkError
-            The files are too many.
+        Raises InputError: a file is damaged, or gone meanwhile. Raises ForSparkError: the files are too many.
         """
         n_rows = self.n_rows
         if n_rows == 0 or self.condition is None:
@@ -161,10 +149,7 @@ class FileInput:
     def models(self) -> tuple[str, ...]:
         """Name the models of the rows that the filters keep.
 
-        Raises
-        ------
-        InputError
-            A file is damaged, or gone meanwhile.
+        Raises InputError: a file is damaged, or gone meanwhile.
         """
         own = self._present.get(C.MODEL_ID)
         if own is None:
@@ -244,11 +229,8 @@ class FileInput:
 def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tuple[FileInput, ...]:
     """Open every input of a config; no row is read.
 
-    Raises
-    ------
-    ForSparkError
-        Spark reads them: one of them is not a plain table on this machine, something is wrong with one, which Spark
-        reports, or all together are too large for this process.
+    Raises ForSparkError: Spark reads them: one of them is not a plain table on this machine, something is wrong with
+    one, which Spark reports, or all together are too large for this process.
     """
     found = tuple(_opened(config, name, date) for name, given in config.inputs if given is not None)
     _refuse_what_spark_refuses(found, request)
@@ -258,18 +240,10 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """What this process sees of the inputs of a night before it runs.
+    """What this process sees of the inputs of a night before it runs."""
 
-    Attributes
-    ----------
-    opened : tuple of FileInput
-        Those that it opens and that have no fault.
-    errors : tuple of FaultsError
-        What is wrong with them, as a run would say it.
-    """
-
-    opened: tuple[FileInput, ...]
-    errors: tuple[FaultsError, ...]
+    opened: tuple[FileInput, ...]  # those that it opens and that have no fault
+    errors: tuple[FaultsError, ...]  # what is wrong with them, as a run would say it
 
 
 def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> OpenedInputs:
@@ -301,10 +275,7 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
 def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     """Open an input whose columns are those that the config names.
 
-    Raises
-    ------
-    InputError
-        It lacks some, or no host reads its times.
+    Raises InputError: it lacks some, or no host reads its times.
     """
     given: InputConfig = getattr(config.inputs, name)
     try:
@@ -373,10 +344,7 @@ class _TextIds:
 def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     """Open one input that a config gives, likewise.
 
-    Raises
-    ------
-    ForSparkError
-        As :func:`open_inputs`, for this input alone.
+    Raises ForSparkError as :func:`open_inputs`, for this input alone.
     """
     found = _opened(config, name, date)
     _refuse_many_rows([found])

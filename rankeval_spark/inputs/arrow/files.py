@@ -82,24 +82,12 @@ class PartitionFoldersError(ForSparkError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table of files as it was found.
+    """A table of files as it was found."""
 
-    Attributes
-    ----------
-    location : str
-        Absolute path.
-    format : str
-        ``delta``, ``parquet`` or ``trec``.
-    version : int or None
-        Version of a Delta table.
-    dataset : ds.Dataset
-        Its rows.
-    """
-
-    location: str
-    format: str
-    version: int | None
-    dataset: ds.Dataset
+    location: str  # absolute path
+    format: str  # ``delta``, ``parquet`` or ``trec``
+    version: int | None  # version of a Delta table
+    dataset: ds.Dataset  # its rows
 
     @property
     def schema(self) -> pa.Schema:
@@ -114,15 +102,9 @@ class FileTable:
     def count(self, condition: ds.Expression | None, *, elements_of: str | None = None) -> int:
         """Count the rows of the files that may have rows which fulfil a condition.
 
-        Parameters
-        ----------
-        elements_of : str, optional
-            Column of lists whose elements are counted instead.
+        `elements_of`: column of lists whose elements are counted instead.
 
-        Raises
-        ------
-        ForSparkError
-            The files are too many, or one of them cannot be read.
+        Raises ForSparkError: the files are too many, or one of them cannot be read.
         """
         if isinstance(self.dataset, ds.InMemoryDataset):
             return int(self.dataset.count_rows(filter=condition))
@@ -153,11 +135,8 @@ def _n_elements(footer: pq.FileMetaData, name: str) -> int:
 def open_files(config: InputConfig, date: dt.date) -> FileTable:
     """Open the table of an input for an evaluation date; no row is read, but for the text of TREC.
 
-    Raises
-    ------
-    ForSparkError
-        It is in a catalog, elsewhere or of text; or it is not there, or not as plain as such tables mostly are, so that
-        Spark says what is wrong with it, or reads it all the same.
+    Raises ForSparkError: it is in a catalog, elsewhere or of text; or it is not there, or not as plain as such tables
+    mostly are, so that Spark says what is wrong with it, or reads it all the same.
     """
     if models := config.of_models():
         return _united({model: open_files(one, date) for model, one in models.items()}, config.location(date))
@@ -357,11 +336,8 @@ def _is_usual(kind: pa.DataType) -> bool:
 def filter_condition(filters: Sequence[Filter], schema: pa.Schema, date: dt.date) -> pc.Expression | None:
     """Build the condition that rows have to fulfil, none of them where a column of it is NULL; None without a filter.
 
-    Raises
-    ------
-    ForSparkError
-        A column is missing, a value is none of its type, or the comparison is one that depends on how numbers are
-        rounded.
+    Raises ForSparkError: a column is missing, a value is none of its type, or the comparison is one that depends on how
+    numbers are rounded.
     """
     conditions = [_condition(each, schema, date) for each in filters]
     return reduce(operator.and_, conditions) if conditions else None

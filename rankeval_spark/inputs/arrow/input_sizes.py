@@ -33,37 +33,19 @@ _HIDDEN: Final = ("_", ".")
 
 @dataclass(frozen=True)
 class InputSize:
-    """What is read of one input on one date; None where only reading it would tell.
-
-    Attributes
-    ----------
-    n_files : int or None
-        Files that may hold rows of the date, by partition values and statistics.
-    n_partitions : int or None
-        Partitions that these files are in; None for a table without partitions.
-    n_rows : int or None
-        Rows of these files: at least as many as the filters keep.
-    n_bytes : int or None
-        Size of these files.
-    remark : str or None
-        What is not known, and why.
-    is_missing : bool
-        Whether there is nothing at the path.
-    fault : Fault or None
-        Why a run would end: nothing is there, or what is there cannot be opened.
-    """
+    """What is read of one input on one date; None where only reading it would tell."""
 
     name: str
     location: str
     format: str
     version: int | None = None
-    n_files: int | None = None
-    n_partitions: int | None = None
-    n_rows: int | None = None
-    n_bytes: int | None = None
-    remark: str | None = None
-    is_missing: bool = False
-    fault: Fault | None = None
+    n_files: int | None = None  # files that may hold rows of the date, by partition values and statistics
+    n_partitions: int | None = None  # partitions that these files are in; None for a table without partitions
+    n_rows: int | None = None  # rows of these files: at least as many as the filters keep
+    n_bytes: int | None = None  # size of these files
+    remark: str | None = None  # what is not known, and why
+    is_missing: bool = False  # whether there is nothing at the path
+    fault: Fault | None = None  # why a run would end: nothing is there, or what is there cannot be opened
 
 
 @dataclass(frozen=True)
@@ -84,10 +66,7 @@ def sizes_of(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
 def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
     """Look up how large an input is on a date.
 
-    Parameters
-    ----------
-    name : str
-        Name of the input, as in the config.
+    `name`: name of the input, as in the config.
     """
     location = config.location(date)
     if config.table is not None:

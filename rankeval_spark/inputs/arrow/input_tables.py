@@ -23,44 +23,26 @@ _SIZED: Final = frozenset({"pandas", "polars", "pyarrow"})
 
 @dataclass(frozen=True)
 class Source:
-    """One input in its canonical columns.
+    """One input in its canonical columns."""
 
-    Attributes
-    ----------
-    name : str
-        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
-    table : pa.Table
-        Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the
-        table has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or
-        decimal; ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC,
-        ``published_at`` date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those
-        that become bands double. Cells that cannot be read are NULL.
-    given : frozenset of str
-        Canonical columns that the table had.
-    id_types : mapping
-        Type of each id, ``string`` or ``bigint``, by canonical column.
-    unreadable : pa.BooleanArray or None
-        Whether a cell of the row could not be read; None where every one could.
-    """
-
-    name: str
+    name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
+    # Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the table
+    # has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or decimal;
+    # ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC, ``published_at``
+    # date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those that become bands
+    # double. Cells that cannot be read are NULL.
     table: pa.Table
-    given: frozenset[str]
-    id_types: Mapping[str, str]
-    unreadable: pa.BooleanArray | None = None
+    given: frozenset[str]  # canonical columns that the table had
+    id_types: Mapping[str, str]  # type of each id, ``string`` or ``bigint``, by canonical column
+    unreadable: pa.BooleanArray | None = None  # whether a cell of the row could not be read; None where every one could
 
 
 @dataclass(frozen=True)
 class Tables(GivenInputs[Source]):
-    """The inputs of one evaluation: all rows, those that cannot be used too.
+    """The inputs of one evaluation: all rows, those that cannot be used too."""
 
-    Attributes
-    ----------
-    are_checked : bool
-        Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
-        so is a log whose ranks count from 0.
-    """
-
+    # Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
+    # so is a log whose ranks count from 0.
     are_checked: bool = False
 
     @property
@@ -72,10 +54,7 @@ class Tables(GivenInputs[Source]):
 def refuse_large(frames: Mapping[str, object]) -> None:
     """Refuse inputs that need more memory than the machine has.
 
-    Raises
-    ------
-    InputError
-        With the number of rows, the memory that they need and the memory that there is.
+    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
     """
     refuse_rows(sum(_n_rows(frame) for frame in frames.values()))
 
@@ -83,10 +62,7 @@ def refuse_large(frames: Mapping[str, object]) -> None:
 def refuse_rows(n_rows: int) -> None:
     """Refuse rows that need more memory than the machine has.
 
-    Raises
-    ------
-    InputError
-        With the number of rows, the memory that they need and the memory that there is.
+    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
     """
     needed, there = n_rows * BYTES_A_ROW, physical_bytes()
     if needed > there:

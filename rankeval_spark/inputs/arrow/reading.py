@@ -41,23 +41,13 @@ def is_table(frame: object) -> bool:
 def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, gains: Gains | None = None) -> Source:
     """Bring a table into the canonical columns of a schema; its stream is read once, here.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for messages.
-    frame : object
-        Any object with Arrow's ``__arrow_c_stream__``, whose columns have their canonical names; others are left out.
-    schema : Schema
-        One of those in :mod:`rankeval_spark.schemas`, or of segments.
-    ranks_from : int
-        Rank of the first item of a list, 0 or 1.
-    gains : Gains, optional
-        How events of the judgements become gains.
+    `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``, whose columns
+    have their canonical names; others are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of
+    segments. `ranks_from`: rank of the first item of a list, 0 or 1. `gains`: how events of the judgements become
+    gains.
 
-    Raises
-    ------
-    InputError
-        If it is no such table, or a column is missing or of a type that cannot be cast; all faults at once.
+    Raises InputError if it is no such table, or a column is missing or of a type that cannot be cast; all faults at
+    once.
     """
     if not is_table(frame):
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
@@ -131,10 +121,7 @@ def _chosen(
 ) -> tuple[list[Fault], list[str]]:
     """Find the columns of a schema that a table has once, and what is wrong with the others.
 
-    Parameters
-    ----------
-    index_names : collection
-        Names of the levels of an index, which is no column.
+    `index_names`: names of the levels of an index, which is no column.
     """
     renames, places = (events.renames, events.places) if events else ({}, {})
     names = {one: renames.get(one, one) for one in schema.field_names()}
@@ -222,15 +209,9 @@ def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:
 
     As ``ListArrays.to_items`` of the host on Spark; text with JSON arrays is left to Spark.
 
-    Parameters
-    ----------
-    where : str
-        Name of the input, for messages.
+    `where`: name of the input, for messages.
 
-    Raises
-    ------
-    InputError
-        Columns that are missing or hold no arrays; all of them.
+    Raises InputError: columns that are missing or hold no arrays; all of them.
     """
     arrays = arrays_by_column(nested, lambda path, place: _array(table, path, where, place))
     flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))

@@ -23,11 +23,8 @@ def read_csv(files: Sequence[Path], options: Mapping[str, str]) -> pa.Table:
 
     An empty field is NULL, in quotes too. New lines may stand in quotes.
 
-    Raises
-    ------
-    ValueError
-        An option other than ``sep``, a byte order mark, headers that differ or have one name only, or a row with more
-        or fewer fields than its header.
+    Raises ValueError: an option other than ``sep``, a byte order mark, headers that differ or have one name only, or a
+    row with more or fewer fields than its header.
     """
     separator = options.get("sep", COMMA)
     if not options.keys() <= {"sep"} or len(separator) != 1:
@@ -63,11 +60,8 @@ def _bytes_of(file: Path) -> bytes:
 def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> pa.Table:
     """Return the columns of JSON lines: the keys of the first lines, each an object.
 
-    Raises
-    ------
-    ValueError
-        An option, a line that is no object, or a value that is an object, an array or a number that is not written as
-        it is read.
+    Raises ValueError: an option, a line that is no object, or a value that is an object, an array or a number that is
+    not written as it is read.
     """
     if options:
         message = f"options {', '.join(sorted(options))}"

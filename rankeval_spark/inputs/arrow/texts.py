@@ -67,8 +67,6 @@ def null_unless(column: pa.ChunkedArray, is_kept: pa.ChunkedArray) -> pa.Chunked
 def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read numbers; what is none becomes NULL.
 
-    Examples
-    --------
     >>> to_doubles(pa.chunked_array([[" 1.5", "+2d", "1e999", "nan", "x"]])).to_pylist()
     [1.5, 2.0, inf, nan, None]
     """
@@ -87,8 +85,6 @@ def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read whole numbers of up to ten digits as int64; what is none becomes NULL.
 
-    Examples
-    --------
     >>> to_whole(pa.chunked_array([[" 7", "+007", "-1", "1.0", "0x10"]])).to_pylist()
     [7, 7, -1, None, None]
     """
@@ -100,8 +96,6 @@ def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def to_text_lists(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read JSON arrays as lists of text; what is none becomes NULL.
 
-    Examples
-    --------
     >>> to_text_lists(pa.chunked_array([['["rock", 1]', "['blues']", "[]", "rock"]])).to_pylist()
     [['rock', '1'], ['blues'], [], None]
     """
@@ -140,13 +134,8 @@ def _json_text(element: Any) -> str | None:  # noqa: ANN401 - any JSON
 def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:  # noqa: PLR0911 - a kind of value each
     """Write values as text, as Spark's ``cast(string)`` does in UTC; None where the type has no such text.
 
-    Parameters
-    ----------
-    column : pa.ChunkedArray
-        Text, truth values, numbers, days or times.
+    `column`: text, truth values, numbers, days or times.
 
-    Examples
-    --------
     >>> to_text(pa.chunked_array([[1.0, 1e7, 1e-5, None]])).to_pylist()
     ['1.0', '1.0E7', '1.0E-5', None]
     """
@@ -190,9 +179,7 @@ def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
 def to_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Bring days and times to microseconds in UTC, in which what has no zone is.
 
-    Parameters
-    ----------
-    column : date or timestamp, of any unit and zone
+    `column`: date or timestamp, of any unit and zone.
     """
     return pc.cast(column, options=pc.CastOptions(TIMES, allow_time_truncate=True))
 
@@ -206,9 +193,7 @@ def to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read seconds of Unix; numbers beyond the year 9999, such as milliseconds, become NULL.
 
-    Parameters
-    ----------
-    column : integer, float or decimal
+    `column`: integer, float or decimal.
     """
     is_null = to_numpy(column.is_null())
     if pa.types.is_integer(column.type):
@@ -225,8 +210,6 @@ def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read times from text: each by its own zone, or in UTC where it has none; what is none becomes NULL.
 
-    Examples
-    --------
     >>> read_times(pa.chunked_array([["2026-01-31", "2026-01-31 05:00 +05:30", "noon"]])).cast(pa.string()).to_pylist()
     ['2026-01-31 00:00:00.000000Z', '2026-01-30 23:30:00.000000Z', None]
     """
@@ -243,8 +226,6 @@ def read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def read_days(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Read days from text, where a time may follow; what is none becomes NULL.
 
-    Examples
-    --------
     >>> read_days(pa.chunked_array([["2026-01-31", " 2026-1-3T05:00", "2026-02-30"]])).cast(pa.string()).to_pylist()
     ['2026-01-31', '2026-01-03', None]
     """

@@ -42,52 +42,27 @@ _DAY: Final = 86_400_000_000
 
 @dataclass(frozen=True)
 class Reading:
-    """How an input is read into its canonical columns.
+    """How an input is read into its canonical columns."""
 
-    Attributes
-    ----------
-    where : str
-        Name of the input in the config, for messages.
-    renames : mapping
-        Name in the table, by canonical name; other columns have their canonical name.
-    types : mapping
-        Ids to cast: ``string`` or ``integer``.
-    list_separator : str, optional
-        Separates the elements of a list that is text; None: such text is a JSON array.
-    ranks_from : int
-        Rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1.
-    gains : Gains, optional
-        How the column of ``gain`` becomes gains, where it holds events, ratings or seconds.
-    places : mapping
-        Key that names a column, by canonical name, where it is not ``columns``.
-    """
-
-    where: str
+    where: str  # name of the input in the config, for messages
+    # Name in the table, by canonical name; other columns have their canonical name
     renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    types: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    list_separator: str | None = None
-    ranks_from: int = 1
-    gains: Gains | None = None
+    types: Mapping[str, str] = dataclasses.field(default_factory=dict)  # ids to cast: ``string`` or ``integer``
+    list_separator: str | None = None  # separates the elements of a list that is text; None: such text is a JSON array
+    ranks_from: int = 1  # rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1
+    gains: Gains | None = None  # how the column of ``gain`` becomes gains, where it holds events, ratings or seconds
+    # Key that names a column, by canonical name, where it is not ``columns``
     places: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Canonical:
-    """Expressions of the canonical columns of a table.
+    """Expressions of the canonical columns of a table."""
 
-    Attributes
-    ----------
-    named : mapping of str to Column
-        Columns of the schema in its order, by name, then :data:`IS_UNPARSABLE` where a cast can fail.
-    given : frozenset of str
-        Canonical columns that the table has.
-    id_types : mapping
-        Type of each id, ``string`` or ``bigint``.
-    """
-
+    # Columns of the schema in its order, by name, then :data:`IS_UNPARSABLE` where a cast can fail
     named: Mapping[str, Column]
-    given: frozenset[str]
-    id_types: Mapping[str, str]
+    given: frozenset[str]  # canonical columns that the table has
+    id_types: Mapping[str, str]  # type of each id, ``string`` or ``bigint``
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -127,10 +102,7 @@ class _Cast:
 def canonical_columns(table: T.StructType, schema: Schema, reading: Reading) -> Canonical:
     """Plan the canonical columns of a table with the given schema.
 
-    Raises
-    ------
-    InputError
-        All columns that are missing or of a type that cannot be cast.
+    Raises InputError: all columns that are missing or of a type that cannot be cast.
     """
     names = {field.name: reading.renames.get(field.name, field.name) for field in schema.fields}
     given = {field.name for field in schema.fields if names[field.name] in table.names}

@@ -32,10 +32,7 @@ def filter_condition(filters: Sequence[Filter], schema: T.StructType, date: dt.d
 
     The columns of the filters exist in ``schema``; ``where`` is the place of the filters in the config.
 
-    Raises
-    ------
-    ConfigError
-        All values that are not of their column's type; of a window of days the first one.
+    Raises ConfigError: all values that are not of their column's type; of a window of days the first one.
     """
     conditions: list[Column] = []
     faults: dict[int, Fault] = {}

@@ -36,21 +36,11 @@ class Array:
 
 @dataclass(frozen=True)
 class ListArrays:
-    """The arrays of a log with one row per list.
+    """The arrays of a log with one row per list."""
 
-    Attributes
-    ----------
-    items : Array
-        Ids, best item first.
-    scores : Array or None
-        Scores of the items; a list has none where its arrays differ in length.
-    nested : Nested
-        Names of the columns.
-    """
-
-    items: Array
-    scores: Array | None
-    nested: Nested
+    items: Array  # ids, best item first
+    scores: Array | None  # scores of the items; a list has none where its arrays differ in length
+    nested: Nested  # names of the columns
 
     def to_items(self, frame: DataFrame) -> DataFrame:
         """Write the log with one row per item: its other columns, then item, score and :data:`POSITION`.
@@ -80,10 +70,7 @@ class ListArrays:
 def arrays_of(schema: T.StructType, nested: Nested, where: str) -> ListArrays:
     """Find the arrays of a log with one row per list.
 
-    Raises
-    ------
-    InputError
-        Columns that are missing or hold neither arrays nor text; all of them.
+    Raises InputError: columns that are missing or hold neither arrays nor text; all of them.
     """
     found = arrays_by_column(nested, lambda path, place: _array(schema, path, where, place))
     return ListArrays(_with_broken_lines(found[C.ITEM_ID], schema), found.get(C.SCORE), nested)
@@ -100,12 +87,8 @@ def _with_broken_lines(items: Array, schema: T.StructType) -> Array:
 def to_list_rows(frame: DataFrame, arrays: ListArrays, canonical: Canonical) -> DataFrame:
     """Select the columns of a list and its arrays, see :attr:`Source.lists`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The log with one row per list.
-    canonical : Canonical
-        Expressions of the canonical columns of the log with one row per item.
+    `frame`: the log with one row per list. `canonical`: expressions of the canonical columns of the log with one row
+    per item.
     """
     of_list = [one for name, one in canonical.named.items() if name not in (C.ITEM_ID, C.SCORE, C.RANK, IS_UNPARSABLE)]
     items = _cast_unless(arrays.items, _ids(arrays.items, canonical.id_types[C.ITEM_ID]))

@@ -42,35 +42,19 @@ _READ_AS: Final = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table before anything is renamed, cast or filtered.
+    """A table before anything is renamed, cast or filtered."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Its rows; csv and json as text, with the column :data:`CORRUPT`.
-    columns : tuple of str
-        Its own columns.
-    location : str
-        Absolute path or table name.
-    version : int or None
-        Pinned version (Delta only).
-    """
-
-    frame: DataFrame
-    columns: tuple[str, ...]
-    location: str
-    version: int | None = None
+    frame: DataFrame  # its rows; csv and json as text, with the column :data:`CORRUPT`
+    columns: tuple[str, ...]  # its own columns
+    location: str  # absolute path or table name
+    version: int | None = None  # pinned version (Delta only)
 
 
 def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
     """Open the table of an input for an evaluation date.
 
-    Raises
-    ------
-    InputError
-        If it is missing, of another format, or cannot be read.
-    ConfigError
-        If it, or a file that it refers to, is outside the folders that the environment allows.
+    Raises InputError if it is missing, of another format, or cannot be read. Raises ConfigError if it, or a file that
+    it refers to, is outside the folders that the environment allows.
     """
     if models := config.of_models():
         tables = {model: open_table(spark, f"{name}.paths.{model}", one, date) for model, one in models.items()}
@@ -90,10 +74,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
 def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Table:
     """Put the tables of the models below one another, each with its model as a constant.
 
-    Raises
-    ------
-    InputError
-        Their columns differ.
+    Raises InputError: their columns differ.
     """
     named = {model: table.frame.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
     first = next(iter(named))
@@ -275,8 +256,6 @@ def parquet_faults(spark: SparkSession, table: Table, names: Iterable[str], wher
 def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
     """Choose the files to read: the first, whose columns Spark uses, and the last ones of the date, or of all.
 
-    Examples
-    --------
     >>> import datetime
     >>> chosen_files(["f/day=2025-12-31/a", "f/day=2026-01-01/a", "f/day=2026-01-02/a"], datetime.date(2026, 1, 1))
     ['f/day=2025-12-31/a', 'f/day=2026-01-01/a']

@@ -28,14 +28,8 @@ if TYPE_CHECKING:
 def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:
     """Read every input of an evaluation, and report all of their faults at once.
 
-    Raises
-    ------
-    InputError
-        If an input or a column is missing or cannot be read.
-    ConfigError
-        If a filter has a value of another type than its column.
-    ChecksFailedError
-        If an id is text in one input and a number in another.
+    Raises InputError if an input or a column is missing or cannot be read. Raises ConfigError if a filter has a value
+    of another type than its column. Raises ChecksFailedError if an id is text in one input and a number in another.
     """
     faults: list[FaultsError] = []
 
@@ -59,10 +53,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
 
     It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
 
-    Raises
-    ------
-    InputError, ConfigError
-        As :func:`read_all`.
+    Raises InputError, ConfigError as :func:`read_all`.
     """
     table = open_table(spark, name, config, date)
     where = f"inputs.{name}"
@@ -119,10 +110,7 @@ def from_frame(
     ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
     of the judgements become gains.
 
-    Raises
-    ------
-    InputError
-        If a column is missing or of a type that cannot be cast.
+    Raises InputError if a column is missing or of a type that cannot be cast.
     """
     is_log = schema.name == schemas.RECOMMENDATIONS.name
     nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None

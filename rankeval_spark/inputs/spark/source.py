@@ -28,51 +28,26 @@ RAW: Final = "_raw"
 
 @dataclass(frozen=True)
 class Source:
-    """One input in its canonical columns.
+    """One input in its canonical columns."""
 
-    Attributes
-    ----------
-    name : str
-        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
-    frame : DataFrame
-        Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
-        does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too
-        iff ``given`` names it.
-    unfiltered : DataFrame
-        The unchanged table, before the filters.
-    location : str
-        Absolute path or table name.
-    format : str
-        As in the config; ``frame`` for a DataFrame of the caller.
-    version : int or None
-        Pinned version of a Delta table; None for other formats.
-    given : frozenset of str
-        Canonical columns that the table has.
-    id_types : mapping
-        Type of each id, ``string`` or ``bigint``, by canonical column.
-    unread : tuple of str
-        Columns of the table that nothing reads.
-    rows : DataFrame or None
-        Rows of the unchanged table after the filters; None for a DataFrame of the caller.
-    canonical : tuple of Column
-        Expressions that select `frame` from `rows`.
-    lists : DataFrame or None
-        Of a log with one row per list, the same as it is: the columns of `frame` that a list has, and the arrays
-        :data:`row_kinds.LISTED_ITEMS` and :data:`row_kinds.LISTED_SCORES`, the latter where there are scores. Their
-        elements are of types that the engine converts to those of `frame`.
-    """
-
-    name: str
+    name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
+    # Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
+    # does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too iff
+    # ``given`` names it.
     frame: DataFrame
-    unfiltered: DataFrame
-    location: str
-    format: str
-    version: int | None
-    given: frozenset[str]
+    unfiltered: DataFrame  # the unchanged table, before the filters
+    location: str  # absolute path or table name
+    format: str  # as in the config; ``frame`` for a DataFrame of the caller
+    version: int | None  # pinned version of a Delta table; None for other formats
+    given: frozenset[str]  # canonical columns that the table has
+    # Type of each id, ``string`` or ``bigint``, by canonical column
     id_types: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
-    rows: DataFrame | None = None
-    canonical: tuple[Column, ...] = ()
+    unread: tuple[str, ...] = ()  # columns of the table that nothing reads
+    rows: DataFrame | None = None  # rows of the unchanged table after the filters; None for a DataFrame of the caller
+    canonical: tuple[Column, ...] = ()  # expressions that select `frame` from `rows`
+    # Of a log with one row per list, the same as it is: the columns of `frame` that a list has, and the arrays
+    # :data:`row_kinds.LISTED_ITEMS` and :data:`row_kinds.LISTED_SCORES`, the latter where there are scores. Their
+    # elements are of types that the engine converts to those of `frame`.
     lists: DataFrame | None = None
 
     @property

@@ -61,19 +61,9 @@ def to_exposure_rows(
     of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
     cutoff where it has an item at a rank up to it.
 
-    Parameters
-    ----------
-    lists : DataFrame
-        Rows of ``MovedRows.to_item_lists``, down to the largest cutoff at least, with the values of the segments that
-        slices are by.
-    measures : sequence of Measure
-        Of kind ``exposure``.
-    models : sequence of str
-        Names of all models.
-    catalogue : DataFrame or None
-        ``item_id`` of all items, each as often as it comes; None where no measure needs it.
-    reported : ReportedSlices
-        The slices.
+    `lists`: rows of ``MovedRows.to_item_lists``, down to the largest cutoff at least, with the values of the segments
+    that slices are by. `measures`: of kind ``exposure``. `models`: names of all models. `catalogue`: ``item_id`` of all
+    items, each as often as it comes; None where no measure needs it. `reported`: the slices.
     """
     ks = sorted({measure.k for measure in measures})
     lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
@@ -231,10 +221,7 @@ def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
     Over all users with a list. A model without any list has rows of all users, and of each slice in which another model
     has lists.
 
-    Parameters
-    ----------
-    counts : DataFrame
-        Rows of ``MovedRows.to_parity``.
+    `counts`: rows of ``MovedRows.to_parity``.
     """
     no_lists = counts.sparkSession.createDataFrame(rows.no_lists())
     return counts.unionByName(no_lists).repartition(*SLICE[1:]).mapInArrow(rows.finish, ROW_TYPE)

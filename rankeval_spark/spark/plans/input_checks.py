@@ -63,10 +63,7 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
 def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
     """Count rows, NULL keys and interactions of the evaluation date or later; one pass, no shuffle of the rows.
 
-    Parameters
-    ----------
-    evaluation_date : date, optional
-        Where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
+    `evaluation_date`: where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
     """
     has_days = evaluation_date is not None and C.INTERACTED_AT in train.columns
     rules = usable_rows.flag_train(since=evaluation_date if has_days else None)
@@ -90,10 +87,8 @@ def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
 def to_item_row_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
     """Count rows, NULL keys, items that occur twice and items with facts that cannot be used.
 
-    Parameters
-    ----------
-    unreadable : str, optional
-        Name of the column that is true where a cell of the row could not be read; None where every cell could.
+    `unreadable`: name of the column that is true where a cell of the row could not be read; None where every cell
+    could.
     """
     once = items.where(has_keys(schemas.ITEMS.key)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
@@ -255,13 +250,8 @@ def _no_keys() -> Column:
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     """Make one row per judgement with its gain and :data:`N_COPIES`.
 
-    Parameters
-    ----------
-    held_out : DataFrame
-        Usable rows of ``schemas.HELD_OUT``.
-    duplicates : {"max", "sum", "last"}
-        Gain of a pair that occurs twice: the largest, the sum, or that of the newest ``interacted_at`` (the largest of
-        several; a NULL is the oldest).
+    `held_out`: usable rows of ``schemas.HELD_OUT``. `duplicates`: gain of a pair that occurs twice: the largest, the
+    sum, or that of the newest ``interacted_at`` (the largest of several; a NULL is the oldest).
     """
     key = schemas.HELD_OUT.key_in(held_out.columns)
     when = [C.INTERACTED_AT] if duplicates == "last" else []

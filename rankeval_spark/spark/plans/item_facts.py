@@ -53,20 +53,13 @@ _COLUMNS: Final = {
 class FactFrames:
     """What the facts are taken from.
 
-    Attributes
-    ----------
-    train, items : DataFrame, optional
-        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
-    evaluation_date : date, optional
-        Day at which the age of items is taken.
-    has_small_catalogue : bool
-        Whether ``items`` fit into the memory of every task.
+    `train, items`: rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
     """
 
     train: DataFrame | None = None
     items: DataFrame | None = None
-    evaluation_date: date | None = None
-    has_small_catalogue: bool = False
+    evaluation_date: date | None = None  # day at which the age of items is taken
+    has_small_catalogue: bool = False  # whether ``items`` fit into the memory of every task
 
     @property
     def catalogue(self) -> DataFrame:
@@ -180,12 +173,8 @@ def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: Data
     A large catalogue stays where it is: the facts of its items are joined with rows, see
     :func:`facts.to_catalogue_facts`, and only its totals, or its ids for the sizes of groups, are gathered.
 
-    Parameters
-    ----------
-    needs : frozenset of str
-        Facts that are read, those that others are made of among them.
-    row_counts : DataFrame or None
-        One row of :data:`row_kinds.COUNTS`.
+    `needs`: facts that are read, those that others are made of among them. `row_counts`: one row of
+    :data:`row_kinds.COUNTS`.
     """
     shared = needs & _SHARED
     is_large = sources.items is not None and not sources.has_small_catalogue

@@ -32,21 +32,11 @@ _ROW_NUMBER_BITS: Final = 33
 
 @dataclass(frozen=True)
 class MovedRows:
-    """The rows of all users, each with all of theirs in one partition, and what is made of them.
+    """The rows of all users, each with all of theirs in one partition, and what is made of them."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Rows of :mod:`engine.batch.row_kinds`.
-    job : Job
-        What the workers do.
-    id_types : mapping
-        Spark type of ``user_id`` and ``item_id``.
-    """
-
-    frame: DataFrame
-    job: Job
-    id_types: Mapping[str, str]
+    frame: DataFrame  # rows of :mod:`engine.batch.row_kinds`
+    job: Job  # what the workers do
+    id_types: Mapping[str, str]  # Spark type of ``user_id`` and ``item_id``
 
     def to_user_rows(self) -> DataFrame:
         """Make one row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
@@ -93,17 +83,11 @@ def unite(
 ) -> DataFrame:
     """Unite the inputs and move every row to its user: the one exchange of item rows.
 
-    Parameters
-    ----------
-    inputs : mapping of int to DataFrame
-        Frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as it
-        has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`checks.with_kind` numbers them.
-    constants : DataFrame or None
-        One row with what is the same for all users.
-    columns : mapping of str to DataType
-        All columns and their types; an input that lacks one has :func:`nothing` there.
-    n_partitions : int, optional
-        Partitions that the rows go into; as Spark decides where left out.
+    `inputs`: frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as
+    it has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`usable_rows.with_kind` numbers them.
+    `constants`: one row with what is the same for all users. `columns`: all columns and their types; an input that
+    lacks one has :func:`nothing` there. `n_partitions`: partitions that the rows go into; as Spark decides where left
+    out.
     """
     united = in_one_frame(inputs, columns=columns)
     exchanged = united.repartition(C.USER_ID) if n_partitions is None else united.repartition(n_partitions, C.USER_ID)

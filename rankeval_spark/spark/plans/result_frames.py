@@ -51,10 +51,7 @@ def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
     A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
     models where times attribute them: the gain is the larger one.
 
-    Parameters
-    ----------
-    ranked : DataFrame
-        Rows of :func:`to_ranked_items`.
+    `ranked`: rows of :func:`to_ranked_items`.
     """
     sides = {C.BASELINE_RANK: baseline, C.RANK: model}
     ranks = (F.min(F.when(F.col(C.MODEL_ID) == name, F.col(C.RANK))).alias(side) for side, name in sides.items())

@@ -24,12 +24,9 @@ _WAS, _IS, _VALUES, _OTHERS = "_was", "_is", "_values", "_others"
 def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Join the rows of both frames; 1:1, the key is unique in each.
 
-    Returns
-    -------
-    DataFrame
-        One row a key: its columns, ``was_published``, ``is_made`` (the rerun has it), and ``unlike``, an array of
-        (``column``, ``distance``, ``is_rounding``) of the columns in which the two differ; ``distance`` is NULL where
-        one of them is NULL or no number. Columns that only one of the two frames has are left out.
+    One row a key: its columns, ``was_published``, ``is_made`` (the rerun has it), and ``unlike``, an array of
+    (``column``, ``distance``, ``is_rounding``) of the columns in which the two differ; ``distance`` is NULL where one
+    of them is NULL or no number. Columns that only one of the two frames has are left out.
     """
     keys = [name for name in key if name not in C.RUN_KEY]
     names = [name for name in rerun.columns if name not in (*keys, *C.RUN_KEY) and name in published.columns]

@@ -83,13 +83,8 @@ def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str
 def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:
     """Keep the rows whose item the catalogue has, however often it occurs there.
 
-    Parameters
-    ----------
-    catalogue : DataFrame
-        A frame whose ``item_id`` are all items.
-    is_small : bool
-        Whether it is known to fit into the memory of every task. It is then sent there, and no row is moved to its
-        item; how another one is joined is left to Spark.
+    `catalogue`: a frame whose ``item_id`` are all items. `is_small`: whether it is known to fit into the memory of
+    every task. It is then sent there, and no row is moved to its item; how another one is joined is left to Spark.
     """
     known = catalogue.select(*schemas.ITEMS.key).where(has_keys(schemas.ITEMS.key))
     return recommendations.join(F.broadcast(known) if is_small else known.distinct(), on=[C.ITEM_ID], how="left_semi")
@@ -194,10 +189,7 @@ def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row:
 
     Of the checks :data:`row_kinds.REFUSALS`.
 
-    Parameters
-    ----------
-    row : str
-        Column that holds the row unchanged from the table.
+    `row`: column that holds the row unchanged from the table.
     """
     refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_kinds.REFUSALS]
     return frame.select(
@@ -220,10 +212,7 @@ def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> Da
 
     Unusable rows are counted by the workers. Each gets a random user id, so that they spread over partitions.
 
-    Parameters
-    ----------
-    rules : mapping
-        Conditions that rows do not pass, by check; those of :data:`row_kinds.UNUSABLE_KINDS` are looked at.
+    `rules`: conditions that rows do not pass, by check; those of :data:`row_kinds.UNUSABLE_KINDS` are looked at.
     """
     number = F.lit(kind)
     for place, (of, check) in enumerate(row_kinds.UNUSABLE_KINDS):
@@ -241,10 +230,7 @@ def to_row_counts(inputs: Mapping[str, tuple[DataFrame, Mapping[str, Column]]]) 
     An input is read up to its first usable row. Why rows are unusable is counted in the first
     :data:`row_kinds.MOST_COUNTED` alone, because to count all would cost as much as to move them.
 
-    Parameters
-    ----------
-    inputs : mapping
-        Frame and conditions that rows do not pass, by name of the input.
+    `inputs`: frame and conditions that rows do not pass, by name of the input.
     """
     parts = (
         part.select(F.lit(name).alias("input"), _failed(rules).alias("check"))

@@ -36,42 +36,28 @@ if TYPE_CHECKING:
 class InputFrames:
     """Canonical frames of one evaluation date, of the expected models and the sampled users only.
 
-    Attributes
-    ----------
-    recommendations, held_out, segments, train, items : DataFrame
-        Rows of the schemas of these names; the last three are None where they are not given.
-    has_one_list : bool
-        Whether the log has no ``list_id``: no user has several lists of a model.
-    has_model_id : bool
-        Whether the log names its models; without names it has one.
-    has_small_catalogue : bool
-        Whether ``items`` are known to fit into the memory of every task.
-    band_facts : tuple of DataFrame
-        What the checks count of numbers that became segments.
-    are_checked : bool
-        Whether checks look at the inputs before anything is evaluated. Where they do not, the workers refuse an input
-        that has rows and none that can be used.
-    cached_partitions : int or None
-        Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
-    model_names : tuple of str
-        Names of the models that have usable rows in the log, where they were looked up because none are expected.
-    lists : DataFrame or None
-        The log with one row per list, where it is one, see :attr:`inputs.spark.Source.lists`. The exchange moves it in
-        place of `recommendations`.
+    `recommendations, held_out, segments, train, items`: rows of the schemas of these names; the last three are None
+    where they are not given.
     """
 
     recommendations: DataFrame
     held_out: DataFrame
     segments: DataFrame | None = None
-    has_one_list: bool = False
+    has_one_list: bool = False  # whether the log has no ``list_id``: no user has several lists of a model
     train: DataFrame | None = None
     items: DataFrame | None = None
-    has_small_catalogue: bool = False
-    band_facts: tuple[DataFrame, ...] = ()
-    has_model_id: bool = True
+    has_small_catalogue: bool = False  # whether ``items`` are known to fit into the memory of every task
+    band_facts: tuple[DataFrame, ...] = ()  # what the checks count of numbers that became segments
+    has_model_id: bool = True  # whether the log names its models; without names it has one
+    # Whether checks look at the inputs before anything is evaluated. Where they do not, the workers refuse an input
+    # that has rows and none that can be used.
     are_checked: bool = True
+    # Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None
     cached_partitions: int | None = None
+    # Names of the models that have usable rows in the log, where they were looked up because none are expected
     model_names: tuple[str, ...] = ()
+    # The log with one row per list, where it is one, see :attr:`inputs.spark.Source.lists`. The exchange moves it in
+    # place of `recommendations`.
     lists: DataFrame | None = None
 
     @property
@@ -96,17 +82,11 @@ def to_user_rows(
 ) -> MovedRows:
     """Plan the rows of all users and what the workers do with them.
 
-    Parameters
-    ----------
-    needs : frozenset of str, optional
-        Facts that are collected; those that measures with a value for each list read where left out.
-    is_aggregated : bool
-        Whether the results are aggregates, which meet in one place: unusable rows are counted there. For other results
-        the first of them are counted before the inputs are read.
-    is_cached : bool
-        Whether the results are cached or staged, so that several tables read them.
-    counts_rows : bool
-        Whether unusable rows reach the workers, who count them, although checks look at the inputs.
+    `needs`: facts that are collected; those that measures with a value for each list read where left out.
+    `is_aggregated`: whether the results are aggregates, which meet in one place: unusable rows are counted there. For
+    other results the first of them are counted before the inputs are read. `is_cached`: whether the results are cached
+    or staged, so that several tables read them. `counts_rows`: whether unusable rows reach the workers, who count them,
+    although checks look at the inputs.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
     sources = _sources(inputs, request)

@@ -21,11 +21,8 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     temporary files (a user without a writable home, as in many containers). In that last one any user may make a folder
     of any name, and Java runs what is in it, so it has to be private.
 
-    Raises
-    ------
-    EnvironmentFaultError
-        When no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot: a folder that was named is
-        not silently replaced by another. The one for temporary files is not private.
+    Raises EnvironmentFaultError: when no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot:
+    a folder that was named is not silently replaced by another. The one for temporary files is not private.
     """
     candidates = _candidates(env)
     for candidate in candidates:

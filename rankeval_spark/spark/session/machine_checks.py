@@ -46,10 +46,7 @@ class Check:
 def checks(results_root: str | None = None) -> Iterator[Check]:
     """Look at this machine without starting Spark; each outcome is given as soon as it is known.
 
-    Parameters
-    ----------
-    results_root : str, optional
-        Where a run would publish; it is tried by making a file there, and removed again.
+    `results_root`: where a run would publish; it is tried by making a file there, and removed again.
     """
     yield guarded(check_python_version)
     spark = guarded(check_packages)

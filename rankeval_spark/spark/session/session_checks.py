@@ -22,11 +22,8 @@ _ROWS = 3
 def probe(spark: SparkSession) -> Iterator[Check]:
     """Run the two jobs that every evaluation depends on.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session that a run would use; Delta is tried in a temporary folder of the driver, so only where the
-        executors see it too, on a local master.
+    `spark`: the session that a run would use; Delta is tried in a temporary folder of the driver, so only where the
+    executors see it too, on a local master.
     """
     yield worker_python(spark)
     if spark.conf.getAll.get("spark.master", "").startswith("local"):

@@ -46,12 +46,8 @@ def job_settings() -> dict[str, str]:
 def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
     """Return what a driver that is its own executor needs besides.
 
-    Parameters
-    ----------
-    warehouse : Path
-        Folder of managed tables; the default is one in whichever folder the job was started from.
-    cores : int
-        Tasks that run at a time.
+    `warehouse`: folder of managed tables; the default is one in whichever folder the job was started from. `cores`:
+    tasks that run at a time.
     """
     return {
         # Nothing of a local run is open to the network.

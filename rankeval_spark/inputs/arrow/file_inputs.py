@@ -126,7 +126,7 @@ class FileInput:
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
 
     def without_rows(self) -> Source:
-        """Do the same with no row, which shows whether the columns can be read.
+        """Return the input without a row, which shows whether the columns can be read.
 
         Raises InputError: a column has a type that cannot be read as the canonical one. Raises ForSparkError: a column
         is missing, or would be cast in a way that only Spark has.
@@ -265,9 +265,9 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             errors.append(error)
         except ForSparkError as error:
             is_partitioned = isinstance(error, files.PartitionFoldersError)
-            errors += errors_of(partial(_require_folder_columns, config, name, date)) if is_partitioned else []
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
-            errors += errors_of(partial(_require_csv_columns, config, name, date)) if given.format == "csv" else []
+            if is_partitioned or given.format == "csv":
+                errors += errors_of(partial(_require_columns, config, name, date))
     errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
     return OpenedInputs(tuple(opened), tuple(errors))
 
@@ -293,28 +293,21 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     return FileInput(name, given, table, schema, files.filter_condition(given.filters, table.schema, date))
 
 
-def _require_csv_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
-    """Refuse files of csv whose header lacks columns, where their header can be read here."""
+def _require_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
+    """Refuse csv files, or Parquet files in folders of partitions, that lack columns; one of them is read here."""
     given: InputConfig = getattr(config.inputs, name)
-    is_one_table = given.path is not None and not (isinstance(given, RecommendationsInput) and given.nested)
+    if given.path is None or (isinstance(given, RecommendationsInput) and given.nested):
+        return
     location = given.location(date)
-    header = header_here(location, given.options) if is_one_table else None
-    if header is not None:
-        _require_columns(config, name, checked_header(header, name, location, given.options))
-
-
-def _require_folder_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
-    """Refuse Parquet files in folders of partitions that lack columns, by one of the files."""
-    given: InputConfig = getattr(config.inputs, name)
-    is_one_table = given.path is not None and not (isinstance(given, RecommendationsInput) and given.nested)
-    known = files.columns_of_folders(given.location(date)) if is_one_table and given.format == "parquet" else None
-    if known is not None:
-        _require_columns(config, name, known)
-
-
-def _require_columns(config: EvaluationConfig, name: str, known: Sequence[str]) -> None:
-    given, where = getattr(config.inputs, name), f"inputs.{name}"
-    schema = _schema_of(config, name)
+    known: Sequence[str] | None = None
+    if given.format == "csv":
+        header = header_here(location, given.options)
+        known = None if header is None else checked_header(header, name, location, given.options)
+    elif given.format == "parquet":
+        known = files.columns_of_folders(location)
+    if known is None:
+        return
+    where, schema = f"inputs.{name}", _schema_of(config, name)
     names = {one: given.renames.get(one, one) for one in schema.field_names()}
     faults = missing_faults(known, names, given.renames, where, given.places)
     faults += filter_faults(given.filters, known, where)
@@ -342,7 +335,7 @@ class _TextIds:
 
 
 def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
-    """Open one input that a config gives, likewise.
+    """Open one input that a config gives; no row is read.
 
     Raises ForSparkError as :func:`open_inputs`, for this input alone.
     """

@@ -78,15 +78,10 @@ def driver_environment(java: Java, *, is_local: bool, env: Mapping[str, str] = o
         yield
     finally:
         for name, value in before.items():
-            _restore(name, value)
-
-
-def _restore(name: str, value: str | None) -> None:
-    """Put one variable back."""
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def is_chosen(master: str | None) -> bool:

@@ -216,13 +216,13 @@ def missing_faults(
 
 
 def _expected(where: str, name: str) -> str:
-    """Say what is expected; a fault of the segments as such is about a column that slices name."""
+    """Return what is expected; a fault of the segments as such is about a column that slices name."""
     is_sliced = where.rpartition(".")[2] == "segments" and name != C.USER_ID
     return "this column, which slices name" if is_sliced else "this column"
 
 
 def _rename_fix(where: str, name: str = "") -> str:
-    """Say how a column of a table becomes a canonical one: by a config, or in a call of ``evaluate``."""
+    """Return how a column of a table becomes a canonical one: by a config, or in a call of ``evaluate``."""
     if where.startswith("inputs."):
         return f"name it under {where}.columns.{name}" if name else f"name one under {where}.columns"
     return f"rename the column that is it to {name}" if name else "rename the column that is one"

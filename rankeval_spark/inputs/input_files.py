@@ -102,7 +102,7 @@ def _day(text: str) -> dt.date | None:
 
 
 def _newest_version(location: str) -> str:
-    """Name the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
+    """Return the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
     path = local_path(location)
     versions = delta_versions(path) if path else []
     return f"the newest is {max(versions)}" if versions else ""

@@ -158,7 +158,7 @@ def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
 
 
 def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:
-    """Give the lines that hold something, with their numbers: the first ones of a large file, then all.
+    """Yield the lines that hold something, with their numbers: the first ones of a large file, then all.
 
     A large file of another kind is refused for its first lines, before all of it is taken apart.
     """
@@ -206,7 +206,7 @@ def _lines(path: Path) -> pa.Array:
 
 
 def _said(error: Exception) -> str:
-    """Say in words why Arrow cannot read a file."""
+    """Return in words why Arrow cannot read a file."""
     text = str(error)
     if "straddl" in text:
         return f"a line of more than {LONGEST_LINE >> 20} MB, as in a file of another kind"

@@ -58,7 +58,7 @@ def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str
 
 
 def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
-    """Make gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain.
+    """Build gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain.
 
     Raises InputError if the type of the column is not that of the values or edges.
     """
@@ -155,7 +155,7 @@ def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Let ranks that count from 0 count from 1; a negative one becomes NULL, which is no place in a list."""
+    """Convert ranks that count from 0 to count from 1; a negative one becomes NULL, which is no place in a list."""
     numbers = to_numpy(ranks, null=-1)
     is_lost = (numbers < 0) | (numbers == _MAX_RANK)
     return pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
@@ -199,7 +199,7 @@ def _lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None:
 
 
 def _in_lists(elements: pa.Array, lists: pa.Array) -> pa.ChunkedArray:
-    """Put elements into lists as long as others, in their order."""
+    """Combine elements into lists as long as others, in their order."""
     lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
     ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     of_element = np.repeat(np.arange(len(lengths)), lengths)

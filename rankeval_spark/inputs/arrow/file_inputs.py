@@ -92,7 +92,7 @@ class FileInput:
 
     @property
     def n_columns(self) -> int:
-        """How many columns the table has."""
+        """Number of columns of the table."""
         return len(self.table.schema)
 
     @property
@@ -147,7 +147,7 @@ class FileInput:
             return int(self.table.dataset.count_rows(filter=self.condition))
 
     def models(self) -> tuple[str, ...]:
-        """Name the models of the rows that the filters keep.
+        """Return the models of the rows that the filters keep.
 
         Raises InputError: a file is damaged, or gone meanwhile.
         """

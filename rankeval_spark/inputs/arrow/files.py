@@ -166,7 +166,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
 
 
 def columns_of_folders(location: str) -> list[str] | None:
-    """Name the columns of Parquet files in folders of partitions, by one file; None where it cannot be read here."""
+    """Return the columns of Parquet files in folders of partitions, by one file; None where it cannot be read here."""
     place, names = Path(location), list[str]()
     while place.is_dir():
         place = min(_entries(place), default=place / "none")
@@ -263,7 +263,7 @@ def _text(
 
 
 def _united(tables: Mapping[str, FileTable], location: str) -> FileTable:
-    """Put the tables of the models below one another, each with its model as a constant."""
+    """Append the tables of the models to one another, each with its model as a constant."""
     first = next(iter(tables.values()))
     names_models = any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values())
     if names_models and first.format != "trec":
@@ -286,7 +286,7 @@ def _of_model(rows: pa.Table, model: str) -> pa.Table:
 
 
 def _files_of_model(dataset: ds.Dataset, model: str) -> Iterator[ds.Fragment]:
-    """Give the files of a table, with its model as the value of one partition more."""
+    """Yield the files of a table, with its model as the value of one partition more."""
     of_model = pc.field(C.MODEL_ID) == model
     for file in dataset.get_fragments():
         known = file.partition_expression

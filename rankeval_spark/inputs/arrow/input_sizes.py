@@ -88,7 +88,7 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
 
 
 def _unopened(name: str, config: InputConfig, path: Path, location: str, error: Exception) -> Fault:
-    """Say why something cannot be opened, in the words of a run where it has some."""
+    """Return why something cannot be opened, in the words of a run where it has some."""
     expected = EXPECTED[config.format]
     if config.format != "delta":
         found = f"a file that cannot be read ({first_line(str(error))})" if _data_files(path) else NO_FILES
@@ -152,7 +152,7 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
 def _kept_delta_files(
     table: deltalake.DeltaTable, config: InputConfig, path: Path, date: dt.date
 ) -> Collection[str] | None:
-    """Name the files that filters leave; None where only Spark can say."""
+    """Return the files that filters leave; None where only Spark can say."""
     with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
         here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
         dataset = table.to_pyarrow_dataset(filesystem=here)

@@ -79,7 +79,7 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
 
 
 def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
-    """Make an input of its canonical columns."""
+    """Build an input of its canonical columns."""
     columns = {field: each.values for field, each in cells.items()}
     if schema.name == schemas.HELD_OUT.name and C.GAIN not in columns:
         columns[C.GAIN] = pa.chunked_array([to_arrow(np.ones(n_rows))])
@@ -189,7 +189,7 @@ def _id_fix(field: Field, kind: pa.DataType, frame: object) -> str:
 
 
 def _fix_of(frame: object) -> str:
-    """Say how an object becomes a table."""
+    """Return how an object becomes a table."""
     if _library_of(frame) == "pyspark":
         return "give every input as a DataFrame of Spark, or call toArrow() on this one"
     for method in ("collect", "to_table"):  # of a lazy frame of polars; of a dataset of pyarrow
@@ -240,7 +240,7 @@ def _array(table: pa.Table, path: str, where: str, place: str) -> pa.Array:
 
 
 def _field_of(lists: pa.Array, field: str) -> pa.Array:
-    """Take a field of the structs in lists; that of a NULL struct is NULL."""
+    """Return a field of the structs in lists; that of a NULL struct is NULL."""
     flat = flat_lists(lists, None)
     ends = np.append(0, np.cumsum(np.bincount(flat.row, minlength=len(lists)))).astype(np.int64)
     values = pc.struct_field(flat.items, field)

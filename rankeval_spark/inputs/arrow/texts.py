@@ -60,7 +60,7 @@ def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def null_unless(column: pa.ChunkedArray, is_kept: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Make NULL of the values that are not kept."""
+    """Replace the values that are not kept by NULL."""
     return pc.if_else(is_kept, column, pa.nulls(1, column.type)[0])
 
 
@@ -185,7 +185,7 @@ def to_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Give the days of times in UTC."""
+    """Return the days of times in UTC."""
     is_time = pa.types.is_timestamp(column.type) and column.type.tz is not None
     return (column.cast(pa.timestamp(column.type.unit)) if is_time else column).cast(pa.date32())
 

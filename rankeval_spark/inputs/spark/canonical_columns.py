@@ -42,7 +42,7 @@ _DAY: Final = 86_400_000_000
 
 @dataclass(frozen=True)
 class Reading:
-    """How an input is read into its canonical columns."""
+    """Options by which an input is read into its canonical columns."""
 
     where: str  # name of the input in the config, for messages
     # Name in the table, by canonical name; other columns have their canonical name
@@ -175,7 +175,7 @@ def _cast_plain(found: _Found) -> _Cast:
 
 
 def _cast_gain(found: _Found, gains: Gains) -> _Cast:
-    """Make gains of events, ratings or seconds; NULL where the column has no value, or one without a gain."""
+    """Build gains of events, ratings or seconds; NULL where the column has no value, or one without a gain."""
     raw = found.raw
     if found.is_a(*TEXT, T.BooleanType) and gains.values:
         return _Cast(_gain_by_value(raw.cast("string"), gains.values), "double")

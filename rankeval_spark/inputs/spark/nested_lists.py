@@ -101,7 +101,7 @@ def to_list_rows(frame: DataFrame, arrays: ListArrays, canonical: Canonical) -> 
 
 
 def _ids(items: Array, wanted: str) -> str | None:
-    """Name the type that ids are cast to; None where the engine converts them, or they are of it already."""
+    """Return the type that ids are cast to; None where the engine converts them, or they are of it already."""
     plain = {"bigint": (T.ByteType, T.ShortType, T.IntegerType, T.LongType), "string": (T.StringType,)}[wanted]
     return None if isinstance(items.element, plain) else wanted
 

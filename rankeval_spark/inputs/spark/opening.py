@@ -72,7 +72,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
 
 
 def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Table:
-    """Put the tables of the models below one another, each with its model as a constant.
+    """Append the tables of the models to one another, each with its model as a constant.
 
     Raises InputError: their columns differ.
     """

@@ -80,7 +80,7 @@ def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -
 
 
 def _to_edges(users: DataFrame, names: Sequence[str], quantiles: Quantiles) -> DataFrame:
-    """Make one row of the lists of bands by quantiles."""
+    """Return one row of the lists of bands by quantiles."""
     numbers = users.select(*(_finite(names[place]).alias(f"_number_{place}") for place in quantiles.bands))
     ends = ((F.max(f"_number_{place}"), F.min(f"_number_{place}")) for place in quantiles.bands)
     spreads = ((high - low).alias(f"_spread_{place}") for place, (high, low) in zip(quantiles.bands, ends, strict=True))

@@ -15,7 +15,7 @@ from rankeval_spark.spark.plans.item_facts import FactFrames, require_input, to_
 
 
 def to_pairs(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
-    """Make one row per list with the pairs of its items that have users in common.
+    """Return one row per list with the pairs of its items that have users in common.
 
     The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
     counted separately and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
@@ -47,7 +47,7 @@ def _down_to(depth: int) -> Column:
 
 
 def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
-    """Make one row per (user, recommended item) with its mean similarity to the items that the user has in `train`.
+    """Return one row per (user, recommended item) with its mean similarity to the items that the user has in `train`.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
 
@@ -70,7 +70,7 @@ def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> Data
 
 
 def _to_similarities(train: DataFrame) -> DataFrame:
-    """Make one row per pair of items with a user in common: (users of both) / sqrt(U(low) U(high))."""
+    """Return one row per pair of items with a user in common: (users of both) / sqrt(U(low) U(high))."""
     pairs, counts = to_user_items(train), to_counts(train)
     low = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_low"))
     high = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_high"))

@@ -55,7 +55,7 @@ def to_exposure_rows(
     catalogue: DataFrame | None,
     reported: ReportedSlices,
 ) -> DataFrame:
-    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
+    """Return one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
     Over all users with a list, judged or not. A model without any list has rows too, as at a cutoff that none reaches:
     of all users, and of each slice in which another model has lists. A list that keeps the ranks of the log counts at a
@@ -83,7 +83,7 @@ def to_exposure_rows(
 def _to_places(
     lists: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int], slices: Sequence[Sequence[str]]
 ) -> DataFrame:
-    """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
+    """Return a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
 
     With the length of its list at the cutoffs ``lengths_at``.
     """
@@ -143,7 +143,7 @@ def _is_within(k: int) -> Column:
 
 
 def _at(name: str, k: int) -> str:
-    """Name a column or field at a cutoff."""
+    """Return the name of a column or field at a cutoff."""
     return f"{name}_{k}"
 
 
@@ -170,7 +170,7 @@ class _Counted:
     lengths_at: frozenset[int]
 
     def to_entries(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make rows of :data:`exposure_rows.ENTRY_TYPE`, some at a time: an entry comes in parts."""
+        """Yield rows of :data:`exposure_rows.ENTRY_TYPE`, some at a time: an entry comes in parts."""
         for batch in batches:
             first, cell = rows_by_key(pa.Table.from_batches([batch]), SLICE)
             keys = {name: pc.take(batch[name], to_arrow(first)) for name in SLICE}
@@ -181,7 +181,7 @@ class _Counted:
     def _at(
         self, k: int, batch: pa.RecordBatch, cell: np.ndarray, row: np.ndarray, groups: Mapping[str, pa.Array]
     ) -> Entries:
-        """Make the entries at a cutoff."""
+        """Build the entries at a cutoff."""
         times, n_lists, n_users = (to_numpy(groups[_at(name, k)]) for name in _COUNTS)
         group, n_cells = to_numpy(groups[GROUP]).astype(np.int64), cell.max(initial=-1) + 1
         bucket = cell[row] * N_GROUPS + group
@@ -201,7 +201,7 @@ class _Counted:
 
 
 def _by_length(k: int, row: np.ndarray, group: np.ndarray, lists: pa.Array) -> ByLength:
-    """Take from the groups of each row the lists that hold its item, by their lengths."""
+    """Return from the groups of each row the lists that hold its item, by their lengths."""
     of_group, lengths = _flat(lists)
     times = to_numpy(lengths[_at(_TIMES, k)])
     some = np.flatnonzero(times)
@@ -210,13 +210,13 @@ def _by_length(k: int, row: np.ndarray, group: np.ndarray, lists: pa.Array) -> B
 
 
 def _flat(lists: pa.Array) -> tuple[np.ndarray, dict[str, pa.Array]]:
-    """Give the structs of all lists, field by field, and the list of each."""
+    """Return the structs of all lists, field by field, and the list of each."""
     lengths = to_numpy(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lists)), lengths), fields(lists.flatten())
 
 
 def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
-    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
+    """Return one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
 
     Over all users with a list. A model without any list has rows of all users, and of each slice in which another model
     has lists.

@@ -183,7 +183,7 @@ def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
 
 
 def union(*facts: DataFrame) -> DataFrame:
-    """Put facts below one another."""
+    """Append facts to one another."""
     return reduce(DataFrame.unionByName, facts)
 
 
@@ -213,7 +213,7 @@ def _flagged(name: str, check: str, flag: Column, key: Column) -> Column:
 
 
 def _fact(name: str, check: str, count: Column, total: Column, concerned: Column) -> Column:
-    """Make one struct of FACTS.
+    """Return one struct of FACTS.
 
     The samples are the first and the last of the keys ``concerned``, NULL in other rows, whatever the partitioning.
     """
@@ -248,7 +248,7 @@ def _no_keys() -> Column:
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
-    """Make one row per judgement with its gain and :data:`N_COPIES`.
+    """Return one row per judgement with its gain and :data:`N_COPIES`.
 
     `held_out`: usable rows of ``schemas.HELD_OUT``. `duplicates`: gain of a pair that occurs twice: the largest, the
     sum, or that of the newest ``interacted_at`` (the largest of several; a NULL is the oldest).

@@ -51,7 +51,7 @@ _COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class FactFrames:
-    """What the facts are taken from.
+    """Inputs that facts are taken from.
 
     `train, items`: rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
     """
@@ -68,7 +68,7 @@ class FactFrames:
 
 
 def to_catalogue_facts(sources: FactFrames, *, needs: frozenset[str]) -> DataFrame | None:
-    """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
+    """Return one row per item of a large catalogue, for a join with the log; None where that is not needed."""
     if sources.has_small_catalogue or sources.items is None:
         return None
     frames = [_to_catalogue(sources, needs=needs & CATALOGUE_FACTS)] if needs & CATALOGUE_FACTS else []
@@ -77,7 +77,7 @@ def to_catalogue_facts(sources: FactFrames, *, needs: frozenset[str]) -> DataFra
 
 
 def _to_known(sources: FactFrames) -> DataFrame:
-    """Make one row per item of the catalogue, however often it occurs there."""
+    """Return one row per item of the catalogue, however often it occurs there."""
     known = sources.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
     return known.withColumn(N.ITEM_KNOWN, F.lit(1.0))
 
@@ -102,12 +102,12 @@ def to_user_count(train: DataFrame) -> DataFrame:
 
 
 def to_owned(train: DataFrame) -> DataFrame:
-    """Make one row per (user, item) of the training data."""
+    """Return one row per (user, item) of the training data."""
     return to_user_items(train).select(C.USER_ID, C.ITEM_ID)
 
 
 def to_user_items(train: DataFrame) -> DataFrame:
-    """Make one row per (user, item) with the number of interactions, partitioned by user."""
+    """Return one row per (user, item) with the number of interactions, partitioned by user."""
     return (
         train.select(C.USER_ID, C.ITEM_ID)
         .where(has_keys((C.USER_ID, C.ITEM_ID)))
@@ -118,7 +118,7 @@ def to_user_items(train: DataFrame) -> DataFrame:
 
 
 def to_counts(train: DataFrame) -> DataFrame:
-    """Make one row per item of the training data: its interactions and its users."""
+    """Return one row per item of the training data: its interactions and its users."""
     return (
         to_user_items(train)
         .groupBy(C.ITEM_ID)
@@ -127,7 +127,7 @@ def to_counts(train: DataFrame) -> DataFrame:
 
 
 def _to_catalogue(sources: FactFrames, *, needs: Iterable[str]) -> DataFrame:
-    """Make one row per item of the catalogue; an item that occurs twice fails the job: either row would be a guess."""
+    """Return one row per item of the catalogue; an item that occurs twice fails the job, as either row is a guess."""
     items = require_input(sources.items).where(F.col(C.ITEM_ID).isNotNull())
     facts = {
         N.ITEM_AGE: lambda: F.datediff(F.lit(sources.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),

@@ -39,7 +39,7 @@ class MovedRows:
     id_types: Mapping[str, str]  # Spark type of ``user_id`` and ``item_id``
 
     def to_user_rows(self) -> DataFrame:
-        """Make one row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        """Return one row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
         return map_in_arrow(self.frame, self.job.user_rows, self.user_types)
 
     @property
@@ -52,7 +52,7 @@ class MovedRows:
         return map_in_arrow(self.frame, partial(self.job.parity, counter=counter), _types_in(parity_sums.PARTIAL))
 
     def to_ranked_items(self) -> DataFrame:
-        """Make one row per list and item: key, rank and gain.
+        """Return one row per list and item: key, rank and gain.
 
         ``list_id`` is there only where users can have several lists of a model.
         """
@@ -60,7 +60,7 @@ class MovedRows:
         return map_in_arrow(self.frame, replace(self.job, depth=0).ranked_items, {**self._list_key(), **item})
 
     def to_item_lists(self, *, depth: int) -> DataFrame:
-        """Make one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists.
+        """Return one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists.
 
         ``list_id`` is there only where users can have several lists of a model.
         """
@@ -100,7 +100,7 @@ def in_one_frame(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.Dat
 
 
 def nothing(type_: T.DataType) -> Column:
-    """Make the cheapest value of a type: NULL, but an empty array or map, and a struct of such values.
+    """Build the cheapest value of a type: NULL, but an empty array or map, and a struct of such values.
 
     Spark asks Arrow for the size of a batch after every row, and Arrow walks over all NULL arrays of the batch each
     time: 9 microseconds a row. Empty arrays cost nothing.
@@ -165,5 +165,5 @@ def _types_in(columns: str) -> dict[str, str]:
 
 
 def type_of(frame: DataFrame, name: str) -> str:
-    """Name the type of a column as DDL does."""
+    """Return the type of a column in words of DDL."""
     return frame.schema[name].dataType.simpleString()

@@ -46,7 +46,7 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
 
 
 def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
-    """Put the ranks of the items that are relevant under either of two models side by side.
+    """Join the ranks of the items that are relevant under either of two models side by side.
 
     A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
     models where times attribute them: the gain is the larger one.
@@ -97,7 +97,7 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
 
 
 def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValue]) -> DataFrame:
-    """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
+    """Return one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     before = [name for name in user_metrics.columns if name in C.RUN_KEY]
     values = F.array(*(_value(*one) for one in requested))
     return (

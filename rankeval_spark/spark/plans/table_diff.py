@@ -43,7 +43,7 @@ def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]
 
 
 def _packed(frame: DataFrame, names: Sequence[str]) -> Column:
-    """Put the values of a row into one struct; maps, which cannot be compared, as entries sorted by key."""
+    """Combine the values of a row into one struct; maps, which cannot be compared, as entries sorted by key."""
     there = frame.schema
     values = (
         F.array_sort(F.map_entries(name)) if isinstance(there[name].dataType, T.MapType) else F.col(name)
@@ -53,7 +53,7 @@ def _packed(frame: DataFrame, names: Sequence[str]) -> Column:
 
 
 def _unlike(name: str, type_: T.DataType) -> Column:
-    """Say how a column differs; NULL where it does not."""
+    """Return how a column differs; NULL where it does not."""
     was, now = F.col(_VALUES)[name], F.col(_OTHERS)[name]
     distance = F.abs(was.cast("double") - now.cast("double")) if isinstance(type_, _NUMBERS) else F.lit(None)
     largest = F.greatest(F.lit(1.0), F.abs(was), F.abs(now)) if isinstance(type_, _FLOATS) else F.lit(None)
@@ -96,7 +96,7 @@ def differences_by_column(rows: DataFrame) -> DataFrame:
 
 
 def difference_examples(rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
-    """Name the rows that are not the same, rounding aside: ``example``, such as ``model_id=als, k=10``."""
+    """Return the rows that are not the same, rounding aside: ``example``, such as ``model_id=als, k=10``."""
     keys = [name for name in key if name not in C.RUN_KEY]
     parts = [F.concat(F.lit(f"{name}="), _text(rows, name)) for name in keys]
     is_other = ~F.col("was_published") | ~F.col("is_made") | _differs()

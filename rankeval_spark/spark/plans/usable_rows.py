@@ -185,7 +185,7 @@ def flag_keys(keys: tuple[str, ...]) -> dict[str, Column]:
 
 
 def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row: str) -> DataFrame:
-    """Make one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
+    """Return one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
 
     Of the checks :data:`row_kinds.REFUSALS`.
 
@@ -208,7 +208,7 @@ def or_fail_at_zero_rank(recommendations: DataFrame, *, has_zero_rank: Column) -
 
 
 def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> DataFrame:
-    """Give each row a number in :data:`row_kinds.KIND`: ``kind``, or the check that makes it unusable.
+    """Write a number for each row into :data:`row_kinds.KIND`: ``kind``, or the check that makes it unusable.
 
     Unusable rows are counted by the workers. Each gets a random user id, so that they spread over partitions.
 
@@ -246,6 +246,6 @@ def _first_unusable(frame: DataFrame, rules: Mapping[str, Column]) -> DataFrame:
 
 
 def _failed(rules: Mapping[str, Column]) -> Column:
-    """Name the check that makes a row unusable; NULL for one that can be used."""
+    """Return the check that makes a row unusable; NULL for one that can be used."""
     flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in row_kinds.UNUSABLE]
     return F.coalesce(*flagged)

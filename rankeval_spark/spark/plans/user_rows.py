@@ -138,7 +138,7 @@ def _sources(inputs: InputFrames, request: Request) -> FactFrames:
 
 
 def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
-    """Name the models: those that are expected, or those that the log names."""
+    """Return the names of the models: those that are expected, or those that the log names."""
     if request.models is not None:
         return tuple(request.models)
     return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
@@ -168,7 +168,7 @@ def _list_rows(lists: DataFrame, inputs: InputFrames, request: Request, *, marks
 
 
 def _columns_of_items(log: DataFrame) -> list[str]:
-    """Name the columns that the rows of the log have once every item is a row."""
+    """Return the columns that the log has once every item is a row."""
     if row_kinds.LISTED_ITEMS not in log.columns:
         return log.columns
     scores = [C.SCORE] if row_kinds.LISTED_SCORES in log.columns else []

@@ -124,7 +124,7 @@ def cores_of(master: str) -> int:
 
 
 def _with_settings(session: SparkSession, user_settings: Settings) -> SparkSession:
-    """Make the settings that a running session still takes; what it was given on purpose is kept."""
+    """Apply the settings that a running session still takes; what it was given on purpose is kept."""
     already = session.conf.getAll
     wanted = ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
@@ -311,7 +311,7 @@ def require_packages(session: SparkSession) -> None:
 
 @cache
 def _missing(executable: str) -> str:
-    """Name the packages that an interpreter lacks; none where it cannot be started, which Spark reports itself."""
+    """Return the packages that an interpreter lacks; none where it cannot be started, which Spark reports itself."""
     if shutil.which(executable) == sys.executable:
         return ""
     try:

@@ -70,7 +70,7 @@ def _candidates(env: Mapping[str, str]) -> list[Path]:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Make the folder if it is missing; return True if a file can be created in it."""
+    """Create the folder if it is missing; return True if a file can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

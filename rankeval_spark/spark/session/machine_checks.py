@@ -163,7 +163,7 @@ def check_free_disk(folder: Path) -> Check:
 
 
 def check_writable_root(root: str) -> Check:
-    """Make a file where the results would go and remove it; a store that is not a folder is left to the run."""
+    """Create a file where the results would go and remove it; a store that is not a folder is left to the run."""
     name = "results root"
     allowed_folders.require_allowed((name, root))
     if not (path := _local_path(root)):

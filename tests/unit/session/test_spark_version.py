@@ -165,7 +165,7 @@ def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -
     ("change", "why"),
     [
         ("spark.always=true", ""),
-        ("inputs.held_out.format=csv", "truth.parquet: csv, which Spark reads"),
+        ("inputs.held_out.format=orc", "truth.parquet: orc, which Spark reads"),
     ],
 )
 def test_without_pyspark_a_night_that_takes_spark_says_why(tmp_path: Path, change: str, why: str) -> None:

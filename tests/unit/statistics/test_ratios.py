@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import intervals, ratios
@@ -75,6 +75,7 @@ def test_cubed_products_of_any_split_are_those_of_fractions(
 @given(rows=sides.filter(lambda rows: len(rows[0]) > 1))
 def test_spread_is_that_of_the_residuals(rows: tuple[np.ndarray, np.ndarray]) -> None:
     numerator, denominator = rows
+    assume(not ((numerator != 0) & (np.abs(numerator) < 1e-100)).any())  # their squares leave the range of a double
     ratio, m2 = linearised(of(numerator, denominator))
     expected = numerator.sum() / denominator.sum()
     residuals = (numerator - expected * denominator) / denominator.mean()

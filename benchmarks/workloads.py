@@ -150,7 +150,7 @@ class Workloads:
     def hand_over(self) -> int:
         """Move every row to its user, hand all of them to Python, and count them there."""
         evaluation: Any = self.evaluated()
-        user_rows = to_user_rows(evaluation.inputs, evaluation.request, is_aggregated=True).frame
+        user_rows = to_user_rows(evaluation.host.inputs, evaluation.request, is_aggregated=True).frame
 
         def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             n_rows = sum(batch.num_rows for batch in batches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -258,7 +259,7 @@ def _text(
         raise ForSparkError(location, "very much text")
     try:
         return ds.dataset(read(files, options))
-    except (ValueError, OSError, pa.ArrowException) as error:  # of UTF-8 and JSON too
+    except (ValueError, OSError, EOFError, zlib.error, RecursionError, pa.ArrowException) as error:  # UTF-8, JSON, gzip
         raise ForSparkError(location, error) from error
 
 

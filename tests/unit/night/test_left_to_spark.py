@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,8 @@ def test_what_is_not_certain_is_left_to_spark(workspace: Workspace, change: dict
         ("csv", "user_id,item_id,score\nu,a\n", "Expected 3 columns, got 2"),
         ("csv", "user_id;item_id;score\nu;a;1\n", "headers that differ, or of one column"),
         ("csv", "", "Empty CSV file"),
+        ("csv", 'user_id,item_id,score\nu,"a"b,1\n', "text behind the closing quote"),
+        ("json", '{"user_id": ' + "[" * 100_000 + "\n", "recursion"),
         ("json", '{"user_id": "u", "item_id": "a", "score": 1.50}\n', "the number 1.50"),
         ("json", '{"user_id": "u", "item_id": ["a"], "score": 1}\n', "an object or an array"),
         ("json", "[1]\n", "a line that is no object"),
@@ -117,6 +120,24 @@ def test_text_of_another_form_is_left_to_spark(tmp_path: Path, format_: str, tex
     assert opened(made)
     (tmp_path / "inputs" / "recommendations" / f"part-1.{format_}").write_text(text, encoding="utf-8")
     with pytest.raises(ForSparkError, match=why):
+        opened(made)
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "of no gzip"])
+def test_damaged_gzip_is_left_to_spark(tmp_path: Path, format_: str, damage: str) -> None:
+    made = Workspace(tmp_path)
+    for name, rows in (("recommendations", nights.recommendations()), ("held_out", nights.held_out())):
+        made.write(name, rows, format_)
+    made.configure(nights.config_of("recommendations", "held_out", format_=format_))
+    plain = tmp_path / "inputs" / "recommendations" / f"part-0.{format_}"
+    packed = gzip.compress(plain.read_bytes())
+    plain.with_name(f"part-0.{format_}.gz").write_bytes(packed)
+    plain.unlink()
+    assert opened(made)
+    kinds = {"cut": packed[:-12], "overwritten": packed[:15] + b"\xff" * 6 + packed[21:], "of no gzip": b"text"}
+    plain.with_name(f"part-0.{format_}.gz").write_bytes(kinds[damage])
+    with pytest.raises(ForSparkError):
         opened(made)
 
 

@@ -84,8 +84,8 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
     lead = (
         f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
-        "two models are alike: the comparisons below pair the same users. So few users decide about an uncertain mean "
-        f"that its interval may miss more often.{left}"
+        "two models are alike: the comparisons below pair the same users. The interval of a mean marked as uncertain "
+        f"may miss more often, for few users decide about it.{left}"
     )
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])
 

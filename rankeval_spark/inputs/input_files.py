@@ -48,6 +48,13 @@ _LONGEST_LINE: Final = 1 << 20
 _MARK: Final = "\ufeff"
 
 
+class ForSparkError(Exception):
+    """Only Spark surely reads a table as Spark does; says where it is, and why."""
+
+    def __init__(self, where: str, why: object) -> None:
+        super().__init__(f"{where}: {why}")
+
+
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
     return Fault(f"inputs.{name}", f"{found} at {location}", expected, _fix_of(found, location))

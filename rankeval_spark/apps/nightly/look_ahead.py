@@ -14,9 +14,8 @@ from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together
 from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs
-from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
-from rankeval_spark.inputs.input_files import no_row
+from rankeval_spark.inputs.input_files import ForSparkError, no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
 from rankeval_spark.results.readers import is_native

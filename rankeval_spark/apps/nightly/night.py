@@ -43,8 +43,7 @@ from rankeval_spark.errors import (
     nearest,
     visible,
 )
-from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.inputs.input_files import no_row
+from rankeval_spark.inputs.input_files import ForSparkError, no_row
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.column_types import arrow_schema

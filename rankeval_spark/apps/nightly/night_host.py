@@ -21,7 +21,7 @@ from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
-from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts

@@ -27,7 +27,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
-from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of

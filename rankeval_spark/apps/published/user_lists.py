@@ -19,7 +19,7 @@ from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
-from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, fir
 from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
-from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError, NanosecondsError, SwappedFilesError
+from rankeval_spark.inputs.arrow.files import FileTable, NanosecondsError, SwappedFilesError
 from rankeval_spark.inputs.arrow.input_tables import BYTES_A_ROW, Source, Tables, physical_bytes
 from rankeval_spark.inputs.arrow.reading import source_of, to_items
 from rankeval_spark.inputs.arrow.texts import to_text
+from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
     NANOSECONDS_FIX,
@@ -35,7 +36,7 @@ from rankeval_spark.inputs.input_columns import (
     missing_faults,
     refuse_missing,
 )
-from rankeval_spark.inputs.input_files import checked_header, header_here
+from rankeval_spark.inputs.input_files import ForSparkError, checked_header, header_here
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -290,7 +291,7 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     faults = FileInput(name, given, table, schema, None).column_faults()
     if faults:
         raise InputError(*faults)
-    return FileInput(name, given, table, schema, files.filter_condition(given.filters, table.schema, date))
+    return FileInput(name, given, table, schema, RowFilter(given.filters, date).arrow(table.schema))
 
 
 def _require_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
@@ -347,7 +348,7 @@ def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     given: InputConfig = getattr(config.inputs, name)
     table = files.open_files(given, date)
-    condition = files.filter_condition(given.filters, table.schema, date)
+    condition = RowFilter(given.filters, date).arrow(table.schema)
     return FileInput(name, given, table, _schema_of(config, name), condition)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import operator
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -23,17 +22,15 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.config.inputs import COMPARE, parse_moment
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow import text_files
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
 from rankeval_spark.inputs.arrow.input_tables import physical_bytes
-from rankeval_spark.inputs.input_columns import is_bigint
-from rankeval_spark.inputs.input_files import delta_versions
+from rankeval_spark.inputs.input_files import ForSparkError, delta_versions
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Filter, InputConfig, Scalar
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
 
 MOST_FILES: Final = 1000
@@ -52,13 +49,6 @@ _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
 )
 _UNITS: Final = ("us", "ms")
-
-
-class ForSparkError(Exception):
-    """Only Spark surely reads a table as Spark does; says where it is, and why."""
-
-    def __init__(self, where: str, why: object) -> None:
-        super().__init__(f"{where}: {why}")
 
 
 class NanosecondsError(ForSparkError):
@@ -332,71 +322,3 @@ def _is_usual(kind: pa.DataType) -> bool:
         return all(_is_usual(part) and not is_list(part) for part in parts)
     is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
     return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind))
-
-
-def filter_condition(filters: Sequence[Filter], schema: pa.Schema, date: dt.date) -> pc.Expression | None:
-    """Build the condition that rows have to fulfil, none of them where a column of it is NULL; None without a filter.
-
-    Raises ForSparkError: a column is missing, a value is none of its type, or the comparison is one that depends on how
-    numbers are rounded.
-    """
-    conditions = [_condition(each, schema, date) for each in filters]
-    return reduce(operator.and_, conditions) if conditions else None
-
-
-def _condition(each: Filter, schema: pa.Schema, date: dt.date) -> pc.Expression:
-    if schema.get_field_index(each.column) < 0:
-        raise ForSparkError(each.column, "no such column")
-    kind, field = schema.field(each.column).type, pc.field(each.column)
-    values = [_scalar(value, kind) for value in each.values(date)]
-    if each.op == "in":
-        return field.isin(pa.array([value.as_py() for value in values], values[0].type))
-    return COMPARE[each.op](field, values[0])
-
-
-def _scalar(value: Scalar, kind: pa.DataType) -> pa.Scalar:
-    """Write a value as one of a type."""
-    read = next((read for is_kind, read in _READERS if is_kind(kind)), None)
-    found = None if read is None else read(value, kind)
-    if found is None:
-        raise ForSparkError(repr(value), f"against a column of type {kind}")
-    return found
-
-
-def _string(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
-    return pa.scalar(value) if isinstance(value, str) else None
-
-
-def _whole(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool) and is_bigint(value)
-    return pa.scalar(value, pa.int64()) if is_whole else None
-
-
-def _flag(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
-    return pa.scalar(value) if isinstance(value, bool) else None
-
-
-def _day(value: Scalar, _: pa.DataType) -> pa.Scalar | None:
-    try:
-        day = dt.date.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return pa.scalar(day, pa.date32()) if day.isoformat() == value else None
-
-
-def _time(value: Scalar, kind: pa.DataType) -> pa.Scalar | None:
-    """Read a time; a column without a zone is taken for UTC."""
-    try:
-        moment = parse_moment(str(value)).astimezone(dt.UTC)
-    except ValueError:
-        return None
-    return pa.scalar(moment if kind.tz else moment.replace(tzinfo=None), pa.timestamp("us", "UTC" if kind.tz else None))
-
-
-_READERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Scalar, pa.DataType], pa.Scalar | None]], ...]] = (
-    (is_text, _string),
-    (pa.types.is_signed_integer, _whole),
-    (pa.types.is_boolean, _flag),
-    (pa.types.is_date32, _day),
-    (pa.types.is_timestamp, _time),
-)

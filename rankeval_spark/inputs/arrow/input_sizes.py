@@ -18,8 +18,17 @@ from pyarrow import fs
 
 from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed
 from rankeval_spark.errors import first_line
-from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError, filter_condition
-from rankeval_spark.inputs.input_files import EXPECTED, NO_DELTA, NO_FILES, NO_PATH, NO_VERSION, missing_input
+from rankeval_spark.inputs.arrow.files import MOST_FILES
+from rankeval_spark.inputs.filters import RowFilter
+from rankeval_spark.inputs.input_files import (
+    EXPECTED,
+    NO_DELTA,
+    NO_FILES,
+    NO_PATH,
+    NO_VERSION,
+    ForSparkError,
+    missing_input,
+)
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -156,7 +165,7 @@ def _kept_delta_files(
     with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
         here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
         dataset = table.to_pyarrow_dataset(filesystem=here)
-        condition = filter_condition(config.filters, dataset.schema, date)
+        condition = RowFilter(config.filters, date).arrow(dataset.schema)
         return {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
     return None
 
@@ -166,7 +175,7 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
     dataset = ds.dataset([str(file) for file in _data_files(path)], format="parquet", partitioning="hive")
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
-        condition = filter_condition(config.filters, dataset.schema, date)
+        condition = RowFilter(config.filters, date).arrow(dataset.schema)
     fragments = list(dataset.get_fragments(filter=condition))
     has_rows = len(fragments) <= MOST_FILES
     return [

@@ -23,8 +23,7 @@ from rankeval_spark.inputs.input_columns import (
     missing_faults,
     type_fault,
 )
-from rankeval_spark.inputs.spark.filters import TEXT, column
-from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
+from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE, TEXT, column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

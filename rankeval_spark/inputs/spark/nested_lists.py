@@ -13,8 +13,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import column_fault
 from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
-from rankeval_spark.inputs.spark.filters import TEXT, column
-from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE
+from rankeval_spark.inputs.spark.source import CORRUPT, IS_UNPARSABLE, TEXT, column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rankeval_spark import schemas
 from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
+from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
-from rankeval_spark.inputs.spark import filters
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_list_rows
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
-from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources
+from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources, column
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -81,9 +81,9 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         differing = parquet_faults(spark, table, wanted, where, date)
         if differing:
             raise InputError(*differing)
-    condition = filters.filter_condition(config.filters, table.frame.schema, date, f"{where}.filters")
+    condition = RowFilter(config.filters, date, f"{where}.filters").sql(table.frame.schema)
     if condition is not None and CORRUPT in table.frame.columns:
-        condition |= filters.column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
+        condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     filtered = table.frame if condition is None else table.frame.where(condition)
     rows = arrays.to_items(filtered) if arrays else filtered
     return Source(

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F, types as T
 
 from rankeval_spark import columns as C
 from rankeval_spark.inputs.input_columns import GivenInputs
-from rankeval_spark.inputs.spark.filters import column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 CORRUPT: Final = "_corrupt_record"
 """Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
@@ -24,6 +23,13 @@ IS_UNPARSABLE: Final = "is_unparsable"
 
 RAW: Final = "_raw"
 """Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
+
+TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
+
+
+def column(name: str) -> Column:
+    """Refer to a top-level column by its exact name, with any characters."""
+    return F.col(C.quoted_name(name))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, validate_model
 from rankeval_spark.inputs.arrow import files
+from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.spark import read_input
 from tests.support.plans import files_read
 
@@ -80,7 +81,7 @@ def test_this_process_reads_the_partitions_of_the_days_alone(
     write_days(spark, tmp_path / "t", "delta", "date")
     config = config_of(tmp_path / "t", "delta", filters)
     table = files.open_files(config, DATE)
-    condition = files.filter_condition(config.filters, table.schema, DATE)
+    condition = RowFilter(config.filters, DATE).arrow(table.schema)
     assert sorted(table.read(["item_id"], condition)["item_id"].to_pylist()) == expected
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == len(expected)
 
@@ -121,7 +122,7 @@ def test_windows_have_their_first_and_last_day_whole(
     config = config_of(tmp_path / "t", form, window)
 
     opened = files.open_files(config, DATE)
-    here = opened.read(["item_id"], files.filter_condition(config.filters, opened.schema, DATE))
+    here = opened.read(["item_id"], RowFilter(config.filters, DATE).arrow(opened.schema))
     there = read_input(spark, "held_out", config, schemas.HELD_OUT, DATE).frame
 
     expected = [day for day in days if EDGES[day[:10]] == window]
@@ -146,7 +147,7 @@ def test_of_a_place_for_each_model_the_partitions_of_the_days_are_read(
     given = {"format": "delta", "paths": paths, "filters": filters, "columns": {"rank": "n"}}
     config = validate_model(RecommendationsInput, given)
     table = files.open_files(config, DATE)
-    condition = files.filter_condition(config.filters, table.schema, DATE)
+    condition = RowFilter(config.filters, DATE).arrow(table.schema)
     here = table.read(["model_id", "item_id", "day"], condition)
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == n_files
     frame = read_input(spark, "recommendations", config, schemas.RECOMMENDATIONS, DATE).frame

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark.config import Filter, validate_model
-from rankeval_spark.inputs.spark import filters
+from rankeval_spark.inputs.filters import RowFilter
 from tests.support.frames import frame_of
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def test_filter_compares_as_the_type_of_the_column(
     value: object,
     ids: list[int],
 ) -> None:
-    condition = filters.filter_condition(
-        [validate_model(Filter, {"column": column, "op": op, "value": value})], table.schema, DATE, "filters"
+    condition = RowFilter([validate_model(Filter, {"column": column, "op": op, "value": value})], DATE).sql(
+        table.schema
     )
     assert condition is not None
     assert sorted(row.id for row in table.where(condition).collect()) == ids
@@ -76,7 +76,7 @@ def test_filter_compares_as_the_type_of_the_column(
 
 def test_all_filters_have_to_hold(table: DataFrame) -> None:
     both = [Filter(column="whole", op=">", value=8), Filter(column="flag", op="=", value=False)]
-    condition = filters.filter_condition(both, table.schema, DATE, "filters")
+    condition = RowFilter(both, DATE).sql(table.schema)
     assert condition is not None
     assert [row.id for row in table.where(condition).collect()] == [2]
-    assert filters.filter_condition([], table.schema, DATE, "filters") is None
+    assert RowFilter([], DATE).sql(table.schema) is None

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Filter
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, filters, from_frame
+from rankeval_spark.inputs.filters import RowFilter
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,6 +99,6 @@ def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: st
         Filter(column="at", op="<", value="2026-03-09T05:30:00+05:30"),
     ]
     for frame in (instants, zoneless):
-        condition = filters.filter_condition(of_day, frame.schema, DAY, "filters")
+        condition = RowFilter(of_day, DAY).sql(frame.schema)
         assert condition is not None
         assert [row.id for row in frame.where(condition).collect()] == [1, 2]

@@ -14,7 +14,7 @@ from rankeval_spark.config import least_cost, load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError, ConfigError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
-from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights, trec
 from tests.support.cli import rankeval

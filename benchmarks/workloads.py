@@ -18,6 +18,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.options import with_options
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 
 if TYPE_CHECKING:
@@ -219,10 +220,10 @@ def accuracy() -> tuple[str, ...]:
     """Name every measure of relevance with its default options, at each cutoff where it takes one."""
     found: list[str] = []
     for entry in registry.entries("list"):
-        if entry.family != "accuracy" or entry.needs(entry.defaults):
+        if entry.family != "accuracy" or with_options(entry.needs, entry.defaults):
             continue
         name = _SPELLED.get(entry.name, entry.name)
-        takes_none = entry.definition.cutoff.need(entry.defaults) == "forbidden"
+        takes_none = entry.cutoff.need(entry.defaults) == "forbidden"
         found += [name] if takes_none else [f"{name}@{k}" for k in CUTOFFS]
     return tuple(found)
 

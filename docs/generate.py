@@ -19,8 +19,9 @@ from rankeval_spark.measures.worked_examples import examples_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
+    from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.options import Option, OptionValue
-    from rankeval_spark.measures.registry import Entry, SeveralMeanings
+    from rankeval_spark.measures.registry import SeveralMeanings
     from rankeval_spark.measures.worked_examples import Example
     from rankeval_spark.schemas import Schema
 
@@ -316,24 +317,23 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def _measure(entry: Entry) -> str:
+def _measure(entry: Definition) -> str:
     return "\n".join(_measure_lines(entry))
 
 
-def _measure_lines(entry: Entry) -> Iterator[str]:
-    definition = entry.definition
+def _measure_lines(entry: Definition) -> Iterator[str]:
     yield f"## {entry.name}\n\n{entry.summary}\n"
-    yield f"- formula: `{definition.formula}`"
+    yield f"- formula: `{entry.formula}`"
     yield f"- range: {entry.range}; better: {entry.better_in_words}"
-    yield f"- undefined: {definition.undefined}; cutoff: {definition.cutoff}"
+    yield f"- undefined: {entry.undefined}; cutoff: {entry.cutoff}"
     if entry.options:
         yield f"- options: {', '.join(map(_default, entry.options))}"
     for option in entry.options:
         if not _is_shared(option):
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
     yield from _further(entry)
-    aliases = f"; also read as {', '.join(f'`{alias}`' for alias in definition.aliases)}" if definition.aliases else ""
-    yield f"- source: {definition.source}{aliases}\n"
+    aliases = f"; also read as {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""
+    yield f"- source: {entry.source}{aliases}\n"
     given = {
         "list": "gain at each rank (`-` without judgement; missed gains, scores)",
         "exposure": "items of each list",
@@ -352,13 +352,13 @@ def _default(option: Option) -> str:
     return f"[{text}](#shared-options)" if _is_shared(option) else text
 
 
-def _further(entry: Entry) -> Iterator[str]:
+def _further(entry: Definition) -> Iterator[str]:
     """Say what a measure needs, and where it is not a usual mean over users."""
     if entry.requires:
         yield f"- needs: {entry.requires}"
     if entry.interval == "wilson":
         yield "- interval of the mean: wilson"
-    ties = entry.definition.ties.has_mean
+    ties = entry.ties.has_mean
     if ties:
         exceptions = ", but for some options" if callable(ties) else ""
         yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"

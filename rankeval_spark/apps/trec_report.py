@@ -147,7 +147,7 @@ def _values(lines: Sequence[Line], matched: Matched, level: float) -> dict[str, 
             return of(counts)[:, 0]
         found = scores[of.column][:, asked.ks.index(of.k)] if asked else np.empty(0)
         # A topic without a relevant document counts as one without a hit.
-        return np.where(np.isnan(found), of.entry.without_relevant(of.options), found)
+        return np.where(np.isnan(found), of.without_relevant, found)
 
     return {line.name: value(line.of) for line in lines if not isinstance(line.of, str)}
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rankeval_spark.config import Preset
+    from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.group_statistics import GroupStatistic
     from rankeval_spark.measures.options import Option, OptionValue
-    from rankeval_spark.measures.registry import Entry
     from rankeval_spark.measures.worked_examples import Example
 
 
@@ -80,8 +80,7 @@ def measures_command(name: str | None) -> None:
 def _listing() -> Table:
     table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
     for entry in registry.entries():
-        definition = entry.definition
-        cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)
+        cells = (entry.formula, _options(entry), entry.range, entry.undefined, entry.source)
         table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
     for one in group_statistics.ALL:
         cells = (one.formula, one.way, one.range, one.undefined, one.source)
@@ -92,18 +91,17 @@ def _listing() -> Table:
 def _print_facts_of_all(out: Console) -> None:
     """Print the cells of the table below one another, for a terminal that is too narrow for it."""
     for entry in registry.entries():
-        definition = entry.definition
         options = [("options", ", ".join(_options(entry).splitlines()))]
-        rest = (("range", entry.range), ("undefined", definition.undefined), ("source", definition.source))
+        rest = (("range", entry.range), ("undefined", entry.undefined), ("source", entry.source))
         facts = [*(fact for fact in options if fact[1]), *rest, ("", "")]
-        _print_entry(out, entry.name, definition.formula, facts)
+        _print_entry(out, entry.name, entry.formula, facts)
     for one in group_statistics.ALL:
         _print_entry(out, one.name, one.formula, [("how", one.way), *_ends(one), ("", "")])
 
 
-def _options(entry: Entry) -> str:
+def _options(entry: Definition) -> str:
     """Return the options with their choices, and the cutoff, a line each."""
-    cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.definition.cutoff.default]
+    cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.cutoff.default]
     return "\n".join(part for part in (*map(_values, entry.options), cutoff) if part)
 
 
@@ -120,23 +118,23 @@ def _ends(one: GroupStatistic) -> list[Fact]:
     return [("range", one.range), ("undefined", one.undefined), ("source", one.source)]
 
 
-def _facts(entry: Entry) -> Iterator[Fact]:
-    definition, page = entry.definition, example_page_of(entry)
-    yield "formula", definition.formula
+def _facts(entry: Definition) -> Iterator[Fact]:
+    page = example_page_of(entry)
+    yield "formula", entry.formula
     for option in entry.options:
         yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"
-    yield "cutoff", str(definition.cutoff)
+    yield "cutoff", str(entry.cutoff)
     yield "range", entry.range
     yield "better", entry.better_in_words
-    yield "undefined", definition.undefined
+    yield "undefined", entry.undefined
     yield "needs", entry.requires or "nothing but the log and the judgements"
     yield "interval", entry.interval
-    if definition.aliases:
-        yield "also called", ", ".join(definition.aliases)
+    if entry.aliases:
+        yield "also called", ", ".join(entry.aliases)
     for several in registry.SEVERAL_MEANINGS:
         if several.taken and (match := registry.find(several.names[0])) and match.entry.name == entry.name:
             yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"
-    yield "source", definition.source
+    yield "source", entry.source
     yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
     for example in page.examples:
         yield "example", _example(example)

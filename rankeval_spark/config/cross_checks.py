@@ -86,14 +86,14 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     """Find measures that the policy for ties does not support: no mean over all orders, or no bounds by gain."""
     if ties == "expected":
-        known = ", ".join(entry.name for entry in registry.entries() if entry.definition.ties.has_mean)
+        known = ", ".join(entry.name for entry in registry.entries() if entry.ties.has_mean)
         expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
-        is_supported = _has_mean
+        supported = {one for one in measures.measures if one.has_mean_over_ties}
     elif ties in TIES_BY_GAIN:
-        expected, is_supported = _BOUNDED, _is_bounded
+        expected, supported = _BOUNDED, {one for one in measures.measures if one.is_bounded_by_gains}
     else:
         return []
-    refused = {one.label: _other_ties(one) for one in measures.measures if not is_supported(one)}
+    refused = {one.label: _other_ties(one) for one in measures.measures if one not in supported}
     return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
 
 
@@ -134,19 +134,11 @@ def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list
 
 def _other_ties(measure: Measure) -> str:
     """Suggest a policy for ties that supports the measure."""
-    if _has_mean(measure):
+    if measure.has_mean_over_ties:
         return "leave it out, or choose other ties, such as expected for its mean over all orders"
-    if GROUP in measure.options and _is_bounded(measure):  # other measures do not depend on gains
+    if GROUP in measure.options and measure.is_bounded_by_gains:  # other measures do not depend on gains
         return "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
     return "leave it out, or choose other ties, such as item_asc"
-
-
-def _has_mean(measure: Measure) -> bool:
-    return measure.entry.takes_expected_ties(measure.options)
-
-
-def _is_bounded(measure: Measure) -> bool:
-    return measure.entry.is_bounded_by_gains(measure.options)
 
 
 def _read(text: str, defaults: MeasureOptions) -> Measure | str:

@@ -263,17 +263,13 @@ class Scorer:
         tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
         spread = over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists
         values = measures.score(spread, judged_only=self.judged_only)
-        for name, fill in self._fills.items():
+        for name, measure in measures.by_column.items() if self.zero_relevant in {"zero", "one"} else ():
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
+            fill = measure.without_relevant if self.zero_relevant == "zero" else measure.at_best
             values[name] = filled(values[name], can_be, fill)
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
         return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
-
-    @property
-    def _fills(self) -> Mapping[str, float]:
-        """Value where a measure is undefined, by column; none where it stays undefined."""
-        return {"zero": self.measures.without_relevant, "one": self.measures.at_best}.get(self.zero_relevant, {})
 
 
 def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:

@@ -85,7 +85,7 @@ def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
     """Write the times that attribution compares or, without it, where the measures are undefined."""
     if request.policies.is_attributed:
         return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
-    undefined = {one.name: one.entry.definition.undefined for one in request.measures.per_list}
+    undefined = {one.name: one.entry.undefined for one in request.measures.per_list}
     return ": " + ", ".join(f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED])
 
 
@@ -94,7 +94,7 @@ def _least_gain(request: Request) -> float | None:
     least = []
     for one in request.measures.per_list:
         rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
-        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.entry.without_relevant(one.options)):
+        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.without_relevant):
             return None
         least.append(float(rel))
     return min(least)

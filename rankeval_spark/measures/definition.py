@@ -1,4 +1,4 @@
-"""Metadata of a measure (formula, options that are refused, ties ...), and the decorator that registers a kernel.
+"""A measure as it is defined: facts, kernel and options in one object, which is also the decorator of the kernel.
 
 Most measures need three fields: name, formula and source. The others say where a measure differs from the usual one: a
 mean over users of a value from 0 to 1 that depends on judgements and ranks alone, and is undefined for R = 0.
@@ -6,15 +6,32 @@ mean over users of a value from 0 to 1 that depends on judgements and ranks alon
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
 
+from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
-from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
+from rankeval_spark.measures.options import (
+    GROUP_OPTION,
+    JUDGED_ONLY_OPTION,
+    WEIGHTED_OPTION,
+    OfOptions,
+    Option,
+    OptionValue,
+    agg_option,
+    option_text,
+    options_of,
+    with_options,
+)
+from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.exposure import Exposure, Rates
+    from rankeval_spark.measures.lists import CutLists
     from rankeval_spark.measures.options import Agg, NotOffered
 
 Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
@@ -35,6 +52,15 @@ Better: TypeAlias = Literal["higher", "lower", "neither"]
 """Which value of a measure is the better one; of what only describes lists, such as their popularity, neither is."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
+
+Kind: TypeAlias = Literal["list", "exposure", "parity"]
+"""What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
+the rates at which groups of items are recommended, or a category of items is."""
+
+_KINDS: Final[Mapping[str, Kind]] = {"CutLists": "list", "Exposure": "exposure", "Rates": "parity"}
+"""By the type of the first parameter."""
+
+OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}  # needs that are no facts of items
 
 
 @dataclass(frozen=True)
@@ -129,15 +155,15 @@ NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)
 """The order of tied items matters, and not by their gains."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Definition:
-    """Metadata of a measure, and the decorator that registers its kernel."""
+    """A measure: what is written of it, its kernel, and what follows from the kernel's annotations."""
 
     name: str  # canonical name
     formula: str  # formula with the default options, in the notation of ``docs/measures.md``
     source: str  # paper or tool whose definition this is
     undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)
-    bounds: tuple[float, float] = (0, 1)  # least and greatest value with any options
+    bounds: tuple[float, float] = (0, 1)  # least and greatest value of a list, or of all lists, with any options
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
@@ -160,9 +186,21 @@ class Definition:
     # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
     judged_only: bool | None = None
     weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
+    kernel: Kernel = field(init=False)  # the function that is decorated
 
     def __call__(self, kernel: K) -> K:
-        """Register ``kernel`` and return it; ValueError where another measure has its name or one of the others."""
+        """Register the measure of ``kernel`` and return that; ValueError where its definition is refused.
+
+        That is so where another measure has one of the names, and where a user without a value would have 0, which may
+        be the best value.
+        """
+        self.kernel = kernel
+        if self.kind == "list" and self.better != "higher" and self.aggregation.without_relevant is None:
+            message = (
+                f"{self.name}: found better={self.better!r} and no value of a user without one; expected "
+                "aggregation=Aggregation(without_relevant=...), or NEVER_FILLED for none"
+            )
+            raise ValueError(message)
         spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
         for spelling, presets in spellings.items():
             owner, _ = SPELLINGS.get(spelling.casefold(), (self.name, presets))
@@ -170,11 +208,122 @@ class Definition:
                 message = f"{spelling!r} is already a name of {owner}; {self.name} cannot have it too"
                 raise ValueError(message)
             SPELLINGS[spelling.casefold()] = self.name, presets
-        DEFINED[self.name] = self, kernel
+        DEFINED[self.name] = self
         return kernel
 
+    @property
+    def kind(self) -> Kind:
+        """What the kernel takes."""
+        first = next(iter(inspect.get_annotations(self.kernel).values()))
+        return _KINDS[getattr(first, "__name__", first)]
 
-DEFINED: Final[dict[str, tuple[Definition, Kernel]]] = {}  # every measure, by its canonical name
+    @cached_property
+    def _hints(self) -> Mapping[str, Any]:
+        return get_type_hints(self.kernel, include_extras=True)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``."""
+        return self._hints["return"] is Ratio
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Options of the kernel and those that follow from what it is, as they are printed: ``rel`` first, by name."""
+        own = options_of(self.kernel, self._hints)
+        needs = {*with_options(self.needs, {option.name: option.default for option in own})}
+        is_of_judgements = self.kind == "list" and needs <= OF_JUDGEMENTS
+        takes_group = is_of_judgements if self.group is None else self.group
+        reads_ranks = takes_group and HIT_SCORES not in needs
+        takes_judged_only = reads_ranks if self.judged_only is None else self.judged_only
+        general = (
+            agg_option(self.aggregation.default, self.aggregation.not_offered) if self.is_ratio else None,
+            GROUP_OPTION if takes_group else None,
+            JUDGED_ONLY_OPTION if takes_judged_only else None,
+            WEIGHTED_OPTION if self.weighted else None,
+        )
+        return tuple(sorted((*own, *filter(None, general)), key=lambda option: (option.name != "rel", option.name)))
+
+    def option(self, name: str) -> Option | None:
+        """Return the option called ``name``, in any case."""
+        return next((option for option in self.options if option.name.casefold() == name.casefold()), None)
+
+    @property
+    def defaults(self) -> Options:
+        """Value of every option where it is left out."""
+        return {option.name: option.default for option in self.options}
+
+    @property
+    def family(self) -> str:
+        """Part of :mod:`rankeval_spark.measures` that defines the measure, such as ``accuracy``."""
+        return self.kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0]
+
+    @property
+    def doc(self) -> str:
+        """Docstring of the kernel; its first line is :attr:`summary`."""
+        return inspect.getdoc(self.kernel) or ""
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def published_bounds(self) -> tuple[float, float]:
+        """Least and greatest published value with any options: of GMAP not the logarithms that its users have."""
+        low, high = self.bounds
+        return (math.exp(low), math.exp(high)) if self.aggregation.link == "log" else (low, high)
+
+    @property
+    def range(self) -> str:
+        """Range of the published values, such as ``[0, 1]`` or ``[0, inf)``."""
+        low, high = self.published_bounds
+        return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+
+    @property
+    def interval(self) -> Literal["t", "wilson", "jackknife"]:
+        """Interval of the published value; for a measure of all lists together by groups of users."""
+        return self.aggregation.interval if self.kind == "list" else "jackknife"
+
+    def values(self, inputs: CutLists | Exposure | Rates, options: Options) -> FloatMatrix:
+        """Compute the values; of a measure that is a ratio, the ratios."""
+        found = self.kernel(inputs, **options)
+        return found.values if isinstance(found, Ratio) else found
+
+    @property
+    def better_in_words(self) -> str:
+        """Which value is the better one, if either is, and whether options change that.
+
+        >>> [registry.get(name).better_in_words for name in ("nDCG", "ARP", "Freshness")]
+        ['higher', 'neither', 'lower (other options may differ)']
+        """
+        found = with_options(self.better, self.defaults)
+        return f"{found} (other options may differ)" if callable(self.better) else found
+
+    @property
+    def requires(self) -> str:
+        """What the measure needs in addition to recommendations and judgements; empty where nothing.
+
+        >>> registry.get("ILD").requires
+        "items.vector; items.categories with sim='jaccard'; train with sim='cooccurrence'"
+        >>> registry.get("P").requires
+        ''
+        """
+
+        def required(options: Options) -> list[str]:
+            needs = with_options(self.needs, options)
+            return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ()) if one != LOG))
+
+        usual = required(self.defaults)
+        has_catalogue = self.kind == "list" and with_options(self.needs_catalogue, self.defaults)
+        parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
+        for option in self.options:
+            for choice in option.choices:
+                more = [one for one in required({**self.defaults, option.name: choice}) if one not in usual]
+                parts += [f"{', '.join(more)} with {option.name}={option_text(choice)}"] if more else []
+        return "; ".join(part for part in parts if part)
+
+
+DEFINED: Final[dict[str, Definition]] = {}  # every measure, by its canonical name
 
 SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}
 """Canonical name, and the options that are implied, of every name in lower case."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
-    from rankeval_spark.measures.definition import Better, Link
-    from rankeval_spark.measures.lists import Lists
+    from rankeval_spark.measures.lists import CutLists, Lists
     from rankeval_spark.measures.options import OptionValue
 
 
@@ -89,14 +88,24 @@ class MeasureSet:
         return tuple(measure for measure in self.measures if not measure.has_user_values)
 
     @cached_property
+    def by_column(self) -> Mapping[str, Measure]:
+        """A measure of each column, in order of first mention; at its other cutoffs it has the same options."""
+        return {measure.column: measure for measure in self.per_list}
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Column of each measure with a value for each list, whatever its cutoffs."""
+        return tuple(self.by_column)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Name without cutoff of each column."""
+        return tuple(measure.label for measure in self.by_column.values())
+
+    @cached_property
     def ks(self) -> tuple[int, ...]:
         """Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted."""
         return tuple(sorted({measure.k for measure in self.per_list or self.measures}, key=_whole_list_last))
-
-    @cached_property
-    def k_max(self) -> int:
-        """Rank at which lists can be cut; 0 where a measure sees the whole list."""
-        return self.ks[-1]
 
     @cached_property
     def last_cutoff(self) -> int:
@@ -104,51 +113,24 @@ class MeasureSet:
         return max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
 
     @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Names without cutoff, in order of first mention."""
-        return tuple(self._by_label)
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Column of each label, in the same order."""
-        return tuple(measures[0].column for measures in self._by_label.values())
-
-    @cached_property
     def requested_ks(self) -> Mapping[str, tuple[int, ...]]:
         """Requested cutoffs, by column."""
-        return {
-            measures[0].column: tuple(sorted((measure.k for measure in measures), key=_whole_list_last))
-            for measures in self._by_label.values()
-        }
+        asked = {(measure.column, measure.k) for measure in self.per_list}
+        return {column: tuple(k for k in self.ks if (column, k) in asked) for column in self.columns}
 
     def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""
         return np.isin(self.ks, self.requested_ks[column])
 
     @cached_property
-    def proportions(self) -> frozenset[str]:
-        """Columns of measures that are 0 or 1 for a list, whose means have Wilson's interval."""
-        return frozenset(m.column for m in self.per_list if m.is_proportion)
-
-    @cached_property
     def comparable(self) -> tuple[str, ...]:
         """Columns of the measures that publish the mean of the users' values, or a ratio of their sums."""
-        return tuple(name for name in self.columns if self.links[name] == "identity")
-
-    @cached_property
-    def better(self) -> Mapping[str, Better]:
-        """Which value is the better one, if either is, by column."""
-        return {m.column: m.better for m in self.per_list}
-
-    @cached_property
-    def without_relevant(self) -> Mapping[str, float]:
-        """Value, by column, of a user without a defined value where the population counts that user."""
-        return {m.column: m.entry.without_relevant(m.options) for m in self.per_list}
+        return tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
         """Columns of denominators, by the column of each measure that is a ratio of sums over users."""
-        return {m.column: m.weight_column for m in self.per_list if m.weight_column is not None}
+        return {column: m.weight_column for column, m in self.by_column.items() if m.weight_column is not None}
 
     @cached_property
     def stored(self) -> tuple[str, ...]:
@@ -158,29 +140,8 @@ class MeasureSet:
     @cached_property
     def without_hits(self) -> tuple[float, ...]:
         """Value of a user without a hit, in the order of the columns; 0 where such a user has none."""
-        return tuple(
-            0.0 if math.isnan(self.without_relevant[name]) else self.without_relevant[name] for name in self.columns
-        )
-
-    @cached_property
-    def links(self) -> Mapping[str, Link]:
-        """What is averaged, by column."""
-        return {m.column: m.link for m in self.per_list}
-
-    @cached_property
-    def bounds(self) -> Mapping[str, tuple[float, float]]:
-        """Least and greatest published value, by column."""
-        return {m.column: m.bounds for m in self.per_list}
-
-    @cached_property
-    def at_best(self) -> Mapping[str, float]:
-        """Value, by column, of the same user where they count as served perfectly.
-
-        1, or the measure's maximum; where less is better 0, or the minimum.
-        """
-        best = {m.column: m.entry.at_best(m.options) for m in self.per_list}
-        # What no population gives a value has none here either.
-        return {name: math.nan if math.isnan(self.without_relevant[name]) else value for name, value in best.items()}
+        values = [measure.without_relevant for measure in self.by_column.values()]
+        return tuple(0.0 if math.isnan(value) else value for value in values)
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -244,25 +205,24 @@ class MeasureSet:
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        views = {
-            label: (one.is_judged_only or (judged_only and one.is_weighted), one.group, one.is_weighted)
-            for label, (one, *_) in self._by_label.items()
-        }
-        cuts = {view: _seen_by(lists, *view).cut(self.ks) for view in dict.fromkeys(views.values())}
+        cuts: dict[tuple[bool, str | None, bool], CutLists] = {}
         scores: dict[str, FloatMatrix] = {}
-        for label, (measure, *_) in self._by_label.items():
-            cut = cuts[views[label]]
+        for column, measure in self.by_column.items():
+            view = (measure.is_judged_only or (judged_only and measure.is_weighted), measure.group, measure.is_weighted)
+            if view not in cuts:
+                cuts[view] = _seen_by(lists, *view).cut(self.ks)
+            cut = cuts[view]
             found = measure.entry.kernel(cut, **measure.kernel_options)
             values = found.values if isinstance(found, Ratio) else found
             if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
                 values = where_defined(values, cut.lists.has_judgements)
-            is_requested = self.is_requested_at(measure.column)
+            is_requested = self.is_requested_at(column)
             if measure.weight_column is not None and isinstance(found, Ratio):
                 values = where_defined(ratio(found.numerator, found.denominator), ~np.isnan(values))
                 weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
                 scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
-            scores[measure.column] = np.where(is_requested, values, np.nan)
+            scores[column] = np.where(is_requested, values, np.nan)
         return scores
 
     def can_have_value(self, lists: Lists, column: str) -> BoolMatrix:
@@ -270,17 +230,10 @@ class MeasureSet:
 
         Without one in its item group a measure is undefined under any policy; without a group policies decide.
         """
-        measure = next(measures[0] for measures in self._by_label.values() if measures[0].column == column)
+        measure = self.by_column[column]
         if measure.group is None:
             return np.ones((1, 1), dtype=np.bool_)
         return _seen_by(lists, False, measure.group, measure.is_weighted).has_judgements
-
-    @cached_property
-    def _by_label(self) -> dict[str, list[Measure]]:
-        groups: dict[str, list[Measure]] = {}
-        for measure in self.per_list:
-            groups.setdefault(measure.label, []).append(measure)
-        return groups
 
     def _faults(self) -> list[Fault]:
         """No measure at all, or a column that two labels, or a label and a key of the table, would share."""
@@ -291,7 +244,7 @@ class MeasureSet:
             return [Fault("measures", found, f"at most {MAX_GROUPS}", fix)]
         owners: dict[str, str] = {name: f"the column {name}" for name in schemas.USER_METRICS.field_names()}
         faults: list[Fault] = []
-        for label, column in zip(self.labels, self.columns, strict=True):
+        for label, column in dict.fromkeys((measure.label, measure.column) for measure in self.per_list):
             owner = owners.setdefault(column, label)
             if owner != label:
                 faults.append(Fault("measures", f"{label}, whose column {column!r} is that of {owner}", "one of them"))

@@ -14,17 +14,27 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.columns import HIT_SCORES, WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import group_statistics, registry
-from rankeval_spark.measures.options import AGG, GROUP, JUDGED_ONLY, MODEL, WEIGHTED, OptionValue, option_text
+from rankeval_spark.measures.definition import OF_JUDGEMENTS
+from rankeval_spark.measures.options import (
+    AGG,
+    GROUP,
+    JUDGED_ONLY,
+    MODEL,
+    WEIGHTED,
+    OptionValue,
+    option_text,
+    with_options,
+)
 from rankeval_spark.measures.required_facts import WEIGHTS, need_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rankeval_spark.measures.definition import Better, Link
-    from rankeval_spark.measures.registry import Entry, Match
+    from rankeval_spark.measures.definition import Better, Definition, Link
+    from rankeval_spark.measures.registry import Match
 
 MAX_CUTOFF: Final = 10_000  # largest cutoff that is read
 
@@ -112,8 +122,8 @@ class Measure:
         return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
 
     @property
-    def entry(self) -> Entry:
-        """Definition, kernel and options in the registry."""
+    def entry(self) -> Definition:
+        """Definition of the measure, whatever its options are."""
         return registry.get(self.name)
 
     @property
@@ -137,10 +147,9 @@ class Measure:
     @property
     def label(self) -> str:
         """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
-        defaults = self.entry.defaults
-        definition = self.entry.definition
-        spellings, always = definition.printed_as.items(), definition.always_printed
-        fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
+        entry, defaults = self.entry, self.entry.defaults
+        fixed = (name for name, preset in entry.printed_as.items() if preset.items() <= self.options.items())
+        always = entry.always_printed
         given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
@@ -219,17 +228,15 @@ class Measure:
     @property
     def link(self) -> Link:
         """What is averaged: the value, its logarithm or its square."""
-        aggregation = self.entry.definition.aggregation
+        aggregation = self.entry.aggregation
         return aggregation.micro_link if self.is_micro else aggregation.link
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Least and greatest published value; the least of GMAP and LogAP is their floor, the greatest of a norm 1."""
-        least, greatest = self.entry.bounds
-        low, high = self.entry.definition.bounds
+        (least, greatest), (low, high) = self.entry.published_bounds, self.entry.bounds
         if low == -math.inf and high == 0:
-            floor = self.entry.without_relevant(self.options)
-            least = math.exp(floor) if self.link == "log" else floor
+            least = math.exp(self.without_relevant) if self.link == "log" else self.without_relevant
         return least, 1.0 if self.options.get("norm") is True else greatest
 
     @property
@@ -250,19 +257,48 @@ class Measure:
     @property
     def needs_catalogue(self) -> bool:
         """Whether all items must be known, recommended or not."""
-        return self.entry.needs_catalogue(self.options)
+        return with_options(self.entry.needs_catalogue, self.options)
 
     @property
     def better(self) -> Better:
         """Which value is the better one, if either is."""
-        return self.entry.better(self.options)
+        return with_options(self.entry.better, self.options)
+
+    @property
+    def without_relevant(self) -> float:
+        """Value of a user without a defined value where a population counts that user; NaN for none."""
+        value = self.entry.aggregation.without_relevant
+        if value is None:
+            needs = with_options(self.entry.needs, self.options)
+            return 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*needs} else math.nan
+        return with_options(value, self.options)
+
+    @property
+    def at_best(self) -> float:
+        """Value of the same user where they count as served perfectly; NaN where no population gives a value."""
+        low, high = self.entry.bounds
+        best = max(0.0, low) if self.better == "lower" else min(1.0, high)
+        return math.nan if math.isnan(self.without_relevant) else best
+
+    @property
+    def has_mean_over_ties(self) -> bool:
+        """Whether the mean over all orders of tied items is known."""
+        return with_options(self.entry.ties.has_mean, self.options)
+
+    @property
+    def is_bounded_by_gains(self) -> bool:
+        """Whether the order of tied items by gain bounds the value, or does not change it.
+
+        Not so with weights: of two items the one with the smaller gain may be worth more.
+        """
+        return not self.is_weighted and with_options(self.entry.ties.bounded_by_gains, self.options)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Facts of the lists beyond ranks and gains that are read with these options."""
         of_group = () if self.group is None else (need_of(self.group),)
         of_weights = (WEIGHTS,) if self.is_weighted else ()
-        return (*self.entry.needs(self.options), *of_weights, *of_group)
+        return (*with_options(self.entry.needs, self.options), *of_weights, *of_group)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
@@ -341,30 +377,43 @@ class _Reader:
     def __init__(self, where: str, match: Match, defaults: Mapping[str, OptionValue]) -> None:
         self.where = where
         self.match = match
-        self.defaults = defaults
         self.entry = match.entry
+        self.defaults = defaults
         self.faults: list[Fault] = []
 
     def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
         """Return the measure with the options, and the cutoff or option of what follows ``@``."""
-        after_at_option = self.entry.definition.after_at
-        if after_at_option:
-            pairs += [(after_at_option, text) for text in after_at]
+        entry = self.entry
+        if entry.after_at:
+            pairs += [(entry.after_at, text) for text in after_at]
             after_at = []
-        options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
+        options = {**entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
         if not self.faults:
-            for option in self.entry.options:
+            for option in entry.options:
                 if option.is_required and options[option.name] is None:
-                    expected = f"{option.name} as {option.expected}"
-                    fix = f"write {self.entry.name}({option.name}='...')"
-                    self.faults.append(self._fault(f"no option {option.name!r}", expected, fix))
-            broken = (rule for rule in self.entry.definition.rules if rule.is_broken(options))
-            self.faults += [self._fault("this combination", rule.text) for rule in broken]
-            self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
+                    fix = f"write {entry.name}({option.name}='...')"
+                    self._refuse(f"no option {option.name!r}", f"{option.name} as {option.expected}", fix)
+            for rule in entry.rules:
+                if rule.is_broken(options):
+                    self._refuse("this combination", rule.text)
+            self.faults += _cutoff_faults(entry, options, k, where=self.where)
         if self.faults:
             raise ConfigError(*self.faults)
-        return Measure(self.entry.name, tuple(options.items()), k)
+        return Measure(entry.name, tuple(options.items()), k)
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        """Split a text into names and values of options."""
+        pairs: list[tuple[str, str]] = []
+        rest = text
+        while rest.strip():
+            pair = _OPTION.match(rest)
+            if pair is None:
+                self._refuse(f"{rest.strip()!r}", "option=value")
+                break
+            pairs.append((pair["name"], pair["value"]))
+            rest = rest[pair.end() :]
+        return pairs
 
     def _given_options(self, pairs: list[tuple[str, str]]) -> dict[str, OptionValue]:
         given: dict[str, OptionValue] = {}
@@ -372,45 +421,35 @@ class _Reader:
             option = self.entry.option(name)
             value = option.read(value_text) if option else None
             if option is None:
-                self.faults.append(self._unknown_option(name))
+                self._refuse_unknown(name)
             elif option.name in given or option.name in self.match.presets:
-                self.faults.append(self._fault(f"option {option.name!r} twice", "each option once"))
+                self._refuse(f"option {option.name!r} twice", "each option once")
             elif value is None:
                 expected = f"{option.name} as {option.expected}"
-                self.faults.append(self._fault(f"{option.name}={value_text}", expected, option.why_not(value_text)))
+                self._refuse(f"{option.name}={value_text}", expected, option.why_not(value_text))
             else:
                 given[option.name] = value
         return given
 
-    def pairs(self, text: str) -> list[tuple[str, str]]:
-        pairs: list[tuple[str, str]] = []
-        rest = text
-        while rest.strip():
-            pair = _OPTION.match(rest)
-            if pair is None:
-                self.faults.append(self._fault(f"{rest.strip()!r}", "option=value"))
-                break
-            pairs.append((pair["name"], pair["value"]))
-            rest = rest[pair.end() :]
-        return pairs
-
     def _cutoff(self, texts: list[str]) -> int:
         if not texts:
             return WHOLE_LIST
-        is_number = re.fullmatch("[0-9]+", texts[0]) is not None
+        text, is_number = texts[0], re.fullmatch("[0-9]+", texts[0]) is not None
         if len(texts) > 1:
-            self.faults.append(self._fault("two cutoffs", "one"))
-        elif not is_number or not 1 <= int(texts[0]) <= MAX_CUTOFF:
-            fix = "leave '@0' out for the whole list" if texts[0].strip("0") == "" and texts[0] else ""
-            if re.fullmatch(r"[0-9]+(, *[0-9]+)+", texts[0]):
-                each = (f"{self.entry.name}@{k.strip()}" for k in texts[0].split(","))
-                fix = f"write a measure for each: {', '.join(each)}"
-            elif "," in texts[0]:
+            self._refuse("two cutoffs", "one")
+        elif not is_number or not 1 <= int(text) <= MAX_CUTOFF:
+            fix = "leave '@0' out for the whole list" if text and not text.strip("0") else ""
+            if re.fullmatch(r"[0-9]+(, *[0-9]+)+", text):
+                fix = (
+                    f"write a measure for each: {', '.join(f'{self.entry.name}@{k.strip()}' for k in text.split(','))}"
+                )
+            elif "," in text:
                 fix = "name one measure at a time"
-            self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
-        return int(texts[0]) if is_number else WHOLE_LIST
+            self._refuse(f"cutoff {text!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix)
+        return int(text) if is_number else WHOLE_LIST
 
-    def _unknown_option(self, name: str) -> Fault:
+    def _refuse_unknown(self, name: str) -> None:
+        found = f"option {name!r}"
         if name == AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.is_ratio))
             why = ""
@@ -418,22 +457,22 @@ class _Reader:
                 why = f": {self.entry.name} is of all lists together, and no mean over users"
             elif self.entry.option(GROUP):  # measures other than those of accuracy may have one that is never summed
                 why = f": {self.entry.name} has no denominator to sum, so its micro average is its mean"
-            return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", f"leave it out{why}")
-        if name == GROUP:
-            return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
-        if name.casefold() == JUDGED_ONLY:
+            self._refuse(found, f"a measure that is a ratio of sums: {ratios}", f"leave it out{why}")
+        elif name == GROUP:
+            self._refuse(found, f"a measure that reads judgements, as {self.entry.name} does not")
+        elif name.casefold() == JUDGED_ONLY:
             expected = f"a measure that items without a judgement take places in, as they do not in {self.entry.name}"
-            fix = f"leave it out; the policy {JUDGED_ONLY} holds for all measures of a run"
-            return self._fault(f"option {name!r}", expected, fix)
-        if name.casefold() == WEIGHTED:
-            weighted = ", ".join(entry.name for entry in registry.entries() if entry.option(WEIGHTED))
+            self._refuse(found, expected, f"leave it out; the policy {JUDGED_ONLY} holds for all measures of a run")
+        elif name.casefold() == WEIGHTED:
+            weighted = ", ".join(entry.name for entry in registry.entries() if entry.weighted)
             expected = f"a measure to which each relevant item adds a term of its own: {weighted}"
-            return self._fault(f"option {name!r}", expected, "take one of these, or leave it out")
-        known = [option.name for option in self.entry.options]
-        return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+            self._refuse(found, expected, "take one of these, or leave it out")
+        else:
+            known = [option.name for option in self.entry.options]
+            self._refuse(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 
-    def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
-        return Fault(self.where, found, expected, fix)
+    def _refuse(self, found: str, expected: str, fix: str = "") -> None:
+        self.faults.append(Fault(self.where, found, expected, fix))
 
 
 def _unknown(name: str, where: str) -> Fault:
@@ -449,13 +488,13 @@ def _unknown(name: str, where: str) -> Fault:
     return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))
 
 
-def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
+def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
     """Check a cutoff against its range and against the measure's own rule."""
-    need = entry.definition.cutoff.need(options)
+    need = entry.cutoff.need(options)
     if not 0 <= k <= MAX_CUTOFF:
         return [Fault(where, f"cutoff {k}", f"a whole number from 1 to {MAX_CUTOFF}")]
     if need == "required" and k == WHOLE_LIST:
-        return [Fault(where, "no cutoff", f"one; for {entry.name} it is {entry.definition.cutoff}", "append '@10'")]
+        return [Fault(where, "no cutoff", f"one; for {entry.name} it is {entry.cutoff}", "append '@10'")]
     if need == "forbidden" and k != WHOLE_LIST:
         return [Fault(where, f"cutoff {k}", f"{entry.name} without one, because it has no meaning there")]
     return []

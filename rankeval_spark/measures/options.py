@@ -72,16 +72,18 @@ def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
 
 @dataclass(frozen=True)
 class Above:
-    """Lower bound of a numeric option, itself excluded; part of its annotation."""
+    """Bounds of a numeric option, themselves excluded; part of its annotation."""
 
-    bound: float
+    low: float
+    below: float = math.inf
 
+    def __contains__(self, number: float) -> bool:
+        """Whether a number lies between them."""
+        return self.low < number < self.below
 
-@dataclass(frozen=True)
-class Below:
-    """Upper bound of a numeric option, itself excluded; part of its annotation."""
-
-    bound: float
+    def __str__(self) -> str:
+        """Write the bounds."""
+        return f"above {self.low:g}" + (f" and below {self.below:g}" if self.below < math.inf else "")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,14 @@ class Between:
 
     low: float
     high: float
+
+    def __contains__(self, number: float) -> bool:
+        """Whether a number is one of these or lies between them."""
+        return self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        """Write the bounds."""
+        return f"from {self.low:g} to {self.high:g}"
 
 
 @dataclass(frozen=True)
@@ -124,10 +134,7 @@ class Option:
     name: str  # name of the keyword-only parameter
     default: OptionValue  # its value where the option is left out; None where leaving it out has a meaning of its own
     choices: tuple[str, ...] = ()  # the strings it may be; empty for a number or a truth value
-    # Bounds between which a number must lie
-    above: float = -math.inf
-    below: float = math.inf
-    between: Between = Between(-math.inf, math.inf)  # least and greatest number; both are allowed
+    bounds: Above | Between | None = None  # where a number must lie
     takes_map: bool = False  # whether it may also be a :class:`GainMap`
     takes_text: str = ""  # what any other text means, in the case in which it is written; empty where it is refused
     is_required: bool = False  # whether it cannot be left out: the kernel's parameter has no default
@@ -135,56 +142,23 @@ class Option:
     is_switch: bool = False  # whether only ``True`` can be written: left out, it says nothing
     meaning: str = ""  # what the option and each of its choices does
 
-    @classmethod
-    def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` bounds and the meaning."""
-        types, extras = _taken_apart(annotation)
-        main = next(one for one in types if one not in {NoneType, GainMap})
-        one = {type(extra): extra for extra in extras}
-        default = parameter.default
-        is_required = default is inspect.Parameter.empty
-        return cls(
-            parameter.name,
-            None if is_required else float(default) if main is float and default is not None else default,
-            choices=get_args(main) if get_origin(main) is Literal else (),
-            above=one.get(Above, Above(cls.above)).bound,
-            below=one.get(Below, Below(cls.below)).bound,
-            between=one.get(Between, cls.between),
-            takes_map=GainMap in types,
-            takes_text=one.get(Text, Text(cls.takes_text)).kind,
-            is_required=is_required,
-            not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),
-            meaning=one.get(Meaning, Meaning(cls.meaning)).text,
-        )
-
     @property
     def expected(self) -> str:
         """What values the option takes, in words.
 
-        >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, above=0).expected
+        >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, bounds=Above(0)).expected
         ("'k' or 'len'", 'a number above 0')
-        >>> Option("recall", 0.1, between=Between(0, 1)).expected
-        'a number from 0 to 1'
-
-        A text, and a switch:
-
         >>> Option("category", None, takes_text="a category of items").expected
         'a category of items'
-        >>> Option("judged_only", None, is_switch=True).expected
-        'True'
         """
         if self.is_switch:
             return "True"
         if self.choices or self.takes_text:
-            others = [*([_MAP_EXPECTED] if self.takes_map else []), *([self.takes_text] if self.takes_text else [])]
-            return " or ".join([*map(repr, self.choices), *others])
+            others = [_MAP_EXPECTED if self.takes_map else "", self.takes_text]
+            return " or ".join([*map(repr, self.choices), *filter(None, others)])
         if isinstance(self.default, bool):
             return "True or False"
-        if self.between != Option.between:
-            return f"a number from {self.between.low:g} to {self.between.high:g}"
-        bounds = [f"above {self.above:g}"] if self.above > -math.inf else []
-        bounds += [f"below {self.below:g}"] if self.below < math.inf else []
-        return " ".join(["a number", " and ".join(bounds)]).strip()
+        return f"a number {self.bounds}" if self.bounds else "a number"
 
     def why_not(self, text: str) -> str:
         """Return why a choice that is looked for is not there; empty for any other value.
@@ -199,24 +173,51 @@ class Option:
     def read(self, text: str) -> OptionValue | None:
         """Read a value; None where the text is not one.
 
-        >>> Option("denom", "k", choices=("k", "len")).read('"LEN"'), Option("rel", 1.0, above=0).read("0")
+        >>> Option("denom", "k", choices=("k", "len")).read('"LEN"'), Option("rel", 1.0, bounds=Above(0)).read("0")
         ('len', None)
         >>> Option("category", None, takes_text="a category of items").read("'Drama'")
         'Drama'
-        >>> Option("judged_only", None, is_switch=True).read("false") is None
-        True
         """
+        inside = _unquoted(text)
         if self.is_switch:
-            return True if _unquoted(text).casefold() == "true" else None
+            return True if inside.casefold() == "true" else None
         if self.takes_map and text.startswith("{"):
             return GainMap.read(text)
         if self.choices or self.takes_text or isinstance(self.default, bool):
             known: tuple[OptionValue, ...] = self.choices or (() if self.takes_text else (True, False))
-            choice = next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
-            return _text(text) if choice is None and self.takes_text else choice
+            choice = next((value for value in known if str(value).casefold() == inside.casefold()), None)
+            return inside if choice is None and self.takes_text and _can_be_printed(inside) else choice
         number = _number(text)
-        is_allowed = self.above < number < self.below and self.between.low <= number <= self.between.high
-        return number if is_allowed else None
+        return None if math.isnan(number) or (self.bounds and number not in self.bounds) else number
+
+
+def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
+    """Return the options of a kernel, one for each keyword-only parameter, given its type hints.
+
+    ``Literal`` gives choices, ``Annotated`` bounds and the meaning.
+    """
+    options = []
+    for parameter in inspect.signature(kernel).parameters.values():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        types, extras = _taken_apart(hints[parameter.name])
+        main = next(one for one in types if one not in {NoneType, GainMap})
+        default, is_required = parameter.default, parameter.default is inspect.Parameter.empty
+        of_type = {type(extra): extra for extra in extras}
+        options.append(
+            Option(
+                parameter.name,
+                None if is_required else float(default) if main is float and default is not None else default,
+                choices=get_args(main) if get_origin(main) is Literal else (),
+                bounds=of_type.get(Above, of_type.get(Between)),
+                takes_map=GainMap in types,
+                takes_text=of_type[Text].kind if Text in of_type else "",
+                is_required=is_required,
+                not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),
+                meaning=of_type[Meaning].text if Meaning in of_type else "",
+            )
+        )
+    return tuple(options)
 
 
 def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401 - any type form
@@ -228,13 +229,6 @@ def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN40
         parts = [_taken_apart(part) for part in get_args(annotation)]
         return [one for types, _ in parts for one in types], [extra for _, extras in parts for extra in extras]
     return [annotation], []
-
-
-def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
-    """Return the options of a kernel, one for each keyword-only parameter, given its type hints."""
-    parameters = inspect.signature(kernel).parameters.values()
-    keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return tuple(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
 
 
 def option_text(value: OptionValue | Mapping[float, float]) -> str:
@@ -270,11 +264,9 @@ def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
     )
 
 
-def _text(text: str) -> str | None:
-    """Return a text unchanged from between its quotes; None where it could not be printed and read again."""
-    inside = _unquoted(text)
-    is_readable = inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
-    return inside if inside and is_readable else None
+def _can_be_printed(inside: str) -> bool:
+    """Whether a text from between its quotes is the same when it is printed and read again."""
+    return bool(inside) and inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
 
 
 def _unquoted(text: str) -> str:
@@ -292,8 +284,7 @@ GreatestGain: TypeAlias = Annotated[
 
 Persistence: TypeAlias = Annotated[
     float,
-    Above(0),
-    Below(1),
+    Above(0, below=1),
     Meaning("Probability that a user goes on to the next item; the expected depth is 1 / (1 - p)."),
 ]
 """``p``."""

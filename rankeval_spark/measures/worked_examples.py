@@ -22,7 +22,7 @@ from rankeval_spark.measures.example_lists import Background, Item, Ranking
 from rankeval_spark.measures.exposure import Offered, Preferred, Shown
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 Given: TypeAlias = Ranking | Shown | Offered | Preferred
 """What a value is computed of: a list; or, for a measure of all lists together, a group of them."""
@@ -84,7 +84,7 @@ class ExamplePage:
     examples: tuple[Example, ...]
 
 
-def examples_of(entry: Entry) -> tuple[Example, ...]:
+def examples_of(entry: Definition) -> tuple[Example, ...]:
     """Return the worked examples of a measure.
 
     >>> first = examples_of(registry.get("P"))[0]
@@ -94,7 +94,7 @@ def examples_of(entry: Entry) -> tuple[Example, ...]:
     return example_page_of(entry).examples
 
 
-def example_page_of(entry: Entry) -> ExamplePage:
+def example_page_of(entry: Definition) -> ExamplePage:
     """Return notes and worked examples of a measure; ValueError where its module's file does not have them."""
     pages = pages_of(entry.kernel.__module__)
     if entry.name not in pages:

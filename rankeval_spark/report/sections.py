@@ -519,12 +519,12 @@ def _term(label: str, recorded: str | None, n_levels: int) -> Term:
     measure = measure_of(label)
     if measure is None:
         return Term(label, ["This version does not know the measure.", *recorded_as])
-    definition, entry = measure.entry.definition, measure.entry
-    facts = [f"Range {entry.range}", f"undefined: {definition.undefined}", f"source: {definition.source}"]
+    entry = measure.entry
+    facts = [f"Range {entry.range}", f"undefined: {entry.undefined}", f"source: {entry.source}"]
     facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
     is_level = n_levels > 1 and level_of(label) is not None
     name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
-    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], definition.formula)
+    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula)
 
 
 def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections

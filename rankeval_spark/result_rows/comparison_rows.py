@@ -83,8 +83,8 @@ def comparison_finisher(
     return ComparisonRows(
         requested=requested,
         labels=tuple(labels[column] for column in compared),
-        direction=np.array([_DIRECTIONS[measures.better[column]] for column in compared]),
-        bounds=np.array([measures.bounds[column] for column in compared]).reshape(-1, 2),
+        direction=np.array([_DIRECTIONS[measures.by_column[column].better] for column in compared]),
+        bounds=np.array([measures.by_column[column].bounds for column in compared]).reshape(-1, 2),
         reported=request.reported,
         correction=comparisons.correction,
         has_judged_lists=has_judged_lists,

@@ -272,7 +272,7 @@ def _facts_of(label: str) -> _Facts:
     if measure is None:
         return _Facts()
     bounds = measure.bounds if measure.entry.kind == "list" else _Facts.bounds
-    has_floor = measure.entry.definition.bounds[0] == -np.inf and measure.bounds[0] > -np.inf  # of GMAP and LogAP
+    has_floor = measure.entry.bounds[0] == -np.inf and measure.bounds[0] > -np.inf  # of GMAP and LogAP
     return _Facts(measure.link, measure.better, measure.is_proportion, bounds, measure.bounds, has_floor)
 
 

@@ -53,15 +53,16 @@ LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `r
 def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
     """Build the finisher of partial moments for the requested measures, cutoffs and slices."""
     requested = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
+    each = measures.by_column.values()
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),
         reported=reported,
         requested=frozenset((measures.ks[row], index) for row, index in np.argwhere(requested).tolist()),
-        is_proportion=np.array([column in measures.proportions for column in measures.columns]),
+        is_proportion=np.array([one.is_proportion for one in each]),
         is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
-        links=tuple(measures.links[column] for column in measures.columns),
-        bounds=np.array([measures.bounds[column] for column in measures.columns]),
+        links=tuple(one.link for one in each),
+        bounds=np.array([one.bounds for one in each]),
     )
 
 

@@ -123,7 +123,7 @@ class NightChanges:
             *(found.std_error, found.freedom, *tests),
         )
         own = {name: each[0, wanted] for name, each in zip(NUMBERS, numbers, strict=True)}
-        bounds = np.array([self.measures.bounds[self.measures.columns[place]] for place in wanted]).reshape(-1, 2)
+        bounds = np.array([[*self.measures.by_column.values()][place].bounds for place in wanted]).reshape(-1, 2)
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
             **{name: nullable(each) for name, each in in_range(own, bounds).items()},

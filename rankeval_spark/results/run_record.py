@@ -74,7 +74,7 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureReco
             measure.k,
             measure.column if measure.has_user_values else None,
             RecordedDefinition.of(measure, policies),
-            *measure.entry.definition.bounds,
+            *measure.entry.bounds,
             measure.weight_column,
             measure.link,
             policies.unit,

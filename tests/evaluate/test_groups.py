@@ -31,7 +31,7 @@ def expected_value(measure: Measure, one: Ranking) -> float:
         return value
     of_group = one if measure.group is None else oracles.within(one, measure.group)
     has_judgements = of_group.missed or any(gain is not None for gain in of_group.gains)
-    filled = measure.entry.without_relevant(measure.options)
+    filled = measure.without_relevant
     return filled if has_judgements else math.nan
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.measures import Measure, registry
+from rankeval_spark.measures import Measure, definition, registry
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.registry import Entry
+from rankeval_spark.measures.options import with_options
 from tests.support import oracles
 from tests.support.arrow_frames import dicts, table
 
@@ -32,12 +32,16 @@ NEITHER: Final = {
 
 
 def test_measures_of_which_the_lower_value_is_the_better_one() -> None:
-    assert {entry.name for entry in registry.entries() if entry.better(entry.defaults) == "lower"} == LOWER
+    assert {
+        entry.name for entry in registry.entries() if with_options(entry.better, entry.defaults) == "lower"
+    } == LOWER
     assert Measure.parse("Freshness(stat='share')@5").better == "higher"
 
 
 def test_measures_of_which_neither_side_is_better() -> None:
-    assert {entry.name for entry in registry.entries() if entry.better(entry.defaults) == "neither"} == NEITHER
+    assert {
+        entry.name for entry in registry.entries() if with_options(entry.better, entry.defaults) == "neither"
+    } == NEITHER
 
 
 def mean_rank(cut: CutLists) -> FloatMatrix:
@@ -45,34 +49,44 @@ def mean_rank(cut: CutLists) -> FloatMatrix:
     return quotient(cut.sum_hits(cut.lists.hit_rank.astype(np.float64)), cut.hits(1))
 
 
-def rank_entry(**fields: Any) -> Entry:  # noqa: ANN401 - fields of the definition
-    """Define a measure of which less is better, without registering it."""
+def rank_measure(**fields: Any) -> Measure:  # noqa: ANN401 - fields of the definition
+    """Define a measure of which less is better."""
     texts = {"name": "MeanRank", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
-    return Entry.of(Definition(**{**texts, **fields}), mean_rank)
+    Definition(**{**texts, **fields})(mean_rank)
+    return Measure.parse("MeanRank")
 
 
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the test a copy of the registry."""
+    monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
+    monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))
+
+
+@pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize("better", ["lower", "neither", lambda **_: "lower"])
 def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401 - a side or a function
     with pytest.raises(ValueError, match=r"MeanRank: found better=.* and no value of a user without one; expected"):
-        rank_entry(better=better)
-    worst = rank_entry(better=better, aggregation=Aggregation(without_relevant=100.0))
-    assert worst.without_relevant({}) == 100.0
-    assert math.isnan(rank_entry(better=better, aggregation=NEVER_FILLED).without_relevant({}))
+        rank_measure(better=better)
+    worst = rank_measure(better=better, aggregation=Aggregation(without_relevant=100.0))
+    assert worst.without_relevant == 100.0
+    assert math.isnan(rank_measure(better=better, aggregation=NEVER_FILLED).without_relevant)
 
 
 def test_no_user_without_a_value_has_the_best_one() -> None:
     for entry in registry.entries("list"):
-        if entry.definition.better != "higher":
-            assert entry.definition.aggregation.without_relevant is not None, entry.name
+        if entry.better != "higher":
+            assert entry.aggregation.without_relevant is not None, entry.name
         for measure in oracles.variants(entry, (1, 0)):
-            value = entry.without_relevant(measure.options)
-            if entry.better(measure.options) == "lower":
-                assert math.isnan(value) or value == entry.definition.bounds[1], measure
+            value = measure.without_relevant
+            if measure.better == "lower":
+                assert math.isnan(value) or value == entry.bounds[1], measure
 
 
+@pytest.mark.usefixtures("own_registry")
 def test_user_served_perfectly_has_the_least_value_where_less_is_better() -> None:
-    assert rank_entry(better="lower", aggregation=Aggregation(without_relevant=100.0)).at_best({}) == 1
-    assert registry.get("P").at_best({}) == 1
+    assert rank_measure(better="lower", aggregation=Aggregation(without_relevant=100.0)).at_best == 1
+    assert Measure.parse("P@1").at_best == 1
 
 
 def evaluation_of(measures: list[str], **arguments: Any) -> Evaluation[Any]:  # noqa: ANN401 - of evaluate

@@ -77,7 +77,7 @@ def test_trec_eval(preset: str, seed: int) -> None:
     missing = set(qrel) - set(run)
     assert missing
     for (ours, their), measure in zip(names.items(), result.request.measures.measures, strict=True):
-        worst = measure.entry.without_relevant(measure.options)
+        worst = measure.without_relevant
         expected = {**dict.fromkeys(missing, worst), **{user: values[their] for user, values in theirs.items()}}
         assert_close(found[str(measure)], expected, ours, atol=1e-9)
 

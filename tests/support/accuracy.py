@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 _UNDEFINED = ("no relevant judgement", "no judgement with a positive gain")
 
 
-def is_accuracy(entry: Entry) -> bool:
+def is_accuracy(entry: Definition) -> bool:
     """Return True if a measure has no value for a user without a relevant judgement."""
-    return entry.definition.undefined.startswith(_UNDEFINED)
+    return entry.undefined.startswith(_UNDEFINED)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.support.oracles.plain import References
+
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
 
@@ -17,7 +19,7 @@ Number = Fraction | float
 Lists = Sequence[Sequence[str]]
 Naive = Callable[..., Number | None]
 
-NAIVE: dict[str, Naive] = {}
+NAIVE: References[Naive] = References("tests/support/naive_exposures.py")
 """Reference of each measure: ``reference(group of lists, **options)``, None where it is undefined."""
 
 
@@ -52,7 +54,7 @@ def expected(measure: Measure, lists: Lists, catalogue: set[str] | None = None) 
 
 def bounds_of(measure: Measure) -> tuple[float, float]:
     """Range of a measure; a normalised entropy is a share of the greatest."""
-    return (0, 1) if measure.options.get("norm") is True else measure.entry.definition.bounds
+    return (0, 1) if measure.options.get("norm") is True else measure.entry.bounds
 
 
 def jackknife_error(

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from scipy import stats
 
 from tests.support.naive_exposures import error_without_groups
+from tests.support.oracles.plain import References
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Offered, Preferred
 
 Naive = Callable[..., Fraction | float | None]
 
-NAIVE: dict[str, Naive] = {}
+NAIVE: References[Naive] = References("tests/support/naive_parity.py")
 """``reference(users, groups, **options)``, None where undefined; groups are those of popularity, or the category."""
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Below, Level, Meaning
+from rankeval_spark.measures.options import Above, Level, Meaning
 
 Floor: TypeAlias = Annotated[
     float,
-    Above(0),
-    Below(1),
+    Above(0, below=1),
     Meaning("Least average precision that is distinguished, because the logarithm of 0 is infinite."),
 ]
 

@@ -20,14 +20,13 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import NEVER_FILLED, NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Below, Level, Meaning
+from rankeval_spark.measures.options import Above, Level, Meaning
 
 _ALPHA: Final = 0.01
 
 Alpha: TypeAlias = Annotated[
     float,
-    Above(0),
-    Below(1),
+    Above(0, below=1),
     Meaning(
         "For distance='KL': share of the profile p that is mixed into q, without which a category that is not "
         "recommended would make the distance infinite."
@@ -124,7 +123,7 @@ def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
 
 
 Redundancy: TypeAlias = Annotated[
-    float, Above(0), Below(1), Meaning("How much less each further relevant item of a category is worth.")
+    float, Above(0, below=1), Meaning("How much less each further relevant item of a category is worth.")
 ]
 
 _UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tests.support.oracles.off_policy import impressions
-from tests.support.oracles.plain import Number, PlainList, least
+from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
 from tests.support.oracles.relevance import cascade, discounted, worth_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Denominator = Callable[..., Number]
 
-DENOMINATORS: dict[str, Denominator] = {}
+DENOMINATORS: References[Denominator] = References("tests/support/oracles/denominators.py")
 """Reference of each measure that has one: ``reference(list, k, **options)``."""
 
 

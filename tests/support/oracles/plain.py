@@ -6,13 +6,29 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 from rankeval_spark.measures import Background, Item, Ranking
 
 Number = Fraction | float
 Naive = Callable[..., Number | None]
+Reference = TypeVar("Reference")
 
-NAIVE: dict[str, Naive] = {}
+
+class References(dict[str, Reference]):
+    """References by the names of their measures; one that is missing is asked for where it belongs."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+
+    def __missing__(self, name: str) -> Reference:
+        """Raise AssertionError."""
+        message = f"add {name} to {self.place}"
+        raise AssertionError(message)
+
+
+NAIVE: References[Naive] = References("tests/support/oracles, in the module of its kind")
 """Reference of each measure: ``reference(list, k, **options)``, None where the measure is undefined."""
 
 

@@ -14,8 +14,8 @@ from rankeval_spark.measures.options import GROUP, MODEL, GainMap
 from tests.support.rankings import GRADES, OTHER_MODEL
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.registry import Entry
 
 NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
@@ -36,7 +36,7 @@ ANYWHERE: Mapping[str, int] = {"tail": 1, "True": 2, "micro": 3, "mean": 2, "med
 """Values of options that are tried only where so many options, they among them, are not at their defaults."""
 
 
-def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
+def variants(entry: Definition, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff.
 
     :data:`ANYWHERE` says what is tried with few others.
@@ -50,7 +50,7 @@ def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
             continue  # a combination without meaning; test_names.py says which those are
 
 
-def _is_tried(entry: Entry, chosen: Sequence[Any]) -> bool:
+def _is_tried(entry: Definition, chosen: Sequence[Any]) -> bool:
     """Leave out most combinations of what goes with everything, and would multiply their number."""
     others = [value for option, value in zip(entry.options, chosen, strict=True) if value != option.default]
     return len(others) <= min((ANYWHERE.get(str(value), len(others)) for value in others), default=0)

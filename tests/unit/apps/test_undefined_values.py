@@ -17,7 +17,7 @@ def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure
     asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "LogAP(floor=0.01)@5", "RBP@5", "RBPResidual@5"])
     lists = Lists.of([NOTHING_RELEVANT, NOT_JUDGED, Ranking([1])])
     filled = {
-        column: scorer.filled(values, asked.is_requested_at(column), asked.without_relevant[column])[:, 0]
+        column: scorer.filled(values, asked.is_requested_at(column), asked.by_column[column].without_relevant)[:, 0]
         for column, values in asked.score(lists).items()
     }
     assert {column: values[0] for column, values in filled.items()} == {
@@ -32,7 +32,11 @@ def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure
 
 def test_user_without_a_relevant_item_can_count_as_served_perfectly() -> None:
     asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "FirstHit@1"])
-    assert asked.at_best == {"ndcg": 1, "logap": math.log(1), "firsthit": 1}
+    assert {column: one.at_best for column, one in asked.by_column.items()} == {
+        "ndcg": 1,
+        "logap": math.log(1),
+        "firsthit": 1,
+    }
 
 
 def test_cutoff_that_is_not_asked_for_stays_empty() -> None:

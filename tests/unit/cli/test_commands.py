@@ -20,7 +20,7 @@ from tests.support import nights
 from tests.support.cli import PROJECT, rankeval, rankeval_process
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
     from tests.support.nights import Workspace
 
 
@@ -123,7 +123,7 @@ def test_explanation_says_what_each_option_does_and_works_each_example_out() -> 
 
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-def test_every_option_is_explained(entry: Entry) -> None:
+def test_every_option_is_explained(entry: Definition) -> None:
     """A parameter whose description cannot be found would be left bare."""
     lines = [line.strip() for line in rankeval("measures", entry.name).out.splitlines()]
     options = [place for place, line in enumerate(lines) if line.startswith("option ")]

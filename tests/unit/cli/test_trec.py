@@ -20,7 +20,7 @@ from tests.support.cli import PROJECT, rankeval
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 SECONDS_FOR_300_MB: Final = 30
 """On a machine that does other things too; two or three by itself."""
@@ -167,9 +167,9 @@ def test_own_measures_follow_those_of_trec_eval(files: tuple[Path, Path]) -> Non
 
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: Entry) -> None:
+def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: Definition) -> None:
     """Refused is what a list and its judgements alone do not give; or scores that are no probabilities, or infinite."""
-    needs_cutoff = entry.definition.cutoff.need(entry.defaults) == "required"
+    needs_cutoff = entry.cutoff.need(entry.defaults) == "required"
     name = f"{entry.name}@2" if needs_cutoff else entry.name
 
     done = rankeval("trec", "-m", name, *written(tmp_path, QRELS.replace("d4\t2", "d4\t1"), RUN))

@@ -19,10 +19,10 @@ from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 KS: Final = (1, 2, 3, 5, 0)
-TAKING: Final = [entry for entry in registry.entries() if entry.definition.ties.has_mean]
+TAKING: Final = [entry for entry in registry.entries() if entry.ties.has_mean]
 
 Place = tuple[float | None, Apart]
 
@@ -86,16 +86,16 @@ def values(measures: list[Measure], lists: Lists) -> dict[Measure, NDArray[np.fl
     return {measure: scores[measure.column][:, asked.ks.index(measure.k)] for measure in measures}
 
 
-def taking_variants(entry: Entry) -> list[Measure]:
+def taking_variants(entry: Definition) -> list[Measure]:
     """Every valid combination of a measure's options that has a mean over all orders."""
     variants = filter(oracles.takes_every_list, oracles.variants(entry, KS))
-    return [measure for measure in variants if entry.takes_expected_ties(measure.options)]
+    return [measure for measure in variants if measure.has_mean_over_ties]
 
 
 @pytest.mark.parametrize("entry", TAKING, ids=lambda entry: entry.name)
 @settings(max_examples=15, deadline=None)
 @given(one=tied_lists())
-def test_value_is_the_mean_over_every_order_of_the_ties(entry: Entry, one: Tied) -> None:
+def test_value_is_the_mean_over_every_order_of_the_ties(entry: Definition, one: Tied) -> None:
     measures = taking_variants(entry)
     every_order = Lists.of(list(orders(*one)))
     found = values(measures, batch_of([one]))
@@ -146,7 +146,7 @@ def test_worked_example() -> None:
 def test_measures_that_are_no_sums_do_not_take_them() -> None:
     texts = ["AP(denom='hits')@5", "nDCG(ideal='retrieved')@5", "ERR@5", "LogAP", "Bpref", "IPrec@0.1", "FirstHit@1"]
     measures = [Measure.parse(text) for text in texts]
-    assert [str(one) for one in measures if one.entry.takes_expected_ties(one.options)] == []
+    assert [str(one) for one in measures if one.has_mean_over_ties] == []
 
 
 # ---- ties in the order of their gains -------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ BOUNDED: Final = [
     measure
     for entry in registry.entries("list")
     for measure in filter(oracles.takes_every_list, oracles.variants(entry, KS))
-    if entry.is_bounded_by_gains(measure.options)
+    if measure.is_bounded_by_gains
 ]
 READING: Final = [measure for measure in BOUNDED if GROUP in measure.options]
 """Those that read judgements, in every variant that the order of the gains is said to bound."""
@@ -190,7 +190,7 @@ def test_orders_of_the_gains_are_the_best_and_the_worst_of_all(one: Tied) -> Non
     every_order = values(READING, Lists.of([each._replace(scores=scores) for each in orders(*one)]))
     for measure, found in bounds(READING, (ranking._replace(scores=scores), sizes)).items():
         each = every_order[measure]
-        extremes = (each.max(), each.min()) if measure.entry.definition.better == "higher" else (each.min(), each.max())
+        extremes = (each.max(), each.min()) if measure.entry.better == "higher" else (each.min(), each.max())
         np.testing.assert_allclose(found, extremes, rtol=0, atol=1e-12, err_msg=str(measure))
 
 
@@ -226,13 +226,13 @@ def test_orders_of_the_gains_can_be_the_wrong_way_round(text: str, one: Tied, ex
     """What the falling order of the gains gives is less than what the rising one, or another, does."""
     measure = Measure.parse(text)
     assert bounds([measure], one)[measure] == pytest.approx(expected, rel=0, abs=1e-12)
-    assert not measure.entry.is_bounded_by_gains(measure.options)
+    assert not measure.is_bounded_by_gains
 
 
 @pytest.mark.parametrize("text", ["EPC@1", "EFD@1", "Serendipity(kind='pop')@1", "ILD(rel=2)", "infAP", "ERR_IA@1"])
 def test_what_reads_more_than_gains_is_not_bounded_by_them(text: str) -> None:
     measure = Measure.parse(text)
-    assert not measure.entry.is_bounded_by_gains(measure.options)
+    assert not measure.is_bounded_by_gains
 
 
 @settings(max_examples=25, deadline=None)

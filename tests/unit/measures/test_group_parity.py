@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 ENTRIES = registry.entries("parity")
 EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]
@@ -67,7 +67,9 @@ def test_kernel_and_naive_reference_give_the_exact_values(example: Example) -> N
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 @settings(max_examples=60)
 @given(batch=batches, k=st.sampled_from([0, 1, 2, 5]))
-def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[list[tuple[str, str, str]]], k: int) -> None:
+def test_kernel_agrees_with_its_naive_reference(
+    entry: Definition, batch: list[list[tuple[str, str, str]]], k: int
+) -> None:
     for measure in oracles.variants(entry, [k]):
         groups = [given_to(measure, rows) for rows in batch]
         found = values(measure, groups)
@@ -76,7 +78,7 @@ def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[list[t
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_kernel_agrees_with_its_naive_reference_on_a_thousand_random_groups(entry: Entry) -> None:
+def test_kernel_agrees_with_its_naive_reference_on_a_thousand_random_groups(entry: Definition) -> None:
     """The same ones in every run, of up to 20 users with up to nine items each."""
     draw = random.Random(f"a thousand groups of {entry.name}")
     variants = list(oracles.variants(entry, [1, 2, 3, 5, 0]))

@@ -16,7 +16,7 @@ from tests.support import naive_exposures, oracles
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 ENTRIES = registry.entries("exposure")
 EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]
@@ -57,7 +57,7 @@ def test_exact_values_are_those_of_the_naive_reference(example: Example) -> None
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 @settings(max_examples=40)
 @given(groups=groups, k=st.sampled_from([0, 1, 2, 5]))
-def test_kernel_agrees_with_its_naive_reference(entry: Entry, groups: list[list[list[str]]], k: int) -> None:
+def test_kernel_agrees_with_its_naive_reference(entry: Definition, groups: list[list[list[str]]], k: int) -> None:
     for measure in oracles.variants(entry, [k]):
         expected = [naive_exposures.expected(measure, one, set(CATALOGUE.split())) for one in groups]
         found = values(measure, list(map(shown_of, groups)))
@@ -67,7 +67,7 @@ def test_kernel_agrees_with_its_naive_reference(entry: Entry, groups: list[list[
 @given(groups=groups)
 def test_values_lie_within_the_declared_range(groups: list[list[list[str]]]) -> None:
     for measure in (one for entry in ENTRIES for one in oracles.variants(entry, [3, 0])):
-        low, high = measure.entry.definition.bounds
+        low, high = measure.entry.bounds
         found = values(measure, list(map(shown_of, groups)))
         assert all(low - 1e-12 <= value <= high + 1e-12 for value in found[~np.isnan(found)]), str(measure)
 

@@ -21,7 +21,7 @@ from tests.support.rankings import batches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
 RATINGS: Final = {
@@ -61,9 +61,9 @@ def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none()
 @pytest.mark.parametrize("entry", GROUPED, ids=lambda entry: entry.name)
 @given(batch=batches())
 def test_every_such_measure_is_that_of_the_lists_without_the_other_judgements(
-    entry: Entry, batch: list[Ranking]
+    entry: Definition, batch: list[Ranking]
 ) -> None:
-    cutoff = "@3" if entry.definition.cutoff.need(entry.defaults) != "forbidden" else ""
+    cutoff = "@3" if entry.cutoff.need(entry.defaults) != "forbidden" else ""
     name, scale = entry.name, ["max_rel=4"] if entry.option("max_rel") else []
     for group in ("rock", "head"):
         alone = [oracles.within(one, group) for one in batch]

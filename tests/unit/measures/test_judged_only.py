@@ -16,7 +16,7 @@ from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(JUDGED_ONLY)]
 LEFT_OUT: Final = {
@@ -47,7 +47,7 @@ def test_measures_that_unjudged_items_take_places_in_have_the_option() -> None:
     assert {entry.name for entry in RESTRICTED} <= grouped
 
 
-def whole_variants(entry: Entry) -> list[Measure]:
+def whole_variants(entry: Definition) -> list[Measure]:
     """Every variant that is not restricted to the judged items, and can be; those of a group too."""
     variants = filter(oracles.takes_every_list, oracles.variants(entry, (1, 3, 0)))
     return [one for one in variants if not one.is_judged_only and one.options.get("unjudged", "zero") == "zero"]
@@ -56,7 +56,7 @@ def whole_variants(entry: Entry) -> list[Measure]:
 @pytest.mark.parametrize("entry", RESTRICTED, ids=lambda entry: entry.name)
 @settings(max_examples=20)
 @given(batch=batches())
-def test_option_gives_the_values_of_the_policy_to_the_bit(entry: Entry, batch: list[Ranking]) -> None:
+def test_option_gives_the_values_of_the_policy_to_the_bit(entry: Definition, batch: list[Ranking]) -> None:
     closed_up = Lists.of([oracles.judged_only(one) for one in batch])
     assert_option_is_policy(whole_variants(entry), Lists.of(batch), closed_up)
 
@@ -86,7 +86,7 @@ def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> 
         one
         for entry in RESTRICTED
         for one in whole_variants(entry)
-        if entry.takes_expected_ties(one.options) and required_facts.VALUES not in one.needs
+        if one.has_mean_over_ties and required_facts.VALUES not in one.needs
     ]
     assert len({one.name for one in taking}) > 15
     assert_option_is_policy(taking, lists, closed_up)

@@ -18,7 +18,7 @@ from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 KS = (1, 2, 3, 5, 20)
 EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))))
@@ -33,7 +33,7 @@ def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[fl
 @pytest.mark.parametrize("entry", registry.entries("list"), ids=lambda entry: entry.name)
 @settings(max_examples=20)
 @given(batch=batches(), ks=st.sets(st.sampled_from((*KS, 0)), min_size=1))
-def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[Ranking], ks: set[int]) -> None:
+def test_kernel_agrees_with_its_naive_reference(entry: Definition, batch: list[Ranking], ks: set[int]) -> None:
     measures = list(filter(oracles.takes_every_list, oracles.variants(entry, sorted(ks))))
     if not measures:
         return  # only the whole list was drawn, for a measure that needs a cutoff
@@ -52,7 +52,7 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
     missed = Ranking([], missed=[3], missed_groups=["tail"])
     for measure, values in by_measure(EVERYTHING, [missed]).items():
-        np.testing.assert_array_equal(values, [EVERYTHING.without_relevant[measure.column]], err_msg=str(measure))
+        np.testing.assert_array_equal(values, [measure.without_relevant], err_msg=str(measure))
         np.testing.assert_array_equal(values, [without_hit(measure)], err_msg=str(measure))
 
 
@@ -102,7 +102,7 @@ def test_asking_for_more_cutoffs_changes_no_value(batch: list[Ranking]) -> None:
 @given(batch=batches())
 def test_values_lie_within_the_declared_range(batch: list[Ranking]) -> None:
     for measure, values in by_measure(EVERYTHING, batch).items():
-        low, high = measure.entry.definition.bounds
+        low, high = measure.entry.bounds
         defined = [value for value in values if not np.isnan(value)]
         assert all(low <= value <= high + 1e-12 for value in defined), str(measure)
 

@@ -43,4 +43,4 @@ def test_item_with_a_negative_gain_is_as_if_nobody_had_judged_it(batch: list[Ran
 
 @pytest.mark.parametrize("name", sorted(READING))
 def test_source_of_each_exception_says_what_a_negative_gain_is(name: str) -> None:
-    assert "negative gain" in registry.get(name).definition.source
+    assert "negative gain" in registry.get(name).source

@@ -89,7 +89,7 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
         asked = MeasureSet.of([measure])
         values = asked.score(batch)[measure.column][:, 0]
         # Where the measure is undefined, trec_eval gives the value of a list without a hit.
-        filled = np.nan_to_num(values, nan=asked.without_relevant[measure.column])
+        filled = np.nan_to_num(values, nan=measure.without_relevant)
         np.testing.assert_allclose(filled, expected, rtol=0, atol=1e-9, err_msg=name)
         undefined = [oracles.expected(measure, one) for one in lists_of(runs, judgements)]
         np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))

@@ -94,7 +94,7 @@ def by_ir_measures(names: Iterable[str], run: Runs, judgements: Judgements) -> d
 def ours(name: str, lists: Lists) -> np.ndarray:
     """Values with the preset, those that are undefined as its population has them."""
     asked = MeasureSet.parse([name], defaults=options_of("ir_measures"))
-    return np.nan_to_num(asked.score(lists)[asked.columns[0]][:, 0], nan=asked.without_relevant[asked.columns[0]])
+    return np.nan_to_num(asked.score(lists)[asked.columns[0]][:, 0], nan=asked.measures[0].without_relevant)
 
 
 def assert_same(

@@ -27,7 +27,7 @@ def test_measures_that_are_ratios_have_the_option_and_no_others() -> None:
     assert {measure.name for measure in MICRO} == WITH_PARTS
     for entry in registry.entries():
         if entry.name not in WITH_PARTS:
-            cutoff = "@5" if entry.definition.cutoff.need(entry.defaults) == "required" else ""
+            cutoff = "@5" if entry.cutoff.need(entry.defaults) == "required" else ""
             with pytest.raises(ConfigError, match="option 'agg'; expected a measure that is a ratio"):
                 Measure.parse(f"{entry.name}(agg='micro'){cutoff}")
 
@@ -82,7 +82,8 @@ def test_columns_of_values_and_weights_are_distinct() -> None:
     asked = MeasureSet.parse(["P@5", "P(agg='micro')@5", "RMSE(agg='micro')"])
     assert asked.columns == ("p", "p_agg_micro", "rmse_agg_micro")
     assert asked.stored == (*asked.columns, "p_agg_micro__weight", "rmse_agg_micro__weight")
-    assert asked.links == {"p": "identity", "p_agg_micro": "identity", "rmse_agg_micro": "square"}
+    links = {column: measure.link for column, measure in asked.by_column.items()}
+    assert links == {"p": "identity", "p_agg_micro": "identity", "rmse_agg_micro": "square"}
 
 
 def test_denominator_is_empty_at_a_cutoff_that_is_not_asked_for() -> None:

@@ -14,11 +14,12 @@ from scipy import stats
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
+from rankeval_spark.measures.options import with_options
 from rankeval_spark.measures.prediction.concordance import inversions, pairs_of
 from tests.support.rankings import rankings
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 LONG = 100_000
 """Judged items of a list, of whose pairs there are five thousand million."""
@@ -143,12 +144,14 @@ def test_score_that_is_no_probability_has_no_loss(score: float, text: str) -> No
 def test_kernel_that_reads_scores_says_so_in_its_definition() -> None:
     """Without the declaration the log's scores would not come along."""
     reading = {entry.name for entry in registry.entries("list") if reads_scores(entry)}
-    assert reading == {entry.name for entry in registry.entries("list") if HIT_SCORES in entry.needs(entry.defaults)}
+    assert reading == {
+        entry.name for entry in registry.entries("list") if HIT_SCORES in with_options(entry.needs, entry.defaults)
+    }
     assert MeasureSet.parse(["P@1", "RMSE"]).needs == {HIT_SCORES}
     assert HIT_SCORES not in MeasureSet.parse(["P@1"]).needs
 
 
-def reads_scores(entry: Entry) -> bool:
+def reads_scores(entry: Definition) -> bool:
     """Give the kernel a batch without scores; whatever else it lacks is another matter."""
     batch = replace(Lists.of([Ranking([1, 0])]), hit_score=None)
     try:

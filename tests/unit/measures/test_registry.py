@@ -6,7 +6,7 @@ import inspect
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
     from rankeval_spark.measures.worked_examples import Example
+    from tests.support.oracles.plain import References
 
 every_measure = pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
 EXAMPLES: Final = [(entry, example) for entry in registry.entries("list") for example in examples_of(entry)]
@@ -61,7 +61,7 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=lambda one: getattr(one, "measure", ""))
-def test_kernel_gives_the_exact_values(entry: Entry, example: Example) -> None:
+def test_kernel_gives_the_exact_values(entry: Definition, example: Example) -> None:
     measure = Measure.parse(example.measure)
     scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))[measure.column][:, 0]
     np.testing.assert_allclose(scores, [float(value) for value in example.expected], rtol=0, atol=1e-12)
@@ -72,10 +72,10 @@ def test_kernel_gives_the_exact_values(entry: Entry, example: Example) -> None:
     assert (measure.name, str(measure)) == (entry.name, example.measure), "worked examples use canonical names"
 
 
-REFERENCES: dict[str, list[str]] = {
-    "list": [*oracles.NAIVE],
-    "exposure": [*naive_exposures.NAIVE],
-    "parity": [*naive_parity.NAIVE],
+REFERENCES: dict[str, References[Any]] = {
+    "list": oracles.NAIVE,
+    "exposure": naive_exposures.NAIVE,
+    "parity": naive_parity.NAIVE,
 }
 
 
@@ -90,9 +90,14 @@ def mean_of(measure: Measure, example: Example) -> float:
 
 
 @every_measure
-def test_every_measure_has_a_worked_example_and_a_naive_reference(entry: Entry) -> None:
+def test_every_measure_has_a_worked_example_and_a_naive_reference(entry: Definition) -> None:
     assert examples_of(entry)
-    assert entry.name in REFERENCES[entry.kind]
+    assert entry.name in REFERENCES[entry.kind] or REFERENCES[entry.kind][entry.name]
+
+
+def test_reference_that_is_missing_is_asked_for_where_it_belongs() -> None:
+    with pytest.raises(AssertionError, match=r"^add Length to tests/support/oracles, in the module of its kind$"):
+        oracles.NAIVE["Length"]
 
 
 def test_every_file_of_examples_is_read_and_belongs_to_the_measures_of_its_module() -> None:
@@ -106,7 +111,7 @@ def test_every_file_of_examples_is_read_and_belongs_to_the_measures_of_its_modul
 
 
 @every_measure
-def test_every_value_of_every_option_has_a_worked_example(entry: Entry) -> None:
+def test_every_value_of_every_option_has_a_worked_example(entry: Definition) -> None:
     shown = {item for example in examples_of(entry) for item in Measure.parse(example.measure).options.items()}
     own = [option for option in entry.options if option.name != GROUP]  # kernels do not see it
     choices = {(option.name, choice) for option in own for choice in option.choices}
@@ -129,18 +134,17 @@ def test_no_naive_reference_is_without_a_measure() -> None:
 
 
 @every_measure
-def test_documentation_says_what_a_measure_returns_and_what_every_option_means(entry: Entry) -> None:
+def test_documentation_says_what_a_measure_returns_and_what_every_option_means(entry: Definition) -> None:
     assert "``" in entry.doc or "Pearson" in entry.doc or "Strips" in entry.doc, "the formula"
-    assert ("NaN" in entry.doc) == (entry.definition.undefined != "never")
+    assert ("NaN" in entry.doc) == (entry.undefined != "never")
     assert ">>> " in entry.doc
     assert example_page_of(entry).notes
     assert [option.name for option in entry.options if not option.meaning.endswith(".")] == []
 
 
 @every_measure
-def test_every_measure_says_what_it_is(entry: Entry) -> None:
-    definition = entry.definition
-    assert all([entry.summary.endswith("."), definition.formula, definition.source, definition.undefined, entry.range])
+def test_every_measure_says_what_it_is(entry: Definition) -> None:
+    assert all([entry.summary.endswith("."), entry.formula, entry.source, entry.undefined, entry.range])
 
 
 def test_range_is_that_of_the_published_value() -> None:
@@ -150,7 +154,7 @@ def test_range_is_that_of_the_published_value() -> None:
 
 
 @every_measure
-def test_kernel_and_decorator_are_visible_on_one_screen(entry: Entry) -> None:
+def test_kernel_and_decorator_are_visible_on_one_screen(entry: Definition) -> None:
     lines, _ = inspect.getsourcelines(entry.kernel)
     assert len(lines) <= ONE_SCREEN
 

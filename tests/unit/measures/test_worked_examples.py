@@ -13,7 +13,7 @@ from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from tests.support.accuracy import is_accuracy
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.definition import Definition
 
 LIST_A = Ranking([None, 1, 1])
 LIST_B = Ranking([1, 1, None])
@@ -79,8 +79,8 @@ ACCURACY = [entry for entry in registry.entries("list") if is_accuracy(entry)]
 
 
 @pytest.mark.parametrize("entry", ACCURACY, ids=lambda entry: entry.name)
-def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(entry: Entry) -> None:
-    cutoff = "" if entry.definition.cutoff.need(entry.defaults) == "forbidden" else "@5"
+def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(entry: Definition) -> None:
+    cutoff = "" if entry.cutoff.need(entry.defaults) == "forbidden" else "@5"
     assert np.isnan(values(f"{entry.name}{cutoff}", NOTHING_RELEVANT)).all()
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import unicodedata
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final
@@ -19,13 +19,9 @@ CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 _UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories of characters that control a terminal or the direction of text."""
 
-_OF_WRITING: Final = "\u200c\u200d"
-"""Control characters that Persian and Hindi words and many emoji need."""
-
+_OF_WRITING: Final = "\u200c\u200d"  # control characters that Persian and Hindi words and many emoji need
 REDACTED: Final = "(hidden)"
-
-SHORTEST_SECRET: Final = 6
-"""Length from which a secret is hidden anywhere in a message."""
+SHORTEST_SECRET: Final = 6  # length from which a secret is hidden anywhere in a message
 
 _SHORTEST_WORD: Final = 4
 """Length from which a secret is hidden where it is a whole word; shorter ones occur everywhere."""
@@ -38,20 +34,12 @@ _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
 _INNER: Final = (__name__.partition(".")[0], "contextlib", "functools")
 """This package, and the modules whose decorators it uses: a user's code is the first that is of none of them."""
 
-_hidden: set[str] = set()
-"""Values from the environment that this process put into settings."""
-
+_hidden: set[str] = set()  # values from the environment that this process put into settings
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
-
-_BULLET: Final = "  - "
-"""Before each fault of a message."""
-
-_BECAUSE: Final = ", because "
-"""Between the fix of a fault and the reason for it."""
-
-_OF_A_SIGNAL: Final = 128
-"""Plus the number of a signal: the exit code of a process that the signal ends."""
+_BULLET: Final = "  - "  # before each fault of a message
+_BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
+_OF_A_SIGNAL: Final = 128  # plus the number of a signal: the exit code of a process that the signal ends
 
 
 @dataclass(frozen=True)
@@ -96,15 +84,13 @@ def visible(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each if each in keep or not _is_unseen(each) else ascii(each)[1:-1] for each in text)
-
-
-def _is_unseen(character: str) -> bool:
-    return unicodedata.category(character) in _UNSEEN and character not in _OF_WRITING
+    kept = keep + _OF_WRITING
+    is_seen = (each in kept or unicodedata.category(each) not in _UNSEEN for each in text)
+    return "".join(each if seen else ascii(each)[1:-1] for each, seen in zip(text, is_seen, strict=True))
 
 
 def has_password(text: str) -> bool:
-    """Return True if a text contains an address with a password."""
+    """Return whether a text contains an address with a password."""
     return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
 
 
@@ -229,17 +215,12 @@ class FaultsError(RankevalError):
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
-        lines = "\n".join(f"{_BULLET}{fault}" for fault in _reasons_once(faults))
-        super().__init__(without_secrets(f"{self.title}:\n{lines}"))
-
-
-def _reasons_once(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """Leave a reason (``because ...``) out where the fix of an earlier fault has it."""
-    given: set[str] = set()
-    for fault in faults:
-        fix, _, reason = fault.fix.partition(_BECAUSE)
-        yield replace(fault, fix=fix) if reason in given else fault
-        given.update((reason,) if reason else ())
+        lines, reasons = [f"{self.title}:"], set[str]()
+        for fault in faults:  # a reason is left out where the fix of an earlier fault has it
+            fix, _, reason = fault.fix.partition(_BECAUSE)
+            lines.append(f"{_BULLET}{replace(fault, fix=fix) if reason in reasons else fault}")
+            reasons |= {reason} - {""}
+        super().__init__(without_secrets("\n".join(lines)))
 
 
 class ConfigError(FaultsError):
@@ -293,7 +274,6 @@ class ResultsBusyError(FaultsError):
 class ResultsError(FaultsError):
     """The results could not be published, or the published tables have another layout than this version writes."""
 
-    exit_code = 1
     title = "the results could not be published"
 
 
@@ -318,7 +298,6 @@ def raise_together(errors: Sequence[FaultsError]) -> None:
 class EnvironmentFaultError(FaultsError):
     """Java, the Delta jars or the Python of the workers is not usable."""
 
-    exit_code = 1
     title = "the environment is not usable"
 
 

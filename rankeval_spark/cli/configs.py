@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import partial
@@ -49,7 +49,9 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
     _print(facts, str(least_cost(config)), ahead.sizes, is_json=is_json)
     raise_together(errors)
     if windows and windows["is_open"] and config.checks.open_windows.error == 0:
-        raise OpenWindowsError(_open_fault(windows))
+        found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
+        expected = f"an end before {windows['events_until']}: {OVER}"
+        raise OpenWindowsError(Fault("inputs.recommendations", found, expected, OPEN_FIX))
 
 
 def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, is_json: bool) -> None:
@@ -113,11 +115,6 @@ def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     }
 
 
-def _open_fault(windows: Mapping[str, Any]) -> Fault:
-    found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
-    return Fault("inputs.recommendations", found, f"an end before {windows['events_until']}: {OVER}", OPEN_FIX)
-
-
 def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
     has_faults = facts.get("host", "") is None
@@ -175,10 +172,6 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
         say_done(f"wrote {config}, which has every key, and {schema} for your editor")
         say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
         return
-    _of_tables(config, tables, results or str(config.parent / "results"))
-
-
-def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
     from rankeval_spark.apps.first_config import config_text, guessed  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.apps.sampled_tables import look_at  # noqa: PLC0415 - as above
 
@@ -190,7 +183,8 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
     if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
         samples["held_out"] = look_at(_option("held_out"), tables["held_out"], splits_days=False)
         guesses = guessed(samples)
-    schema = json_schema.write_config(config, config_text(guesses, config, results=results))
+    root = results or str(config.parent / "results")
+    schema = json_schema.write_config(config, config_text(guesses, config, results=root))
     try:
         load_config(config)
     except ConfigError:  # no half a result: what cannot be written as a config is reported
@@ -202,8 +196,8 @@ def _of_tables(config: Path, tables: Mapping[str, str], results: str) -> None:
             if sample.path != tables[name]:
                 say_done(f"{name}: a folder of days, read as {sample.path}")
     say_done(f"wrote {config}, and {schema} for your editor")
-    date = f" --date {guesses.newest_date}" if guesses.newest_date else ""
-    say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{date}")
+    day = f" --date {guesses.newest_date}" if guesses.newest_date else ""
+    say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{day}")
 
 
 def _option(name: str) -> str:
@@ -223,7 +217,8 @@ def _show_guesses(guesses: Guesses) -> None:
             table.add_row(*first, name, escape(guess.column), guess.by)
     console().print(table)
     for one in guesses.inputs.values():
-        _show_input(one)
+        for line in _guesses_of(one):
+            say_done(line)
     if guesses.slices:
         say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
     if guesses.is_attributed:
@@ -234,16 +229,16 @@ def _show_guesses(guesses: Guesses) -> None:
         say_done(f"baseline, guessed by its name: {guesses.baseline}")
 
 
-def _show_input(one: GuessedInput) -> None:
+def _guesses_of(one: GuessedInput) -> Iterator[str]:
     for name in one.missing:
-        say_done(f"not found: {one.name}.{name}; write its column into the config")
+        yield f"not found: {one.name}.{name}; write its column into the config"
     if one.nested is not None:
         paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
-        say_done(f"{one.name}: a row is a whole list, guessed by the types: {paths}")
+        yield f"{one.name}: a row is a whole list, guessed by the types: {paths}"
     if one.gains is not None:
         gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
-        say_done(f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}")
+        yield f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}"
     if one.as_text:
-        say_done(f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input")
+        yield f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input"
     if one.name != "segments" and one.unread:
-        say_done(f"{one.name}: not read: {', '.join(one.unread)}")
+        yield f"{one.name}: not read: {', '.join(one.unread)}"

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.demo import DemoLogs
 
 SHOWN_K: Final = 10
-SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")
-"""Measures of the tables; the others are variants of these."""
+SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")  # measures of the tables; the others are variants of these
 
 
 def demo_command(workspace: Path, config_path: Path) -> None:
@@ -55,7 +53,10 @@ def demo_command(workspace: Path, config_path: Path) -> None:
         logs = prepare(spark, workspace, listener.say)
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
-    nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
+    earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []
+    if earlier:
+        out.print(f"  kept, published from equal logs and config: {', '.join(map(str, earlier))}", markup=False)
+    nights = [run_one(spark, config, day) for day in logs.dates if day not in earlier]
     results = results_of(spark, root)
     every = RowSelection(newest, config.evaluation, ks=(SHOWN_K,))
     rows = selected_rows(results, every)
@@ -77,7 +78,12 @@ def demo_command(workspace: Path, config_path: Path) -> None:
         out.print(f"[dim]note: {line}[/dim]")
     print_impressions(cache_dir())
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
-    _print_next(root, newest, time.perf_counter() - started, rerun=(str(config_path), *overrides))
+    out.print()
+    names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
+    out.print(f"tables in {root}: {names} ({time.perf_counter() - started:.0f} s)", markup=False)
+    out.print("try next:")
+    for command in next_commands(root, newest, (str(config_path), *overrides)):
+        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
 
 
 def of_workspace(workspace: Path, config_path: Path) -> list[str]:
@@ -93,14 +99,6 @@ def of_workspace(workspace: Path, config_path: Path) -> list[str]:
     }
     places["results.root"] = (config.results.root, f"{folder}/results")
     return [f"{key}={json.dumps(new, ensure_ascii=False)}" for key, (old, new) in places.items() if old != new]
-
-
-def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) -> list[date]:
-    """Return the newest date, and those that were not published from these logs and this config."""
-    earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []
-    if earlier:
-        console().print(f"  kept, published from equal logs and config: {', '.join(map(str, earlier))}", markup=False)
-    return [day for day in logs.dates if day not in earlier]
 
 
 def without_variants(rows: Sequence[Row]) -> list[Row]:
@@ -138,16 +136,6 @@ def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path
     write_atomically(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path)
     seconds = time.perf_counter() - started
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
-
-
-def _print_next(root: str, day: str, seconds: float, *, rerun: Sequence[str]) -> None:
-    out = console()
-    out.print()
-    names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
-    out.print(f"tables in {root}: {names} ({seconds:.0f} s)", markup=False)
-    out.print("try next:")
-    for command in next_commands(root, day, rerun):
-        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
 
 
 def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:

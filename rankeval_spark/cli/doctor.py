@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -23,24 +23,34 @@ def doctor_command(results_root: str | None = None, *, is_quick: bool = False, c
     console = console or Console()
     faults = list[str]()
     for check in _all_checks(results_root, is_quick=is_quick):
-        console.print(_line(check))
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(width=5)
+        line.add_column(width=_NAME_WIDTH)
+        line.add_column(overflow="fold")
+        verdict = Text("ok", style="green") if check.ok else Text("FAULT", style="bold red")
+        line.add_row(verdict, Text(check.name), Text(check.found))
+        if not check.ok and check.fix:
+            line.add_row("", Text("to fix it", style="bold"), Text(check.fix))
+        console.print(line)
         faults += [] if check.ok else [check.name]
-    console.print(_verdict(faults, is_quick=is_quick))
+    untried = " No session was started; leave out --quick to try one." if is_quick else ""
+    conclusion = f"This machine is fit for a run.{untried}"
+    if set(faults) == {PYSPARK}:
+        conclusion = "This machine is fit for nights without Spark, and for no others."
+    elif faults:
+        conclusion = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here."
+    console.print(Text(f"\n{conclusion}", style="bold red" if faults else "bold green"))
     return 1 if faults else 0
 
 
 def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
-    """Yield the checks of the machine, then those of a session if the machine can start one."""
+    """Yield the checks of the machine, then those of a session, started as by a run, if the machine can start one."""
     is_fit = True
     for check in machine_checks.checks(results_root):
         is_fit &= check.ok
         yield check
-    if is_fit and not is_quick:
-        yield from _session_checks()
-
-
-def _session_checks() -> Iterator[Check]:
-    """Start a session as a run does, and try it."""
+    if is_quick or not is_fit:
+        return
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - as above
     from rankeval_spark.spark.session.session_checks import probe  # noqa: PLC0415 - imports pyspark
 
@@ -54,26 +64,3 @@ def _session_checks() -> Iterator[Check]:
         yield from probe(spark)
     finally:
         spark.stop()
-
-
-def _line(check: Check) -> Table:
-    """Format one check: verdict, name, what was found, and the fix of a fault below it."""
-    line = Table.grid(padding=(0, 2, 0, 0))
-    line.add_column(width=5)
-    line.add_column(width=_NAME_WIDTH)
-    line.add_column(overflow="fold")
-    verdict = Text("ok", style="green") if check.ok else Text("FAULT", style="bold red")
-    line.add_row(verdict, Text(check.name), Text(check.found))
-    if not check.ok and check.fix:
-        line.add_row("", Text("to fix it", style="bold"), Text(check.fix))
-    return line
-
-
-def _verdict(faults: Sequence[str], *, is_quick: bool) -> Text:
-    """Return the verdict of all checks in one line."""
-    if set(faults) == {PYSPARK}:
-        return Text("\nThis machine is fit for nights without Spark, and for no others.", style="bold red")
-    if faults:
-        return Text(f"\n{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here.", style="bold red")
-    untried = " No session was started; leave out --quick to try one." if is_quick else ""
-    return Text(f"\nThis machine is fit for a run.{untried}", style="bold green")

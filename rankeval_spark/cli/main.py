@@ -1,4 +1,7 @@
-"""Entry point: run a command, and turn errors and signals into one message and an exit code."""
+"""The commands, and the entry point, which turns errors and signals into one message and an exit code.
+
+Modules are imported by the commands that need them, so that ``rankeval measures`` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,30 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
-from rankeval_spark.cli.app import app
-from rankeval_spark.cli.terminal import console, headline, keep_libraries_quiet, quietly
+import typer
+
+from rankeval_spark import __version__
+from rankeval_spark.cli import shared_options as shared
+from rankeval_spark.cli.terminal import active_context, console, headline, keep_libraries_quiet, quietly, write_out
 from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
-DEBUG: Final = "--debug"
+DEBUG: Final = "--debug"  # this and the next are read wherever they stand among the arguments
 QUIET: Final = "--quiet"
-"""Options that are read wherever they stand among the arguments."""
-
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-
-SECONDS_TO_CANCEL: Final = 10.0
-"""Patience with a driver that may be gone, out of the half minute that schedulers give us."""
+SECONDS_TO_CANCEL: Final = 10.0  # patience with a driver that may be gone; schedulers give us half a minute
 
 
 class Ending:
     """Signals to end that reached the command."""
 
-    def __init__(self) -> None:
-        self.stopped: Stopped | None = None  # the first one, as it was raised
+    stopped: Stopped | None = None  # the first one, as it was raised
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is called with
         """Raise the first signal; a later one is ignored while we clean up, unless Ctrl-C is pressed again."""
@@ -65,11 +67,9 @@ def stoppable() -> Iterator[Ending]:
 def _cancel_jobs() -> None:
     """Cancel the jobs of Spark, so that the row FAILED need not wait for them.
 
-    In a thread, which has its own connection to the driver: this one may be waiting for an answer. Without an import,
-    because the signal may have interrupted one.
+    In a thread, which has its own connection to the driver: this one may be waiting for an answer.
     """
-    context = getattr(sys.modules.get("pyspark.core.context"), "SparkContext", None)
-    running = getattr(context, "_active_spark_context", None)
+    running = active_context()
     if running is None:
         return
 
@@ -110,15 +110,15 @@ def _known(error: Exception) -> Exception:
     """Translate an error that no command expected."""
     if isinstance(error, RankevalError):
         return error
+    from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - only where something went wrong
+
+    known: Exception | None = None
     if "pyspark" in sys.modules or isinstance(error, ImportError):
         try:
             require_spark()
         except UnsupportedSparkError as unsupported:
-            unsupported.__cause__ = error
-            return unsupported
-    from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - only where something went wrong
-
-    known = machine_fault(error)
+            known = unsupported
+    known = known or machine_fault(error)
     if known is not error:
         known.__cause__ = error
     return known
@@ -135,3 +135,392 @@ def _end(error: BaseException, *, is_debug: bool) -> NoReturn:
     if not is_debug and isinstance(error, Exception) and not isinstance(error, RankevalError):
         out.print(f"{DEBUG} shows the trace", style="dim")
     sys.exit(exit_code_of(error))
+
+
+app = typer.Typer(
+    name="rankeval",
+    help="Offline evaluation of recommender systems, in this process or on Spark.",
+    epilog="rankeval COMMAND --help has examples of each command.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a command; its help ends with examples, a line each."""
+    heading = "Examples:" if len(examples) > 1 else "Example:"
+    return app.command(cls=shared.OneValueCommand, epilog="\n\n".join((heading, *examples)))
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        console().print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no advice; with any command, anywhere")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the trace of an error; with any command, anywhere")
+    ] = False,
+) -> None:
+    """Options common to all commands."""
+
+
+@_command(
+    "rankeval run conf/nightly.yaml --date 2026-01-03",
+    "rankeval run conf/nightly.yaml --date 2026-01-03 --set cutoffs=[5] --dry-run",
+)
+def run(
+    config: shared.Config,
+    date_: Annotated[str, typer.Option("--date", help="Evaluation date, YYYY-MM-DD")],
+    overrides: shared.Overrides = None,
+    sample_users: shared.Share = 1.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
+    ] = False,
+) -> None:
+    """Evaluate one date and publish its results."""
+    from rankeval_spark.cli.run import run_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
+
+
+@_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
+def backfill(
+    config: shared.Config,
+    first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
+    date_: Annotated[
+        list[str] | None, typer.Option("--date", help="This date, before those of the range; may be repeated")
+    ] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
+    overrides: shared.Overrides = None,
+    sample_users: shared.Share = 1.0,
+) -> None:
+    """Evaluate several dates, in any order; one that fails does not stop the others."""
+    from rankeval_spark.cli.run import backfill_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    changes, days = overrides or [], date_ or []
+    backfill_command(config, changes, first, last, days, sample_share=sample_users, only_missing=missing)
+
+
+@_command(
+    "rankeval init conf/nightly.yaml", "rankeval init nightly.yaml --recommendations logs --held-out truth/{date}.csv"
+)
+def init(
+    config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")],
+    recommendations: Annotated[str | None, typer.Option(help="Your lists", metavar="PATH")] = None,
+    held_out: Annotated[str | None, typer.Option(help="What users did afterwards", metavar="PATH")] = None,
+    segments: Annotated[str | None, typer.Option(help="Properties of users", metavar="PATH")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data of the models", metavar="PATH")] = None,
+    items: Annotated[str | None, typer.Option(help="The catalogue", metavar="PATH")] = None,
+    results: Annotated[
+        str | None, typer.Option(help="Results root; by default 'results' next to the config", metavar="PATH")
+    ] = None,
+) -> None:
+    """Write a config: of your tables, or with every key to be filled in.
+
+    The columns of tables are guessed by name and type; the file says so of each. Paths may have {date}.
+    """
+    from rankeval_spark.cli.configs import init_command  # noqa: PLC0415 - pydantic takes a moment
+
+    tables = {
+        "recommendations": recommendations,
+        "held_out": held_out,
+        "segments": segments,
+        "train": train,
+        "items": items,
+    }
+    init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
+
+
+@_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")
+def validate(
+    config: shared.Config,
+    date_: Annotated[
+        str | None, typer.Option("--date", help="Also look what a run of this date reads, and where it runs")
+    ] = None,
+    overrides: shared.Overrides = None,
+    json_: shared.Json = False,
+) -> None:
+    """Report all faults of the config, and what a night costs; nothing is run."""
+    from rankeval_spark.cli.configs import validate_command  # noqa: PLC0415 - pydantic takes a moment
+
+    validate_command(config, overrides or [], date_, is_json=json_)
+
+
+@_command("rankeval show /data/results", "rankeval show /data/results --slice country --measure nDCG --k 10 --json")
+def show(  # noqa: PLR0913, PLR0917 - a filter each
+    results: shared.Root,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    model: shared.Models = None,
+    measures: shared.OnlyMeasures = None,
+    slice_: shared.Slices = None,
+    k: shared.Cutoffs = None,
+    format_: shared.Format = "table",
+    json_: shared.Json = False,
+    gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
+    comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
+) -> None:
+    """Show published metrics."""
+    from rankeval_spark.cli import show as shown  # noqa: PLC0415 - pyarrow takes a moment
+
+    slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
+    wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
+    view = shown.view_of(gaps=gaps, comparisons=comparisons)
+    shown.show_command(results, wanted, shared.chosen_format(format_, is_json=json_), view)
+
+
+@_command(
+    "rankeval compare /data/results --against previous", "rankeval compare /data/results --against popular --slice any"
+)
+def compare(  # noqa: PLR0913, PLR0917 - a filter each
+    results: shared.Root,
+    against: Annotated[
+        str, typer.Option("--against", help="previous: the night published before; a date; or a model of the night")
+    ],
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    model: shared.Models = None,
+    measures: shared.OnlyMeasures = None,
+    slice_: shared.Slices = None,
+    k: shared.Cutoffs = None,
+    format_: shared.Format = "table",
+    json_: shared.Json = False,
+) -> None:
+    """Compare a published night with an earlier one, or its models with one of them; no input is read."""
+    from rankeval_spark.cli.show import RowSelection, compare_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    wanted = RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
+    compare_command(results, against, wanted, shared.chosen_format(format_, is_json=json_))
+
+
+@_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
+def user(
+    results: shared.Root,
+    user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    k: Annotated[int, typer.Option("--k", help="Items of each list, and cutoff of the measures", min=1)] = 10,
+    json_: shared.Json = False,
+) -> None:
+    """Show the lists of one user next to each other: the inputs of the night are read again."""
+    from rankeval_spark.cli.show import RowSelection, user_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    user_command(results, user_id, RowSelection(date_, evaluation, ks=[k]), is_json=json_)
+
+
+@_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
+def gate(
+    results: shared.Root,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
+    ] = None,
+    json_: shared.Json = False,
+) -> None:
+    """Hold published results against rules again; exit code 6 where one is not met."""
+    from rankeval_spark.cli.published import gate_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    gate_command(results, date_, evaluation, config, is_json=json_)
+
+
+@_command("rankeval report /data/results --out report.html --date 2026-01-03")
+def report(
+    results: shared.Root,
+    out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
+    ] = None,
+) -> None:
+    """Write the report of a night: one HTML file with figures and tables, which needs no network."""
+    from rankeval_spark.cli.published import report_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    report_command(results, out, date_, evaluation, baseline)
+
+
+@_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
+def runs(
+    results: shared.Root,
+    date_: shared.Nights = None,
+    evaluation: shared.EvaluationName = None,
+    json_: shared.Json = False,
+) -> None:
+    """List the runs of a results root: their ids, what became of them, and why."""
+    from rankeval_spark.cli.published import runs_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    runs_command(results, date_ or [], evaluation, is_json=json_)
+
+
+@_command("rankeval register /data/results --for duckdb")
+def register(
+    results: shared.Root,
+    dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
+    schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
+) -> None:
+    """Print the SQL that makes views of the results in a catalog; nothing is run."""
+    from rankeval_spark.results import Results, views  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.results.file_store import normalise  # noqa: PLC0415 - as above
+    from rankeval_spark.results.named_queries import columns_of  # noqa: PLC0415 - as above
+    from rankeval_spark.results.readers import is_native  # noqa: PLC0415 - as above
+
+    columns = columns_of(Results(results)) if is_native(results) else None  # other roots are not looked at
+    made = views.statements(normalise(results), dialect, schema=schema, where="--for", columns=columns)
+    write_out("".join(f"{statement};\n\n" for statement in made.values()))
+
+
+@_command("rankeval score /data/results --measure RR@20 --date 2026-01-03")
+def score(
+    results: shared.Root,
+    measures: Annotated[
+        list[str],
+        typer.Option(
+            *shared.MEASURE_OPTION, help="Measure to add; may be repeated", autocompletion=shared.measures_that_begin
+        ),
+    ],
+    date_: shared.Nights = None,
+    evaluation: shared.EvaluationName = None,
+) -> None:
+    """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
+    from rankeval_spark.cli.published import score_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    score_command(results, measures, date_ or [], evaluation)
+
+
+@_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")
+def reproduce(
+    results: shared.Root,
+    run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the section spark of this config: secrets are not recorded")
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option("--scratch", help="Folder to compute in; needed where executors are elsewhere")
+    ] = None,
+) -> None:
+    """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
+    from rankeval_spark.cli.published import reproduce_command  # noqa: PLC0415 - imports pyspark
+
+    reproduce_command(results, run_id, config, scratch)
+
+
+@_command("rankeval maintain /data/results --keep-days 90 --vacuum")
+def maintain(
+    results: shared.Root,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(
+            "--keep-days",
+            help="Delete lists, user_metrics and quarantined rows more than N days before the newest night",
+            metavar="N",
+        ),
+    ] = None,
+    date_: Annotated[str | None, typer.Option("--date", help="Count from this date, not the newest one")] = None,
+    erase_user: Annotated[
+        str | None,
+        typer.Option(
+            "--erase-user",
+            help="Remove a user from current rows; older versions keep them until the retention ends and --vacuum runs",
+            metavar="USER",
+        ),
+    ] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Delete and erase in this evaluation only")] = None,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
+    ] = False,
+    one_run_per_root: Annotated[
+        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile; stores without locks need this")
+    ] = False,
+) -> None:
+    """Remove leftovers, merge small files, and what the options say; safe during runs where the store has locks."""
+    from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.published import maintain_command  # noqa: PLC0415 - as above
+    from rankeval_spark.config import parse_date  # noqa: PLC0415 - as above
+
+    newest = parse_date(date_, where="--date") if date_ else None
+    wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum)
+    maintain_command(results, wanted, one_run_per_root=one_run_per_root)
+
+
+@_command("rankeval measures", "rankeval measures nDCG", "rankeval measures --presets trec_eval")
+def measures(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=shared.measures_that_begin),
+    ] = None,
+    presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
+) -> None:
+    """List the measures, or explain one; with --presets the conventions of other tools."""
+    from rankeval_spark.cli.measures import measures_command, presets_command  # noqa: PLC0415 - numpy takes a moment
+
+    (presets_command if presets else measures_command)(name)
+
+
+@_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")
+def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
+    qrels: Annotated[Path, typer.Argument(help="Judgements: topic, iteration, document, grade", metavar="QRELS")],
+    run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            *shared.MEASURE_OPTION, help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"
+        ),
+    ] = None,
+    per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
+    is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,
+    level: Annotated[int, typer.Option("-l", min=1, help="Grade from which on a document is relevant")] = 1,
+    max_documents: Annotated[int | None, typer.Option("-M", min=1, help="Documents of a topic that count")] = None,
+    judged_only: Annotated[bool, typer.Option("-J", help="Take documents without a judgement out first")] = False,
+    no_summary: Annotated[bool, typer.Option("-n", help="Print no lines for all topics")] = False,
+    version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
+) -> None:
+    """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
+    from rankeval_spark.apps.trec_report import Settings, evaluate_files  # noqa: PLC0415 - pyarrow takes a moment
+
+    settings = Settings(
+        measures=measures or ["official"],
+        level=level,
+        max_documents=max_documents,
+        judged_only=judged_only,
+        is_complete=is_complete,
+        per_topic=per_topic,
+        has_summary=not no_summary,
+        version=9 if version == 9 else 10,  # noqa: PLR2004 - the name of a version
+    )
+    for line in evaluate_files(qrels, run, settings).text():
+        write_out(f"{line}\n")  # typer ends the command quietly if the reader of the output has ended
+
+
+@_command("rankeval doctor --root /data/results")
+def doctor(
+    root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
+) -> None:
+    """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
+    from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - only this command
+
+    raise typer.Exit(doctor_command(root, is_quick=quick))
+
+
+@_command("rankeval demo", "rankeval demo --workspace /data/demo")
+def demo(
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs, results and report")] = Path("demo"),
+    config: Annotated[Path, typer.Option(help="Config to run; its paths become the workspace's")] = Path(
+        "conf/demo.yaml"
+    ),
+) -> None:
+    """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
+    from rankeval_spark.cli.demo import demo_command  # noqa: PLC0415 - imports pyspark
+
+    demo_command(workspace, config)

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.worked_examples import Example
 
 
-Fact: TypeAlias = tuple[str, str]
-"""A label and its text, whose line ends stay."""
-
+Fact: TypeAlias = tuple[str, str]  # A label and its text, whose line ends stay
 LABEL_WIDTH: Final = 12
 _MARGIN: Final = "  "
 _MAX_WIDTH: Final = 120  # longer lines are hard to read

@@ -1,8 +1,9 @@
-"""``rankeval gate``, ``runs``, ``report``, ``score`` and ``maintain``: commands on a results root."""
+"""``rankeval gate``, ``runs``, ``report``, ``score``, ``maintain`` and ``reproduce``: commands on a results root."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.markup import escape
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
 from rankeval_spark.apps.nightly.backfill import GATE_FAILED
@@ -25,29 +26,28 @@ from rankeval_spark.apps.published_runs import (
     unknown_evaluation,
 )
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import new_session, session_for
+from rankeval_spark.cli.shared_options import new_session, session_for, start
 from rankeval_spark.cli.show import RowSelection, selected_rows
 from rankeval_spark.cli.terminal import console, progress, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
-from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.config.spark_settings import is_reference
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal, results_of
+from rankeval_spark.results.readers import is_native
 from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
-    from datetime import date
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
     from rich.table import Table
 
+    from rankeval_spark.apps.published.reproduction import InputVersions, Reproduction
     from rankeval_spark.config import EvaluationConfig
 
 
 GATE_COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
-
 _ADD_RULES: Final = "add them, or give others by --config"
 
 
@@ -118,23 +118,16 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
     rows = _run_rows(journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True))
     if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
         known = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
-        _refuse_unknown(known, root, dates, evaluation)
+        own = [event for event in known if evaluation in (None, event[C.EVALUATION])]
+        if evaluation is not None and not own:
+            raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in known]))
+        if dates:
+            require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in own})
         say_note("no run matches")
     if is_json:
         write_out(tables.to_json(rows, RUN_COLUMNS))
     elif rows:
         console().print(_runs_table(rows))
-
-
-def _refuse_unknown(
-    events: Sequence[Mapping[str, Any]], root: str, dates: Sequence[date], evaluation: str | None
-) -> None:
-    """Raise InputError for an evaluation or a date without a run."""
-    own = [event for event in events if evaluation in (None, event[C.EVALUATION])]
-    if evaluation is not None and not own:
-        raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in events]))
-    if dates:
-        require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in own})
 
 
 def _run_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -246,3 +239,78 @@ def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
             "older versions of the tables hold the user until their retention is over (30 days, unless you changed it) "
             "and rankeval maintain --vacuum has run; rows that still come with an input are published again"
         )
+
+
+DIFFERENT: Final = 7  # exit code if the rerun differs from the published run
+MAX_COLUMNS: Final = 5
+
+
+def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None) -> None:
+    """Run a published run again, show the comparison, and exit with 7 if the results differ."""
+    from rankeval_spark.apps.published import reproduction as again  # noqa: PLC0415 - imports pyspark
+
+    given = load_config(path).spark if path else None
+    options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
+    reading = None if is_native(root) else start("rankeval reproduce", **options)
+    run = again.find_run(reading, root, run_id)  # before Spark starts, where this process can
+    spark = reading or start("rankeval reproduce", **options)
+    if given is None:  # the recorded settings that a running session still accepts; secrets were never recorded
+        for key, value in run.night.config.spark.settings.items():
+            if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):
+                spark.conf.set(key, value)
+    with progress(f"{run.night.evaluation} {run.night.evaluation_date} again") as listener:
+        found = again.reproduce_run(spark, root, run, scratch=scratch, progress=listener)
+    out = console()
+    published_at = run.night.row["recorded_at"].astimezone(UTC)  # collected in the zone of this machine
+    lines = [f"run {run.run_id} of {run.night}, published {published_at:%Y-%m-%d %H:%M:%S} UTC"]
+    if run.successor:
+        lines += [f"run {run.successor} replaced its rows since; they are read at the versions that it published"]
+    if run.is_foreign:
+        lines += [f"it ran with rankeval-spark {run.night.row['code_version']}; this is {__version__}"]
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
+    inputs = tables.headed("input", "format", "version", "rows then", "rows now", "read again")
+    for one in found.inputs:
+        then, now = ("-" if n is None else f"{n:,}" for n in one.n_rows)
+        version = "-" if one.version is None else str(one.version)
+        inputs.add_row(one.name, one.format, version, then, now, escape(_read_again(one)))
+    out.print(inputs)
+    compared = tables.headed("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
+    for table in found.tables:
+        outcome, style = ("equal", "green") if table.is_equal else ("different", "red")
+        numbers = (f"{n:,}" for n in (table.n_missing, table.n_extra, table.n_differing, table.n_rounded))
+        compared.add_row(table.table, f"{table.n_recorded:,}", f"[{style}]{outcome}[/{style}]", *numbers)
+    out.print(compared)
+    for line in _conclusions(found):
+        out.print(line, markup=False, soft_wrap=True)
+    raise typer.Exit(0 if found.is_equal else DIFFERENT)
+
+
+def _read_again(one: InputVersions) -> str:
+    parts = ["the version that the run read" if one.version is not None else "has no versions: what is there now"]
+    then, now = one.n_rows
+    if None not in (then, now) and then != now:
+        parts.append("other rows than then")
+    before, after = (set((text or "").split(", ")) for text in one.columns)
+    if None not in one.columns and before != after:
+        parts.append(f"other columns: {', '.join(sorted(before ^ after))}")
+    return "; ".join(parts)
+
+
+def _conclusions(found: Reproduction) -> Iterator[str]:
+    for one in found.tables:
+        if one.n_gone:
+            yield f"{one.table}: {one.n_gone:,} rows of the run are no longer there, and were not compared"
+        for column, n_rows, distance in one.columns[:MAX_COLUMNS]:
+            by = "" if distance is None else f", by at most {distance:.3g}"
+            yield f"{one.table}: {column} differs in {n_rows:,} rows{by}"
+        if len(one.columns) > MAX_COLUMNS:
+            yield f"{one.table}: and {len(one.columns) - MAX_COLUMNS} more columns"
+        yield from (f"{one.table}: for example {example}" for example in one.examples)
+    yield from (f"not compared: {what}" for what in found.left_out)
+    if found.is_equal:
+        yield "equal, but for the rounding of sums" if any(one.n_rounded for one in found.tables) else "equal"
+        return
+    names = ", ".join(one.table for one in found.tables if not one.is_equal)
+    changed = ", ".join(one.name for one in found.inputs if one.is_changed)
+    yield f"different: {names}" + (f"; other inputs than then: {changed}" if changed else "")

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
 
-MIN_SHARE: Final = 1e-6
-"""Users are drawn in millionths."""
+MIN_SHARE: Final = 1e-6  # users are drawn in millionths
 
 
 def measures_that_begin(incomplete: str) -> list[str]:
@@ -120,16 +119,11 @@ def config_and_dates(
 
 def chosen_format(format_: str, *, is_json: bool) -> str:
     """Return the format of ``--format`` and ``--json``; ConfigError for two formats or an unknown one."""
-    if format_ not in ("table", "csv", "json"):
-        formats = ("table", "csv", "json")
+    if format_ not in (formats := ("table", "csv", "json")):
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json", nearest(format_, formats)))
     if is_json and format_ == "csv":
         raise ConfigError(Fault("--json and --format csv", "both", "one of them"))
     return "json" if is_json else format_
-
-
-_INSTEAD: Final = {("run", "--date"): "use rankeval backfill for several dates"}
-"""Advice by command and option; other commands have nothing that takes several values."""
 
 
 class OneValueCommand(TyperCommand):
@@ -145,7 +139,8 @@ class OneValueCommand(TyperCommand):
             if count > 1 and takes_one_value:
                 name = option.opts[0]
                 times = "twice" if count == 2 else f"{count} times"  # noqa: PLR2004 - its own word
-                instead = _INSTEAD.get((str(ctx.info_name), name), "it takes one value")
+                is_day = (ctx.info_name, name) == ("run", "--date")
+                instead = "use rankeval backfill for several dates" if is_day else "it takes one value"
                 ctx.fail(f"{name} was given {times}; {instead}")
         return super().parse_args(ctx, args)
 

@@ -1,8 +1,9 @@
-"""``rankeval show`` and ``user``: rows of a results root, and the lists of one user."""
+"""``rankeval show``, ``compare`` and ``user``: rows of a results root, two nights, and the lists of one user."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +16,16 @@ import pyarrow as pa
 from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
 from rankeval_spark.apps.published.user_lists import UserLists, user_lists
-from rankeval_spark.apps.published_runs import PastNight, chosen_nights
+from rankeval_spark.apps.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.engine.scorer import RELEVANT
-from rankeval_spark.errors import ConfigError, Fault, nearest, nearest_days
+from rankeval_spark.errors import ConfigError, Fault, InputError, nearest, nearest_days
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
 
 
 Row: TypeAlias = dict[str, Any]
-ListKey: TypeAlias = tuple[str, str]
-"""Model and list."""
-
+ListKey: TypeAlias = tuple[str, str]  # model and list
 View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
 
 COLUMNS: Final = (
@@ -53,14 +53,10 @@ COLUMNS: Final = (
 
 _HIDDEN: Final = {C.RUN_ID, C.SLICE_VALUES, "replicates", "seed", "margin", "win_share", "loss_share"}
 COMPARISON_COLUMNS: Final = (*(name for name in schemas.COMPARISONS.field_names() if name not in _HIDDEN), OTHER_TESTS)
-
 GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
-
+_OPTIONS: Final[Mapping[str, str]] = {C.MODEL_ID: "--model", C.MEASURE: "--measure", C.K: "--k", C.SLICE: "--slice"}
 ANY_SLICE: Final = "any"
-
-MAX_NAMED: Final = 20
-"""Known names in the note on an unknown one."""
-
+MAX_NAMED: Final = 20  # known names in the note on an unknown one
 ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
 
 
@@ -81,11 +77,6 @@ class RowSelection:
         return parse_date(self.written_day, where="--date") if self.written_day else None
 
     @property
-    def labels(self) -> list[str]:
-        """Canonical names of the measures, without cutoff."""
-        return [*self.cutoffs]
-
-    @property
     def names(self) -> list[str]:
         """Canonical names of the measures, with the cutoffs that were written."""
         return [name for label, ks in self.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
@@ -104,14 +95,9 @@ class RowSelection:
     @property
     def equal(self) -> dict[str, Any]:
         """Allowed values by column."""
-        slices = [] if ANY_SLICE in self.slices else list(self.slices) or [C.ALL_USERS]
-        conditions: dict[str, Sequence[Any]] = {
-            C.MODEL_ID: self.models,
-            C.MEASURE: self.labels,
-            C.K: self.ks,
-            C.SLICE: slices,
-        }
-        return {column: list(values) for column, values in conditions.items() if values}
+        slices = [] if ANY_SLICE in self.slices else self.slices or [C.ALL_USERS]
+        values = (self.models, [*self.cutoffs], self.ks, slices)
+        return {column: list(own) for column, own in zip(_OPTIONS, values, strict=True) if own}
 
 
 def _named(text: str) -> tuple[str, int | None]:
@@ -143,9 +129,12 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     session = session_for(root, "show")
     results = results_of(session, root)
     rows = read(results, selection)
-    for text in _notes(results, rows):
-        say_note(text)
-    empty = [] if rows else _empty_nights(session, root, selection)
+    gone = results.deleted() if rows else {}
+    for name, day in sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows} & gone.keys()):
+        say_note(f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}")
+    # Raises InputError if nothing is published.
+    nights = [] if rows else chosen_nights(session, root, evaluation=selection.evaluation, day=selection.day)
+    empty = [night for night in nights if night.is_empty and selection.day is not None]
     for night in empty:
         say_note(f"{night}: nothing was measured, {night.row['reason']}")
     if not rows and not empty:
@@ -158,23 +147,6 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     elif rows:
         is_leaderboard = view == "metrics" and all(row[C.SLICE] == C.ALL_USERS for row in rows)
         _print_by_night(rows, _leaderboard if is_leaderboard else table_of)
-
-
-def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
-    """Return notes on the nights of which tables were deleted."""
-    nights = sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows})
-    gone = results.deleted() if rows else {}
-    return [
-        f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}"
-        for name, day in nights
-        if (name, day) in gone
-    ]
-
-
-def _empty_nights(session: SparkSession | None, root: str, selection: RowSelection) -> list[PastNight]:
-    """Return the nights of the selected date without a measurement; InputError if nothing is published."""
-    nights = chosen_nights(session, root, evaluation=selection.evaluation, day=selection.day)
-    return [night for night in nights if night.is_empty and selection.day is not None]
 
 
 def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
@@ -206,9 +178,6 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
     return [str(fault) for fault in faults if fault is not None]
 
 
-_OPTIONS: Final[Mapping[str, str]] = {C.MODEL_ID: "--model", C.MEASURE: "--measure", C.K: "--k", C.SLICE: "--slice"}
-
-
 def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a number
     if value is None or value in known:
         return None
@@ -221,7 +190,7 @@ def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None: 
 def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
     """Read the selected rows on the date, by default the newest of each evaluation."""
     rows = _read_selected(results, selection, schemas.METRICS.name).to_pylist()
-    if any(group_statistics.parts_of(label) for label in selection.labels):
+    if any(map(group_statistics.parts_of, selection.cutoffs)):
         rows += _read_selected(results, selection, schemas.GROUP_METRICS.name).to_pylist()
     return in_order([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
 
@@ -240,18 +209,14 @@ def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
 def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
     """Read the selected comparisons: the rows of the t test, with the adjusted p of the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
-    rows = in_order(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
-    others: dict[tuple[str, ...], dict[str, float | None]] = {}
-    for row in rows:
-        if row["test"] != "t":
-            others.setdefault(_compared(row, order), {})[row["test"]] = row["p_adjusted"]
-    names = [name for name in COMPARISON_COLUMNS if name != OTHER_TESTS]
-    of_t = (row for row in rows if row["test"] == "t")
-    return [{**{name: row[name] for name in names}, OTHER_TESTS: others.get(_compared(row, order), {})} for row in of_t]
-
-
-def _compared(row: Row, key: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(row[name]) for name in key)
+    compared: dict[tuple[str, ...], list[Row]] = {}
+    for row in in_order(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test")):
+        compared.setdefault(tuple(str(row[name]) for name in order), []).append(row)
+    found = []
+    for rows in compared.values():
+        others = {row["test"]: row["p_adjusted"] for row in rows if row["test"] != "t"}
+        found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] == "t"]
+    return [{name: row[name] for name in COMPARISON_COLUMNS} for row in found]
 
 
 def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
@@ -326,7 +291,11 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
     lists, out = _lists(ranked, values), console()
     n_relevant = sum(map(_is_relevant, judged))
     say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")
-    out.print(_items(ranked, lists, k))
+    table = tables.headed("rank", *map(_heading, lists))
+    cells = {(_list_of(row), row[C.RANK]): _cell(row) for row in ranked}
+    for rank in range(1, min(k, max((row[C.RANK] for row in ranked), default=0)) + 1):
+        table.add_row(str(rank), *(escape(cells.get((one, rank), "")) for one in lists))
+    out.print(table)
     of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
     place = itemgetter(C.ITEM_ID, *of_list)
     listed = {place(row) for row in ranked if row[C.RANK] <= k}
@@ -335,15 +304,6 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
         out.print(f"judged, and in no list down to rank {k}: {', '.join(missed)}", markup=False, soft_wrap=True)
     out.print()
     out.print(_values(values, lists, k))
-
-
-def _items(ranked: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
-    table = tables.headed("rank", *map(_heading, lists))
-    cells = {(_list_of(row), row[C.RANK]): _cell(row) for row in ranked}
-    deepest = max((row[C.RANK] for row in ranked), default=0)
-    for rank in range(1, min(k, deepest) + 1):
-        table.add_row(str(rank), *(escape(cells.get((one, rank), "")) for one in lists))
-    return table
 
 
 def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
@@ -360,13 +320,18 @@ def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
 
 def _for_programs(found: UserLists, night: PastNight, user: str) -> dict[str, Any]:
     items, values = found.ranked.to_pylist(), found.values.to_pylist()
+
+    def of_list(rows: Iterable[Row], one: ListKey) -> list[Row]:
+        own = (row for row in rows if _list_of(row) == one)
+        return [{name: value for name, value in row.items() if name not in C.LIST_KEY} for row in own]
+
     return {
         C.EVALUATION: night.evaluation,
         C.EVALUATION_DATE: night.evaluation_date,
         C.USER_ID: user,
         "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
         "lists": [
-            {C.MODEL_ID: one[0], C.LIST_ID: one[1], "items": _of_list(items, one), "values": _of_list(values, one)}
+            {C.MODEL_ID: one[0], C.LIST_ID: one[1], "items": of_list(items, one), "values": of_list(values, one)}
             for one in _lists(items, values)
         ],
     }
@@ -379,13 +344,6 @@ def _lists(ranked: Iterable[Row], values: Iterable[Row]) -> list[ListKey]:
 
 def _list_of(row: Row) -> ListKey:
     return row[C.MODEL_ID], row[C.LIST_ID]
-
-
-def _of_list(rows: Iterable[Row], one: ListKey) -> list[Row]:
-    """Return the rows of a list, without its key."""
-    return [
-        {name: value for name, value in row.items() if name not in C.LIST_KEY} for row in rows if _list_of(row) == one
-    ]
 
 
 def _heading(one: ListKey) -> str:
@@ -401,3 +359,61 @@ def _cell(row: Row) -> str:
     says_more = row[C.GAIN] not in (None, 1)
     parts = (_HIT if _is_relevant(row) else "", str(row[C.ITEM_ID]), f"({row[C.GAIN]:g})" if says_more else "")
     return " ".join(filter(None, parts))
+
+
+PREVIOUS: Final = "previous"
+
+NIGHT_COLUMNS: Final = (
+    *(C.EVALUATION, C.EVALUATION_DATE, "earlier_date", C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K),
+    *("n_users", "n_earlier_users", "n_common_users", C.VALUE, "earlier_value", "delta", "ci_low", "ci_high"),
+    *("ci_level", "relative_delta", "relative_ci_low", "relative_ci_high", "test", "p_value", "p_adjusted"),
+    *("correction", "family_size", "reason", "is_small", "verdict"),
+)
+
+
+def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
+    """Print the differences between two nights, or between a night's models and one of them."""
+    asked = ComparisonSelection(
+        selection.models,
+        selection.names,
+        selection.ks,
+        None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS],
+    )
+    spark = session_for(root, "compare")
+    night = chosen_night(spark, root, selection)
+    before = _other(spark, root, night, against)
+    names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
+    if before is None:
+        found, columns = compare_models(spark, root, night, against, asked), COMPARISON_COLUMNS
+        names[OTHER_TESTS] = {}
+    else:
+        found, columns = compare_nights(spark, root, night, before, asked), NIGHT_COLUMNS
+        names["earlier_date"] = before.evaluation_date
+    for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
+        say_note(text)  # on standard error, so that CSV and JSON stay what they are
+    order = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
+    in_place = sorted(found.rows, key=lambda row: (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in order)))
+    rows = [{**names, **row} for row in in_place]
+    if format_ in tables.WRITERS:
+        write_out(tables.WRITERS[format_](rows, columns))
+    elif rows:
+        title, out = str(night), console()
+        if before is not None:
+            title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
+        out.print(tables.comparisons(rows, title, width=out.width))
+
+
+def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
+    """Return the night to compare with; None if ``against`` is a model."""
+    if against == PREVIOUS:
+        earlier = earlier_nights(spark, root, night, at_most=1)
+        if not earlier:
+            found, fix = f"no published night before {night}", "name a date or a model with --against"
+            raise InputError(Fault("--against previous", found, "an earlier night with results", fix))
+        return earlier[0]
+    if not re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", against):
+        return None
+    day = parse_date(against, where="--against")
+    if day == night.evaluation_date:
+        raise ConfigError(Fault("--against", f"{day}, the night itself", "another night, or a model"))
+    return published_nights(spark, root, evaluation=night.evaluation, dates=[day])[0]

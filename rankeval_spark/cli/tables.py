@@ -27,16 +27,12 @@ LINE: Final = 100  # columns of a line of comparisons
 SLICE_WIDTH: Final = 15  # and of its slice
 NIGHTS_WIDTH: Final = 20  # and of the values of two nights
 GAPS_LINE: Final = 118  # columns of a line of gaps
-
-OTHER_TESTS: Final = "other_tests"
-"""Adjusted p of the requested tests other than t, by test."""
-
+OTHER_TESTS: Final = "other_tests"  # adjusted p of the requested tests other than t, by test
 MAX_WITHHELD: Final = 3
 UNCERTAIN: Final = "~"
 MARK: Final = "*"
 EACH_BASELINE: Final = "model - baseline"
-NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}
-"""Values of two nights, and their headings."""
+NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}  # values of two nights, and their headings
 
 VERDICTS: Final = {
     "better": "[bold green]better[/bold green]",
@@ -335,8 +331,7 @@ def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
 
 
-WRITERS: Final = {"csv": to_csv, "json": to_json}
-"""Formats for programs."""
+WRITERS: Final = {"csv": to_csv, "json": to_json}  # formats for programs
 
 
 def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> str:

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-WIDTH_OF_A_LOG: Final = 120
-"""Columns of a table in a file or a pipe."""
-
+WIDTH_OF_A_LOG: Final = 120  # columns of a table in a file or a pipe
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
-
 logger = logging.getLogger("rankeval")
-
 _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
@@ -99,14 +95,18 @@ class Tasks(NamedTuple):
     n_all: int
 
 
+def active_context() -> Any:  # noqa: ANN401 - a SparkContext
+    """Return the running context of Spark, if any, without an import: nothing waits for pyspark here."""
+    context = getattr(sys.modules.get("pyspark.core.context"), "SparkContext", None)
+    return getattr(context, "_active_spark_context", None)
+
+
 def tasks_under_way() -> Tasks | None:
     """Count the tasks of the running stages, from any thread; None between two jobs.
 
-    None without a session, and through Spark Connect, which does not report tasks. Nothing is imported: a command
-    without a session does not wait for pyspark.
+    None without a session, and through Spark Connect, which does not report tasks.
     """
-    classes = sys.modules.get("pyspark.core.context")
-    context = getattr(getattr(classes, "SparkContext", None), "_active_spark_context", None)
+    context = active_context()
     if context is None:
         return None
     tracker = context.statusTracker()

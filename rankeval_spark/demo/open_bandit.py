@@ -28,7 +28,6 @@ WHEEL: Final = Wheel(
 
 RANDOM: Final = "random"
 THOMPSON: Final = "bts"
-
 _MEMBER: Final = "obp/dataset/obd/{}/all/all.csv"
 _POSITION: Final = "position"
 _TYPES: Final = {C.ITEM_ID: "int64", _POSITION: "int64", "click": "float64", "propensity_score": "float64"}

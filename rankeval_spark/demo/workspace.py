@@ -24,7 +24,7 @@ from pyspark.ml import recommendation
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.demo import models, movielens, synthetic
+from rankeval_spark.demo import dataset, models, movielens
 from rankeval_spark.demo.dataset import Cut, rolling_cuts, segments_of
 from rankeval_spark.demo.models import Factors
 from rankeval_spark.demo.movielens import DataUnavailableError
@@ -168,7 +168,6 @@ def remember(logs: DemoLogs, fingerprint: str) -> None:
 
 
 DEFAULT_SETTINGS: Final = DemoSettings()
-
 POPULAR: Final = "popular"
 ITEM_KNN: Final = "item_knn"
 ALS: Final = "als"
@@ -216,7 +215,7 @@ def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:
         return movielens.load(cache)
     except DataUnavailableError as error:
         progress(f"{error}; going on with seeded synthetic data of the same shape")
-        return synthetic.make_dataset()
+        return dataset.make_dataset()
 
 
 def _make_logs(

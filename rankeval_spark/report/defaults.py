@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.definition import Better
 
-MeasureKey: TypeAlias = tuple[str, int]
-"""Label and cutoff of a measure."""
-
+MeasureKey: TypeAlias = tuple[str, int]  # label and cutoff of a measure
 USUAL_CUTOFF: Final = 10
 USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
 """Measures to show first if the order of the request is not known."""
@@ -87,11 +86,8 @@ def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> 
     written = {with_cutoff(*one): one for one in known}
     if text in written:
         return written[text]
-    try:
+    with suppress(ConfigError):
         measure = Measure.parse(text, where=where)
-    except ConfigError:
-        pass
-    else:
         if (measure.label, measure.k) in known:
             return measure.label, measure.k
     expected = f"one of: {', '.join(written)}" if written else "a measure, but there is none"
@@ -104,7 +100,9 @@ def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey
     >>> headline_measure([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline_measure([("P", 5), ("nDCG", 5)], [("P", 5)])
     (('nDCG', 5), ('P', 5))
     """
-    candidates = [one for one in (requested or _usual_order(known)) if one in known]
+    rank = {label: place for place, label in enumerate(USUAL_FIRST)}
+    usual = sorted(known, key=lambda one: (rank.get(one[0], len(rank)), one))
+    candidates = [one for one in (requested or usual) if one in known]
     first = next((one for one in candidates if is_accuracy(one[0])), candidates[0] if candidates else None)
     return None if first is None else _usual_cutoff(first[0], candidates)
 
@@ -176,11 +174,6 @@ def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[st
         return (value is None, 0.0 if value is None else value if is_lower else -value, name)
 
     return sorted(values, key=place)
-
-
-def _usual_order(known: Iterable[MeasureKey]) -> list[MeasureKey]:
-    rank = {label: place for place, label in enumerate(USUAL_FIRST)}
-    return sorted(known, key=lambda one: (rank.get(one[0], len(rank)), one))
 
 
 def _usual_cutoff(label: str, known: Sequence[MeasureKey]) -> MeasureKey:

@@ -98,12 +98,12 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
     rules = []
     for number, rows in by_number.items():
         ordered = sorted(rows, key=lambda row: (ORDER[tone_of(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
-        sentences = [
-            Sentence(
-                _without_verdict(row["explanation"]), tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
-            )
-            for row in ordered
-        ]
+        sentences = []
+        for row in ordered:
+            head, _, tail = row["explanation"].rpartition(": ")
+            has_verdict = head and tail in ("passed.", "failed.", "not judged.")  # which the page shows in front
+            text = f"{head}." if has_verdict else row["explanation"]
+            sentences.append(Sentence(text, tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])))
         tones = Counter(one.tone for one in sentences)
         tone = min(tones, key=lambda one: ORDER[one])
         words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
@@ -115,23 +115,17 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
     return sorted(rules, key=lambda rule: (ORDER[rule.tone], rule.number))
 
 
-def _without_verdict(explanation: str) -> str:
-    """Remove the verdict from the end of a sentence, because the page shows it in front."""
-    head, _, tail = explanation.rpartition(": ")
-    return f"{head}." if head and tail in ("passed.", "failed.", "not judged.") else explanation
-
-
 def _facts(night: Night) -> list[tuple[str, str]]:
     """Return the sizes behind the answer: models, users, nights, checks and the sample."""
     users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
-    facts = [("models", wording.count(len(night.models))), ("users", wording.count(users))]
-    facts.append(("nights", wording.count(night.n_nights)))
-    warned = [row for row in night.checks if row["verdict"] != "ok"]
-    facts.append(("checks to look at", f"{len(warned)} of {len(night.checks)}" if night.checks else "none"))
-    share = night.run["sample_share"]
-    if share is not None and share < 1:
-        facts.append(("sample", f"{wording.percent(share)} of the users"))
-    return facts
+    n_warned, share = sum(row["verdict"] != "ok" for row in night.checks), night.run["sample_share"]
+    return [
+        ("models", wording.count(len(night.models))),
+        ("users", wording.count(users)),
+        ("nights", wording.count(night.n_nights)),
+        ("checks to look at", f"{n_warned} of {len(night.checks)}" if night.checks else "none"),
+        *([("sample", f"{wording.percent(share)} of the users")] if share is not None and share < 1 else []),
+    ]
 
 
 def _highlights(night: Night) -> list[Sentence]:
@@ -152,17 +146,14 @@ def _highlights(night: Night) -> list[Sentence]:
         found.append(Sentence(text, "plain", "leads"))
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
-        whole_row = next((row for row in compared if row["is_all"]), None)
-        if whole_row is not None and whole_row["withheld"]:
-            text = f"{model} against {night.baseline}, {name}: {whole_row['withheld']}."
-            found.append(Sentence(text, "open", whole_row["outcome"]))
-        if whole_row is None or whole_row["delta"] is None:
-            continue
-        tone = TONES.get(whole_row["outcome"], "open")
-        tested = f"{'not tested: ' if whole_row['outcome'] == 'not tested' else 'adjusted p '}{whole_row['p']}"
-        numbers = f"{whole_row['text']} ({whole_row['interval']}), {tested}"
-        text = f"{model} against {night.baseline}, {name}: {numbers}."
-        found.append(Sentence(text, tone, whole_row["outcome"]))
+        for row in (row for row in compared if row["is_all"]):
+            texts = [row["withheld"]] if row["withheld"] else []
+            if row["delta"] is not None:
+                tested = f"{'not tested: ' if row['outcome'] == 'not tested' else 'adjusted p '}{row['p']}"
+                texts.append(f"{row['text']} ({row['interval']}), {tested}")
+            tone = "open" if row["withheld"] else TONES.get(row["outcome"], "open")
+            about = f"{model} against {night.baseline}, {name}"
+            found += [Sentence(f"{about}: {text}.", tone, row["outcome"]) for text in texts]
     return found
 
 

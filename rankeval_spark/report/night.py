@@ -52,20 +52,24 @@ class Night:
         self.n_nights = len(days)
         runs = newest_runs(tables.runs, self.evaluation)
         self._nights = {day: run for day, run in runs.items() if day <= self.day}
-        self.failures = self._failures()
+        events = rows_of(tables.runs, status=FAILED, evaluation=self.evaluation)
+        self.failures = {  # nights up to this one without a published run, with the reason
+            row[C.EVALUATION_DATE]: wording.failure_of(row)
+            for row in sorted(events, key=lambda row: row["recorded_at"])
+            if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights
+        }
 
         self.known = defaults.measures_of(all_users_rows(self.metrics))
         asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
         self.requested = list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
-        self.first = self._first()
-        self.headlines = (
-            []
-            if self.first is None
-            else defaults.headlines(self.known, self.requested, first=self.first, at_most=MAX_HEADLINES)
-        )
-        self.models = [
-            str(name) for (name,) in distinct(self.metrics if self.metrics.num_rows else self.history, C.MODEL_ID)
-        ]
+        of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
+        judged = next((one for one in of_gates if one in self.known), None)
+        # The headline measure: that of the first gate, or the first one requested; None without means.
+        self.first = judged or defaults.headline_measure(self.known, self.requested)
+        measures, most = (self.known, self.requested), MAX_HEADLINES
+        self.headlines = defaults.headlines(*measures, first=self.first, at_most=most) if self.first else []
+        with_models = self.metrics if self.metrics.num_rows else self.history
+        self.models = [str(name) for (name,) in distinct(with_models, C.MODEL_ID)]
         self.baseline = self._baseline(baseline)
 
     def _own(self, table: pa.Table) -> pa.Table:
@@ -73,12 +77,6 @@ class Night:
         if not self.is_published:
             return table.slice(0, 0)
         return keep(table, **{C.EVALUATION: self.evaluation, C.EVALUATION_DATE: self.day})
-
-    def _first(self) -> MeasureKey | None:
-        """Return the headline measure: that of the first gate, or the first one requested; None without means."""
-        of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
-        judged = next((one for one in of_gates if one in self.known), None)
-        return judged or defaults.headline_measure(self.known, self.requested)
 
     def _baseline(self, wanted: str | None) -> str | None:
         """Return the wanted baseline, or that of the config, or the first one that models were compared with."""
@@ -90,28 +88,14 @@ class Night:
         configured = (self.config.get("comparisons") or {}).get("baseline")
         return wanted or (configured if configured in names else next(iter(names), None))
 
-    def _failures(self) -> dict[date, str]:
-        """Return the nights up to this one without a published run, with the reason."""
-        events = rows_of(self.tables.runs, status=FAILED, evaluation=self.evaluation)
-        return {
-            row[C.EVALUATION_DATE]: wording.failure_of(row)
-            for row in sorted(events, key=lambda row: row["recorded_at"])
-            if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights
-        }
-
     def marks(self, measure: MeasureKey) -> Marks:
-        """Return the events in the history of a measure: bounds of gates, changed definitions, failed nights."""
-        redefined = redefined_nights(self._nights, measure)
-        return Marks(bounds=self._bounds(measure), redefined=redefined, failures=self.failures)
-
-    def _bounds(self, measure: MeasureKey) -> list[dict[str, Any]]:
-        """Return the bounds on the mean over all users by night.
+        """Return the events in the history of a measure: bounds of gates, changed definitions, failed nights.
 
         The table ``gates`` holds the judged rows. Only the night's config tells bounds on values from those on gains.
         """
         wanted = {C.EVALUATION: self.evaluation, C.MEASURE: measure[0], C.K: measure[1], C.SLICE: C.ALL_USERS}
         judged = {(row[C.EVALUATION_DATE], row["gate"]) for row in rows_of(keep(self.tables.gates, **wanted))}
-        found = []
+        bounds = []
         for day, number in sorted(judged):
             rules = _config_of(self._nights.get(day, {})).get("gates") or []
             rule = rules[number - 1] if number <= len(rules) else {}
@@ -119,11 +103,9 @@ class Night:
             for key, words in (("at_least", "at least"), ("at_most", "at most")):
                 bound = rule.get(key)
                 if bound is not None:
-                    text = f"{words} {bound:g}{models}"
-                    found.append(
-                        {"date": day.isoformat(), "bound": float(bound), "text": text, "rule": f"{number} {key}"}
-                    )
-        return found
+                    text, name = f"{words} {bound:g}{models}", f"{number} {key}"
+                    bounds.append({"date": day.isoformat(), "bound": float(bound), "text": text, "rule": name})
+        return Marks(bounds, redefined_nights(self._nights, measure), self.failures)
 
 
 def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
@@ -141,7 +123,8 @@ def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[da
         definition = recorded_definitions(run).get(measure)
         if definition is not None:
             if before is not None and definition != before:
-                found[day] = _difference(before, definition)
+                changes = (("was", before.without(definition)), ("is", definition.without(before)))
+                found[day] = "; ".join(f"{verb} {wording.listed(what)}" for verb, what in changes if what)
             before = definition
     return found
 
@@ -157,7 +140,10 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
     published = [row for row in own if row["status"] == PUBLISHED]
     if day is None:
-        has_means = {(name, row[C.EVALUATION_DATE]): _has_means(row) for row in published or own}
+        has_means = {  # whether a run published means
+            (name, row[C.EVALUATION_DATE]): bool(published) and schemas.METRICS.name in dict(row["n_rows"] or ())
+            for row in published or own
+        }
         day = defaults.newest_nights(has_means, name)[name]
     of_day = [row for row in own if row[C.EVALUATION_DATE] == day]
     if not of_day:
@@ -168,25 +154,12 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
 
 
-def _has_means(run: Row) -> bool:
-    """Return whether the run published means."""
-    return run["status"] == PUBLISHED and schemas.METRICS.name in dict(run["n_rows"] or ())
-
-
 def _config_of(run: Row) -> Mapping[str, Any]:
     try:
         found = json.loads(run.get("config") or "{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _difference(before: RecordedDefinition, after: RecordedDefinition) -> str:
-    """Return the options and policies that differ between two definitions, in words."""
-    gone, new = before.without(after), after.without(before)
-    return "; ".join(
-        [*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])]
-    )
 
 
 def _evaluation(events: Sequence[Row], wanted: str | None) -> str:

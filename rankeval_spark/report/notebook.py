@@ -87,11 +87,8 @@ def _row(tag: str, texts: Sequence[str]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-Frame: TypeAlias = Any
-"""A result frame of any library."""
-
-Day: TypeAlias = date | str | None
-"""An evaluation date; the newest where it is None."""
+Frame: TypeAlias = Any  # A result frame of any library
+Day: TypeAlias = date | str | None  # an evaluation date; the newest where it is None
 
 
 class Evaluated(Protocol):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.report import wording
-from rankeval_spark.report.figures.look import DARK, INSTALL, LIGHT, PAGE, Palette, config_of, extra, library
+from rankeval_spark.report.figures.look import DARK, INSTALL, LIGHT, PAGE, config_of, extra, library
 from rankeval_spark.report.gates import answer
 from rankeval_spark.report.night import Night
-from rankeval_spark.report.page_parts import Drawer, Page, swatches
+from rankeval_spark.report.page_parts import Drawer, swatches
 from rankeval_spark.report.sections import BUILDERS
 
 if TYPE_CHECKING:
@@ -37,23 +37,35 @@ def report(
 ) -> str:
     """Return the report of a night as HTML."""
     pool = ThreadPoolExecutor(max_workers=1)
-    bundle = pool.submit(drawing_library)  # takes a second, in which the page is built
+    drawing = pool.submit(drawing_library)  # takes a second, in which the page is built
     pool.shutdown(wait=False)
     night = Night(tables, evaluation=evaluation, day=day, baseline=baseline)
-    drawer = Drawer(night.baseline)
+    drawer, date_ = Drawer(night.baseline), night.day.isoformat()
     recorded = night.run["recorded_at"]
     written = f"{recorded:%Y-%m-%d %H:%M} UTC" if recorded is not None else ""
-    page = Page(
-        title=f"{night.evaluation}, {night.day.isoformat()}",
-        evaluation=night.evaluation,
-        day=night.day.isoformat(),
-        subtitle=f"Evaluation date {night.day.isoformat()}, run {night.run[C.RUN_ID]}, recorded {written}",
-        answer=answer(night),
-        sections=[build(night, drawer) for build in BUILDERS],
-        swatches=swatches(night.models, baseline=night.baseline),
-        footer=f"rankeval-spark {night.run['code_version']}",
+    page = {
+        "title": f"{night.evaluation}, {date_}",
+        "evaluation": night.evaluation,
+        "day": date_,
+        "subtitle": f"Evaluation date {date_}, run {night.run[C.RUN_ID]}, recorded {written}",
+        "answer": answer(night),
+        "sections": [build(night, drawer) for build in BUILDERS],
+        "swatches": swatches(night.models, baseline=night.baseline),
+        "footer": f"rankeval-spark {night.run['code_version']}",
+    }
+    jinja2, bundle, script = _engine(), drawing.result(), own("page.js")
+    options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(autoescape=True, loader=jinja2.FunctionLoader(own), **options)
+    environment.filters |= {"parts": _parts, "count": wording.count}
+    text: str = environment.get_template("page.html").render(  # escapes all but our own styles, scripts and JSON
+        page=page,
+        style=f"{_variables()}\n{own('page.css')}",
+        data=as_json({"config": {**config_of(PAGE), "aria": False}, "figures": drawer.specs}),
+        library=bundle,
+        script=script,
+        admitted=f"{admitted(bundle)} {admitted(script)}",
     )
-    return _render(page, drawer.specs, bundle.result())
+    return text
 
 
 def require_extra() -> None:
@@ -61,30 +73,6 @@ def require_extra() -> None:
     library()
     _engine()
     _converter()
-
-
-def _render(page: Page, specs: dict[str, Any], bundle: str) -> str:
-    """Fill the template. Every text is escaped, except our own styles, scripts and JSON."""
-    jinja2 = _engine()
-    script = own("page.js")
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(own),
-    )
-    environment.filters["parts"] = _parts
-    environment.filters["count"] = wording.count
-    text: str = environment.get_template("page.html").render(
-        page=page,
-        style=f"{_variables()}\n{own('page.css')}",
-        data=as_json({"config": {**config_of(PAGE), "aria": False}, "figures": specs}),
-        library=bundle,
-        script=script,
-        admitted=f"{admitted(bundle)} {admitted(script)}",
-    )
-    return text
 
 
 def _engine() -> Any:  # noqa: ANN401 - a module
@@ -114,18 +102,17 @@ def as_json(value: object) -> str:
 
 def _variables() -> str:
     """Return both palettes as CSS variables. The dark one applies if the reader or their system wants it."""
-    light, dark = (_declared(palette) for palette in (LIGHT, DARK))
+    names = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
+    light, dark = (
+        "".join(f"--{name}:{getattr(palette, name)};" for name in names)
+        + "".join(f"--model-{place}:{colour};" for place, colour in enumerate(palette.models, 1))
+        for palette in (LIGHT, DARK)
+    )
     return (
         f":root{{{light}}}\n"
         f"@media screen and (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
         f"@media screen{{:root[data-theme=dark]{{{dark}color-scheme:dark}}}}"
     )
-
-
-def _declared(palette: Palette) -> str:
-    names = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
-    single = "".join(f"--{name}:{getattr(palette, name)};" for name in names)
-    return single + "".join(f"--model-{place}:{colour};" for place, colour in enumerate(palette.models, 1))
 
 
 @cache

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
 
-MAX_ROWS: Final = 1000
-"""Rows of a table in a page; the page says how many are left out."""
-
-Tone: TypeAlias = Literal["good", "bad", "open", "plain"]
-"""The first three have a sign in addition to a colour."""
+MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
+Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
 
 
 @dataclass(frozen=True)
@@ -27,22 +24,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """One column of a table."""
-
-    text: str
-    is_number: bool = False
-
-
-@dataclass(frozen=True)
 class TableView:
     """A table that can be sorted, and filtered if it is long."""
 
     id: str
     caption: str
-    headings: Sequence[Heading]
+    headings: Mapping[str, bool]  # whether the column holds numbers
     rows: Sequence[Sequence[Cell]]
-    n_rows: int
+    n_rows: int  # with those that are not in the page
     is_folded: bool = False
 
     @classmethod
@@ -54,21 +43,12 @@ class TableView:
         rows: Iterable[Sequence[Cell | str]],
         *,
         numbers: Collection[str] = (),  # headings of the columns that hold numbers
+        is_folded: bool = False,  # opened by a click
     ) -> TableView:
         """Build a table of cells and plain texts, cut after 1,000 rows."""
         found = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-        columns = [Heading(name, is_number=name in numbers) for name in headings]
-        return cls(id_, caption, columns, found[:MAX_ROWS], len(found))
-
-    @property
-    def folded(self) -> TableView:
-        """The same table, which is opened by a click."""
-        return replace(self, is_folded=True)
-
-    @property
-    def n_left_out(self) -> int:
-        """Rows that are not in the page."""
-        return self.n_rows - len(self.rows)
+        columns = {name: name in numbers for name in headings}
+        return cls(id_, caption, columns, found[:MAX_ROWS], len(found), is_folded)
 
 
 @dataclass(frozen=True)
@@ -151,31 +131,6 @@ class Answer:
     hint: str = ""
 
 
-@dataclass(frozen=True)
-class Swatch:
-    """A model in the legend: its colour, shape and dash."""
-
-    name: str
-    colour: str
-    path: str
-    dash: str
-    role: str = ""
-
-
-@dataclass(frozen=True)
-class Page:
-    """Everything that the template shows."""
-
-    title: str
-    evaluation: str
-    day: str
-    subtitle: str
-    answer: Answer
-    sections: Sequence[Section]
-    swatches: Sequence[Swatch]
-    footer: str
-
-
 DEFAULT_HEIGHT: Final = 220
 PATHS: Final = {
     "circle": "M8 3.5a4.5 4.5 0 1 0 .01 0Z",
@@ -223,15 +178,17 @@ class Drawer:
         return [FigureView(number, title, summary, int(spec.get("height") or DEFAULT_HEIGHT), note, is_wide)]
 
 
-def swatches(models: Sequence[str], *, baseline: str | None) -> list[Swatch]:
-    """Return the legend: one swatch per model."""
+def swatches(models: Sequence[str], *, baseline: str | None) -> list[dict[str, str]]:
+    """Return the legend: colour, path, dash and role of each model."""
     return [
-        Swatch(
-            name,
-            style.colour,
-            PATHS[style.shape],
-            ",".join(map(str, style.dash)),
-            role="baseline" if style.shape == BASELINE_SHAPE else "",
-        )
+        {
+            **{
+                "name": name,
+                "colour": style.colour,
+                "path": PATHS[style.shape],
+                "dash": ",".join(map(str, style.dash)),
+            },
+            "role": "baseline" if style.shape == BASELINE_SHAPE else "",
+        }
         for name, style in styles(models, PAGE.palette, baseline=baseline).items()
     ]

@@ -47,7 +47,6 @@ MAX_SLICINGS: Final = 6
 MAX_TRADEOFFS: Final = 6
 MAX_MODELS: Final = 8  # with figures of single users
 VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "undecided": "open"}
-
 NO_VALUES: Final = "Nothing to draw: every value is undefined for every user."
 NO_CURVES: Final = "No curves: request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
 NO_USERS: Final = (
@@ -64,6 +63,7 @@ COUNTS: Final = {
 """Counts of each mean and their headings."""
 CHECK_TONES: Final[Mapping[str, Tone]] = {"error": "bad", "warn": "open", "ok": "good"}
 CHECK_ORDER: Final = {"error": 0, "warn": 1, "ok": 2}
+KINDS: Final = (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_statistics.WORST_GROUP)
 
 
 def leaderboard_section(night: Night, drawer: Drawer) -> Section:
@@ -97,20 +97,18 @@ def _board(night: Night) -> TableView:
     rows = []
     for model in order:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
-        cells += [_mean_cell(one, boards[one], model) for one in night.headlines]
+        for one, of_measure in boards.items():
+            has_best = len(of_measure) > 1 and defaults.has_better_side(one[0])
+            row = of_measure.get(model)
+            if row is None:
+                cells.append(Cell("not computed"))
+            else:
+                is_best = row["place"] == 1 and has_best and row["value"] is not None
+                cells.append(Cell(row["text"], row["value"], _interval(row), is_best=is_best))
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*one) for one in night.headlines), "users"]
     return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
-
-
-def _mean_cell(measure: MeasureKey, rows: Mapping[str, Row], model: str) -> Cell:
-    row = rows.get(model)
-    if row is None:
-        return Cell("not computed")
-    has_best = len(rows) > 1 and defaults.has_better_side(measure[0])
-    is_best = row["place"] == 1 and has_best and row["value"] is not None
-    return Cell(row["text"], row["value"], _interval(row), is_best=is_best)
 
 
 def _interval(row: Row) -> str:
@@ -131,7 +129,7 @@ def _all_means(night: Night) -> TableView:
         for row in leaderboard_rows(night.metrics, one)
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
-    return TableView.of("means", caption, headings, rows, numbers=("mean", "users")).folded
+    return TableView.of("means", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
 
 
 def comparison_section(night: Night, drawer: Drawer) -> Section:
@@ -156,11 +154,6 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     }
     hint = "" if blocks or notes else f"No user has a value of {with_cutoff(*first)} under two models."
     said = [Block(notes=[f"{model}: {why}." for model, why in notes.items()])] if notes else []
-    tables = Block(tables=[_differences(night, first)])
-    return Section(id_, title, _forest_lead(night, first), [*said, *blocks, tables], hint)
-
-
-def _forest_lead(night: Night, first: MeasureKey) -> str:
     row = rows_of(night.comparisons.slice(0, 1))[0]
     corrected = "not adjusted"
     if row["correction"] != "none":
@@ -168,11 +161,12 @@ def _forest_lead(night: Night, first: MeasureKey) -> str:
     marks = "◆ filled: significantly different, neither side being better"
     if defaults.has_better_side(first[0]):
         marks = "▲ filled: significantly better; ▼ filled: significantly worse"
-    return (
+    lead = (
         f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
         f"by the paired t test, {corrected}. {marks}; ○ hollow: undecided. Intervals are not adjusted, so "
         "one that leaves out 0 may still be undecided."
     )
+    return Section(id_, title, lead, [*said, *blocks, Block(tables=[_differences(night, first)])], hint)
 
 
 def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
@@ -216,7 +210,7 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
     headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
     caption = f"Differences from {night.baseline} by measure, model and slice"
-    return TableView.of("differences", caption, headings, rows, numbers=numbers).folded
+    return TableView.of("differences", caption, headings, rows, numbers=numbers, is_folded=True)
 
 
 def curves_section(night: Night, drawer: Drawer) -> Section:
@@ -382,10 +376,7 @@ def _gaps(night: Night, measure: MeasureKey) -> TableView:
             found.setdefault((row[C.SLICE], row[C.MODEL_ID]), {})[kind] = row
     rows: list[list[Cell | str]] = []
     for (slicing, model), own in sorted(found.items()):
-        gap, ratio, worst = (
-            own.get(kind)
-            for kind in (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_statistics.WORST_GROUP)
-        )
+        gap, ratio, worst = map(own.get, KINDS)
         left = None if gap is None else gap["n_left_out"]
         rows.append(
             [
@@ -419,7 +410,7 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
         for row in group_rows(night.metrics, measure, slicing)
     ]
     headings, caption = ["slicing", "group", "model", "mean", "users"], f"{with_cutoff(*measure)} of every group"
-    return TableView.of("values", caption, headings, rows, numbers=("mean", "users")).folded
+    return TableView.of("values", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
 
 
 def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
@@ -454,7 +445,18 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
     """Build the section of checks and of the users behind the means."""
     id_, title = "checks", "Checks and health"
     tables = [_checks(night)] if night.checks else []
-    tables += [_health(night, night.first)] if night.first else []
+    if night.first:
+        users = rows_of(all_users_rows(night.metrics), measure=night.first[0], k=night.first[1])
+        rows = [
+            [
+                row[C.MODEL_ID],
+                *(Cell(wording.count(row[name]), row[name]) for name in COUNTS),
+                Cell(wording.percent(row["tie_share"]), row["tie_share"]),
+            ]
+            for row in users
+        ]
+        numbers, caption = (*COUNTS.values(), "lists with ties"), f"Users behind {with_cutoff(*night.first)}"
+        tables.append(TableView.of("health", caption, ["model", *numbers], rows, numbers=numbers))
     if not tables:
         return Section(id_, title, hint="No checks: nothing of this night was measured.")
     warned = [row for row in night.checks if row["verdict"] != "ok"]
@@ -468,11 +470,12 @@ def _checks(night: Night) -> TableView:
     def place(row: Mapping[str, Any]) -> tuple[int, bool, str, str]:
         return (CHECK_ORDER.get(row["verdict"], 0), not row["count"], row["input"], row["check"])
 
+    def verdict(word: str) -> Cell:
+        return Cell(word, float(CHECK_ORDER.get(word, 0)), tone=CHECK_TONES.get(word, "open"))
+
     rows = [
         [
-            Cell(
-                row["verdict"], float(CHECK_ORDER.get(row["verdict"], 0)), tone=CHECK_TONES.get(row["verdict"], "open")
-            ),
+            verdict(row["verdict"]),
             row["input"],
             row["check"].replace("_", " "),
             Cell(wording.count(row["count"]), row["count"]),
@@ -485,20 +488,6 @@ def _checks(night: Night) -> TableView:
     numbers = ("count", "share", "threshold")
     headings = ["verdict", "input", "check", *numbers, "for example"]
     return TableView.of("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
-
-
-def _health(night: Night, measure: MeasureKey) -> TableView:
-    """Build the table of user counts behind the headline measure."""
-    rows = [
-        [
-            row[C.MODEL_ID],
-            *(Cell(wording.count(row[name]), row[name]) for name in COUNTS),
-            Cell(wording.percent(row["tie_share"]), row["tie_share"]),
-        ]
-        for row in rows_of(all_users_rows(night.metrics), measure=measure[0], k=measure[1])
-    ]
-    numbers = (*COUNTS.values(), "lists with ties")
-    return TableView.of("health", f"Users behind {with_cutoff(*measure)}", ["model", *numbers], rows, numbers=numbers)
 
 
 def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections

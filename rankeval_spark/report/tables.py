@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
 
 Row: TypeAlias = Mapping[str, Any]
-
-PAIRED: Final = "t"
-"""The test that verdicts and gates read."""
+PAIRED: Final = "t"  # the test that verdicts and gates read
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,7 @@ LEAST_DECIMALS: Final = 2
 MOST_DECIMALS: Final = 5
 USUAL_DECIMALS: Final = 4
 LARGE: Final = 1000
-
-FAILED_IN: Final = "failed in "
-"""Start of the reason of a failed run, before its stage and exit code."""
+FAILED_IN: Final = "failed in "  # start of the reason of a failed run, before its stage and exit code
 
 
 def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
@@ -61,8 +59,7 @@ def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{text}"
 
 
-UNCERTAIN: Final = "uncertain"
-"""Mark of an interval that cannot be trusted: the column ``is_uncertain``."""
+UNCERTAIN: Final = "uncertain"  # mark of an interval that cannot be trusted: the column `is_uncertain`
 
 
 def mean_interval(row: Mapping[str, Any], places: int) -> str:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.file_store import LocalStorage, Storage
 
 Made = TypeVar("Made")
-
 ATTEMPTS: Final = 3
-
 RUNS_LOCK: Final = "runs"
 RUNS_WAIT_SECONDS: Final = 600.0
 """Patience with another commit to ``runs``, which takes a second; an abandoned lock is free after five minutes."""

@@ -22,18 +22,10 @@ if TYPE_CHECKING:
     from rankeval_spark.results.file_store import Storage
 
 LOG_FOLDER: Final = "_delta_log"
-HINT: Final = "_last_checkpoint"
-"""File of a log that names the newest checkpoint."""
-
-_PARQUET: Final = b"PAR1"
-"""First and last bytes of a Parquet file."""
-
-_STAGED_COMMITS: Final = "_staged_commits"
-"""Folder that Delta creates with the first commit."""
-
-_WRITER_OF_CONSTRAINTS: Final = 3
-"""Version of Delta's protocol from which on writers check constraints."""
-
+HINT: Final = "_last_checkpoint"  # file of a log that names the newest checkpoint
+_PARQUET: Final = b"PAR1"  # first and last bytes of a Parquet file
+_STAGED_COMMITS: Final = "_staged_commits"  # folder that Delta creates with the first commit
+_WRITER_OF_CONSTRAINTS: Final = 3  # version of Delta's protocol from which on writers check constraints
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
@@ -45,8 +37,7 @@ NO_OTHER_WRITER: Final = (
 )
 """Advice if a commit has no effect."""
 
-FENCE: Final = "rankeval"
-"""Application whose number of a transaction is the version that the transaction is to make."""
+FENCE: Final = "rankeval"  # application whose number of a transaction is the version that the transaction is to make
 
 
 class OvertakenError(ResultsError):

@@ -15,10 +15,7 @@ from typing import Final
 from rankeval_spark.errors import RankevalError
 
 ENVIRONMENT_VARIABLE: Final = "RANKEVAL_FAILPOINTS"
-
-EXIT_STATUS: Final = 70
-"""Status with which an armed ``exit`` ends the process (EX_SOFTWARE)."""
-
+EXIT_STATUS: Final = 70  # status with which an armed `exit` ends the process (EX_SOFTWARE)
 _armed: set[str] = set()
 
 

@@ -20,8 +20,7 @@ from rankeval_spark.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JavaObject: TypeAlias = Any
-"""An object of the JVM: py4j has no types."""
+JavaObject: TypeAlias = Any  # an object of the JVM: py4j has no types
 
 LOCKING_SCHEMES: Final = ("hdfs", "viewfs", "abfs", "abfss", "gs")
 """Stores whose *create, unless it exists* is atomic, so that a lock can be a file."""

@@ -34,10 +34,7 @@ FAILED: Final = "FAILED"
 MAINTAINING: Final = "MAINTAINING"
 """The intent to delete a night from the tables that ``n_rows`` names; MAINTAINED says that its rows are gone."""
 MAINTAINED: Final = "MAINTAINED"
-
-COMMITS: Final = (PUBLISHED, MAINTAINED)
-"""Events that name the versions of the tables at which readers read."""
-
+COMMITS: Final = (PUBLISHED, MAINTAINED)  # events that name the versions of the tables at which readers read
 INTENTS: Final = (PUBLISHING, MAINTAINING)
 
 MAINTENANCE: Final = "rankeval.maintain"
@@ -47,12 +44,8 @@ MERGED_EVERY: Final = 100
 """Commits to ``runs`` after which its small files are merged: each adds one, and readers open all of them."""
 
 UNKNOWN_STAGE: Final = "unknown"
-DIED: Final = "Died"
-"""Type of the error of a run that did not record its end itself."""
-
-Event: TypeAlias = Mapping[str, Any]
-"""A row of ``runs``; structs and maps are dictionaries."""
-
+DIED: Final = "Died"  # type of the error of a run that did not record its end itself
+Event: TypeAlias = Mapping[str, Any]  # a row of `runs`; structs and maps are dictionaries
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -123,12 +116,7 @@ class JournalState:
 
 
 def record(
-    spark: SparkSession,
-    storage: Storage,
-    event: RunEvent,
-    *,
-    after: datetime = _EPOCH,
-    held: Sequence[Lock] = (),
+    spark: SparkSession, storage: Storage, event: RunEvent, *, after: datetime = _EPOCH, held: Sequence[Lock] = ()
 ) -> datetime:
     """Append an event and return its time; see :func:`record_all`."""
     return record_all(spark, storage, [event.values(after)], after=after, held=held)
@@ -233,22 +221,14 @@ def event_frame(
 
 
 def events_of(
-    reader: Reader[Any, Any],
-    *,
-    columns: Sequence[str] | None = None,
-    where: Filters = (),
-    is_lenient: bool = False,
+    reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
 ) -> list[Event]:
     """Read events as dictionaries, see :func:`event_table`."""
     return [*local_tables.to_rows(event_table(reader, columns=columns, where=where, is_lenient=is_lenient))]
 
 
 def event_table(
-    reader: Reader[Any, Any],
-    *,
-    columns: Sequence[str] | None = None,
-    where: Filters = (),
-    is_lenient: bool = False,
+    reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
 ) -> pa.Table:
     """Read events in the order of their times; ``recorded_at`` is in UTC.
 

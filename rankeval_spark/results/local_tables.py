@@ -37,24 +37,19 @@ if TYPE_CHECKING:
 Filters: TypeAlias = Sequence[tuple[str, str, Any]]
 """Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values."""
 
-Order: TypeAlias = Sequence[tuple[str, str]]
-"""Columns to sort by, each with ``asc`` or ``desc``; NULL comes last in both."""
+Order: TypeAlias = Sequence[tuple[str, str]]  # columns to sort by, each with `asc` or `desc`; NULL comes last in both
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 """Columns by which every table but ``runs`` is partitioned: a file of ``runs`` has rows of many nights."""
 
-MOST_OPENED: Final = 16
-"""Versions of tables that stay open: of each table that before a run and that after it."""
-
-_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
-"""Parts of a path that deltalake cannot open, or misreads."""
+MOST_OPENED: Final = 16  # versions of tables that stay open: of each table that before a run and that after it
+_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")  # parts of a path that deltalake cannot open, or misreads
 
 _ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
 """A file of a table that its log names by a URI."""
 
 
 MAX_NAMED: Final = 5  # files in an error
-
 _OURS: Final = "rankeval."  # begin the evaluations of events of maintenance
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,110}")

@@ -28,17 +28,13 @@ from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.file_store import LocalStorage, inside, sync
 from rankeval_spark.results.run_record import NightKey
 
-ROWS_A_FILE: Final = 200_000
-"""Least rows of users in a file, except the last one of a night."""
-
-CHECKPOINT_EVERY: Final = 100
-"""Commits after which a checkpoint spares readers those before it."""
+ROWS_A_FILE: Final = 200_000  # least rows of users in a file, except the last one of a night
+CHECKPOINT_EVERY: Final = 100  # commits after which a checkpoint spares readers those before it
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """Characters that Spark writes as %XX in the name of a partition's folder."""
 
 ROWS_AT_ONCE: Final = 65_536  # of a file in memory
-
 SMALL: Final = 64 << 20  # bytes; smaller files of a night are merged
 
 FEW_EVENTS: Final = 2_000

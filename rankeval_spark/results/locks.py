@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.file_store import Storage
 
 LOCKS_FOLDER: Final = "_locks"
-
-_live: Final = set[str]()
-"""Tokens of the locks that objects of this process hold, or are about to take."""
+_live: Final = set[str]()  # tokens of the locks that objects of this process hold, or are about to take
 
 
 @dataclass(frozen=True)

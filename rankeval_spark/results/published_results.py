@@ -26,18 +26,13 @@ if TYPE_CHECKING:
     from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.readers import Reader
 
-Frame = TypeVar("Frame", default=Any)
-"""``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""
-
+Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
 Value: TypeAlias = str | int | float | date | None
-Values: TypeAlias = Value | Sequence[Value]
-"""Allowed values of a column: one, or several; None for any."""
-
+Values: TypeAlias = Value | Sequence[Value]  # allowed values of a column: one, or several; None for any
 Day: TypeAlias = date | str
 Days: TypeAlias = Day | Sequence[Day] | None
 Names: TypeAlias = str | Sequence[str] | None
-Deleted = dict[tuple[str, date], frozenset[str]]
-"""Names of tables by evaluation and date."""
+Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
 
 OF_USERS: Final = ("lists", "user_metrics")
 """Tables that grow with the users: ``rankeval maintain --keep-days`` deletes their old nights."""
@@ -137,14 +132,7 @@ class PublishedResults(Generic[Frame]):
         """Whole published table, by name."""
         return self._frame(table, None, None, {})
 
-    def scan(
-        self,
-        table: str,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Any:  # noqa: ANN401 - a dataset of Arrow, whose classes have no types, or a DataFrame
+    def scan(self, table: str, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Any:  # noqa: ANN401 - a dataset of Arrow, whose classes have no types, or a DataFrame
         """Rows of a table that are not read yet, for more of them than fit into memory.
 
         Returns

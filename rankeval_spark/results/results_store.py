@@ -12,14 +12,7 @@ from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import delta_log, journal, local_tables, tables
 from rankeval_spark.results.commits import Root, fence, turn_for_runs
-from rankeval_spark.results.file_store import (
-    LocalStorage,
-    Storage,
-    normalise,
-    open_storage,
-    require_locks,
-    scheme_of,
-)
+from rankeval_spark.results.file_store import LocalStorage, Storage, normalise, open_storage, require_locks, scheme_of
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover
@@ -32,12 +25,9 @@ if TYPE_CHECKING:
 
 
 PUBLISH_LOCK: Final = "publish"
-PUBLISH_WAIT_SECONDS: Final = 600.0
-"""Patience with another run's publish, which takes seconds."""
-
+PUBLISH_WAIT_SECONDS: Final = 600.0  # patience with another run's publish, which takes seconds
 MARKER: Final = "_rankeval.json"
-LAYOUT: Final = 1
-"""Number of the layout of a results root; raised when older code must not write to it any more."""
+LAYOUT: Final = 1  # number of the layout of a results root; raised when older code must not write to it any more
 
 
 def check_root(root: str, *, one_run_per_root: bool) -> None:

@@ -17,17 +17,13 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector
 
-NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)
-"""Tables whose texts can name a user."""
+NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
 
 WITHOUT_USERS: Final = (schemas.METRICS.name, "items")
 """Inputs whose checks name other things than users; so do checks of :data:`BANDS`."""
 
 BANDS: Final = "bands."
-
-REMOVED: Final = "removed: it named a user who was erased"
-"""Replacement of an error message."""
-
+REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
 BETWEEN_KEYS: Final = r"[\s;,]+"
 
 

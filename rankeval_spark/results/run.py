@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import InputRecord
     from rankeval_spark.schemas import Field
 
-MAX_MESSAGE: Final = 2000
-"""Characters of an error message that are kept in ``runs``."""
+MAX_MESSAGE: Final = 2000  # characters of an error message that are kept in `runs`
 
 
 class StagedRun(ABC):

@@ -35,11 +35,8 @@ class Summary(NamedTuple):
     mean: float | None = None
 
 
-Key: TypeAlias = tuple[str, int]
-"""Model and cutoff."""
-
-Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]
-"""Summaries of columns by model and cutoff."""
+Key: TypeAlias = tuple[str, int]  # model and cutoff
+Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]  # summaries of columns by model and cutoff
 
 
 class StagedRows(ABC):

@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 
 
 STAGING_FOLDER: Final = "_staging"
-MAX_ROWS_HERE: Final = 20_000_000
-"""Rows of users that this process audits; their keys take some 100 bytes each."""
-
-ONLY: Final = 0
-"""Version of a staged table. Sessions that compact on their own make later ones, of a part of its rows."""
-
+MAX_ROWS_HERE: Final = 20_000_000  # rows of users that this process audits; their keys take some 100 bytes each
+ONLY: Final = 0  # version of a staged table. Sessions that compact on their own make later ones, of a part of its rows.
 QUARANTINE_FOLDER: Final = "_quarantine"
 _DATE_LENGTH: Final = len("2026-01-31")
 

@@ -132,6 +132,5 @@ def _are_of(nights: Iterable[NightKey]) -> Column:
     for night in nights:
         days.setdefault(night.evaluation, []).append(night.evaluation_date)
     return reduce(
-        or_,
-        ((F.col(C.EVALUATION) == F.lit(name)) & F.col(C.EVALUATION_DATE).isin(*own) for name, own in days.items()),
+        or_, ((F.col(C.EVALUATION) == F.lit(name)) & F.col(C.EVALUATION_DATE).isin(*own) for name, own in days.items())
     )

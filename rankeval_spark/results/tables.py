@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 
 TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
-READER_VERSION: Final = 1
-"""Reader protocol of every table: the one that all readers of Delta understand."""
-
+READER_VERSION: Final = 1  # reader protocol of every table: the one that all readers of Delta understand
 RETENTION: Final = "interval 30 days"
 
 PROPERTIES: Final[Mapping[str, str]] = {
@@ -236,10 +234,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
         "value": _of_optional(_FINITE, "value"),
         "quantile_error": _of_optional(_NOT_NEGATIVE, "quantile_error"),
     },
-    "group_metrics": {
-        "counts": _counts("k", "n_users", "n_left_out"),
-        "value": _of_optional(_FINITE, "value"),
-    },
+    "group_metrics": {"counts": _counts("k", "n_users", "n_left_out"), "value": _of_optional(_FINITE, "value")},
     "comparisons": {
         "counts": Constraint((Bound(("k", "n_users"), _NOT_NEGATIVE), _TRIPLE)),
         "lists": _of_optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),

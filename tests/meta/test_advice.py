@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 import typer
 
-from rankeval_spark.cli.app import app
+from rankeval_spark.cli.main import app
 from rankeval_spark.spark.session import jars
 from tests.support.code import PACKAGE, ROOT, modules
 

@@ -15,14 +15,12 @@ from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code
 if TYPE_CHECKING:
     from rankeval_spark.apps.nightly.night import NightResult
 
-GATE_FAILED: Final = 6
-"""Exit code where the results were published and a rule was not met."""
+GATE_FAILED: Final = 6  # exit code where the results were published and a rule was not met
 
 SECONDS_TO_END: Final = 10
 """Patience with a publish when the backfill is to end, out of the half minute that schedulers give."""
 
-MOST_DATES: Final = 3660
-"""Ten years: more is a typing error in one of the dates."""
+MOST_DATES: Final = 3660  # ten years: more is a typing error in one of the dates
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,7 @@ class Prepared(Protocol):
 
 
 def backfill_dates(
-    dates: Sequence[date],
-    run: Callable[[date], NightResult | Prepared],
-    *,
-    kept: Mapping[date, str] | None = None,
+    dates: Sequence[date], run: Callable[[date], NightResult | Prepared], *, kept: Mapping[date, str] | None = None
 ) -> Iterator[DateOutcome]:
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 

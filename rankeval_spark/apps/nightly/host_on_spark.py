@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from rankeval_spark.spark.plans import InputFrames
 
 
-_STD_ERROR: Final = 0.02
-"""Relative standard deviation of a count of values."""
+_STD_ERROR: Final = 0.02  # relative standard deviation of a count of values
 
 
 class SparkHost(NightHost):

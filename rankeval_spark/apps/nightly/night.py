@@ -68,11 +68,8 @@ _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
 
-MOST_COLUMNS: Final = 3
-"""Columns that a check names."""
-
-CheckRow: TypeAlias = Mapping[str, Any]
-"""A row of ``schemas.CHECKS``."""
+MOST_COLUMNS: Final = 3  # columns that a check names
+CheckRow: TypeAlias = Mapping[str, Any]  # A row of `schemas.CHECKS`
 
 
 @dataclass(frozen=True)

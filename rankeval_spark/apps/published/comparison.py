@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.statistics.multiple_testing import Correction
 
-UNPAIRED: Final = "unpaired"
-"""The test of two nights, which share only some of their users."""
+UNPAIRED: Final = "unpaired"  # the test of two nights, which share only some of their users
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,14 @@ def forest(
     significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
     table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=PAIRED)
-    pairs = _pairs(table, model, baseline)
+    all_pairs = [(str(other), str(one)) for other, one in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
+    pairs = [(other, one) for other, one in all_pairs if model in (None, one) and baseline in (None, other)]
+    if all_pairs and not pairs:
+        names = sorted({name for pair in all_pairs for name in pair})
+        wanted = model if model is not None and model not in names else baseline
+        expected = f"a pair of: {', '.join(f'{one} against {other}' for other, one in all_pairs)}"
+        given = f"{model or 'any'} against {baseline or 'any'}"
+        raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
     known = defaults.measures_of(table)
     first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
     if first is None or not pairs:
@@ -78,19 +85,6 @@ def forest(
         _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
     ]
     return combine_panels(panels, look)
-
-
-def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tuple[str, str]]:
-    """Find the baselines and models that are wanted."""
-    known = [(str(other), str(one)) for other, one in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
-    found = [(other, one) for other, one in known if model in (None, one) and baseline in (None, other)]
-    if known and not found:
-        names = sorted({name for pair in known for name in pair})
-        wanted = model if model is not None and model not in names else baseline
-        expected = f"a pair of: {', '.join(f'{one} against {other}' for other, one in known)}"
-        given = f"{model or 'any'} against {baseline or 'any'}"
-        raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
-    return found
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:

@@ -12,15 +12,13 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
 
-Chart: TypeAlias = Any
-"""A chart of Altair, or a part of one: an extra, whose types are not there for everyone."""
+Chart: TypeAlias = Any  # A chart of Altair, or a part of one: an extra, whose types are not there for everyone
 
 INSTALL: Final = "pip install 'altair>=5.5,<7' 'vl-convert-python>=1.8' 'jinja2>=3.1'"
 """The libraries of the extra `report` by name: this package need not be on an index."""
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
-LABEL_LIMIT: Final = 150
-"""Pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables."""
+LABEL_LIMIT: Final = 150  # pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables
 
 
 class NothingToDrawError(ConfigError):
@@ -68,6 +66,7 @@ DARK: Final = Palette(
     models=("#79aef0", "#f0a061", "#66cbab", "#c8a2e6", "#d8b957", "#f091b9", "#7fcbea"),
 )
 
+# Variables, so that the style sheet alone changes the theme of a page.
 PAGE_COLOURS: Final = Palette(
     ink="var(--ink)",
     muted="var(--muted)",
@@ -79,7 +78,6 @@ PAGE_COLOURS: Final = Palette(
     baseline="var(--baseline)",
     models=tuple(f"var(--model-{number})" for number in range(1, len(LIGHT.models) + 1)),
 )
-"""Variables, so that the style sheet alone changes the theme of a page."""
 
 SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-left")
 DASHES: Final = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (1, 3), (12, 3))

@@ -68,7 +68,7 @@ def pr_curve(
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else read_users(user_metrics)
+    users = None if user_metrics is None else defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     everyone = sorted({row["model"] for row in means})
     styles_by_model = styles(everyone, look.palette, baseline=baseline)
     panels = []
@@ -198,7 +198,7 @@ def user_values(
 
     All models of the frame share both axes, so that their panels compare by eye.
     """
-    table = read_users(user_metrics)
+    table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
     styles_by_model = styles(list(values), look.palette, baseline=baseline)
@@ -222,7 +222,7 @@ def user_differences(
     Users without a difference are counted in the title and not drawn: in most logs they are many. All models of the
     frame share both axes.
     """
-    table = read_users(user_metrics)
+    table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
@@ -237,11 +237,6 @@ def user_differences(
         for model in list(models) or sorted(found)
     ]
     return combine_panels(panels, look)
-
-
-def read_users(user_metrics: object) -> pa.Table:
-    """Read a frame of users, of several nights the newest."""
-    return defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
 
 
 def parsed(measure: str) -> MeasureKey:
@@ -340,14 +335,9 @@ def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
 
 def difference_bins(differences: FloatVector, edges: FloatVector, measure: MeasureKey) -> list[dict[str, Any]]:
     """Count users with a difference by bin and kind: a gain or loss, if either side is better."""
-    n_users = len(differences)
-    counts, _ = np.histogram(differences[differences != 0], edges)
     above, below = _sides(measure)
-    return [
-        {**_bin(low, high, n, n_users), "kind": above if (low + high) / 2 > 0 else below}
-        for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
-        if n
-    ]
+    rows = [row for row in value_bins(differences, edges) if row["kind"] != "zero"]
+    return [{**row, "kind": above if row["low"] + row["high"] > 0 else below} for row in rows]
 
 
 def win_phrase(differences: FloatVector, measure: MeasureKey) -> str:
@@ -393,13 +383,12 @@ def _shared_channels(
 
 
 def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look) -> Chart:
-    palette = look.palette
     some = [row for row in rows if row["kind"] == "some"]
     zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
     layers = [layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
     if zeros:
-        hollow = {"size": 7, "color": palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
-        words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": palette.ink}
+        hollow = {"size": 7, "color": look.palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
+        words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": look.palette.ink}
         layers += [
             layer("bar", zeros, hollow, **{**channels, "x": "low:Q"}),
             layer("text", zeros, words, x="low:Q", y=channels["y"], text="note:N"),

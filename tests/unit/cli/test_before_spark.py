@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from rankeval_spark.cli import published as published_commands, reproduce, run
+from rankeval_spark.cli import published as published_commands, run
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST
@@ -28,9 +28,8 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         message = f"{name} started Spark"
         raise AssertionError(message)
 
-    for module in (reproduce, run):
-        monkeypatch.setattr(module, "start", start)
     for module in (published_commands, run):
+        monkeypatch.setattr(module, "start", start)
         monkeypatch.setattr(module, "new_session", start)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import typer.main
 
-from rankeval_spark.cli.app import app
+from rankeval_spark.cli.main import app
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:

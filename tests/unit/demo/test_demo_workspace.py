@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from rankeval_spark import Results
 from rankeval_spark.cli.demo import of_workspace
 from rankeval_spark.config import load_config
-from rankeval_spark.demo import DemoSettings, synthetic
+from rankeval_spark.demo import DemoSettings, dataset
 from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember
 from tests.support.cli import PROJECT, rankeval
 
@@ -45,7 +45,7 @@ def write_logs(workspace: Path) -> None:
     }
     for name, own in rows.items():
         write_deltalake(workspace / "logs" / name, pa.Table.from_pylist(own), partition_by=["evaluation_date"])
-    data = synthetic.make_dataset()
+    data = dataset.make_dataset()
     n_rows = {name: len(own) for name, own in rows.items()}
     logs = DemoLogs.of(workspace / "logs", data, dates=DATES, n_rows=n_rows)
     remember(logs, fingerprint_of(data, SETTINGS))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rankeval_spark.demo import synthetic
+from rankeval_spark.demo import dataset
 from rankeval_spark.demo.dataset import INTERACTION_COLUMNS, ITEM_COLUMNS, USER_COLUMNS
 
 
 def test_sizes_are_those_of_movielens() -> None:
-    data = synthetic.make_dataset()
+    data = dataset.make_dataset()
 
     assert (len(data.users), len(data.items), len(data.interactions)) == (943, 1_682, 100_000)
     assert data.interactions["user_id"].nunique() == 943
@@ -18,7 +18,7 @@ def test_sizes_are_those_of_movielens() -> None:
 
 
 def test_columns_and_types_are_those_of_a_dataset() -> None:
-    data = synthetic.make_dataset(synthetic.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
+    data = dataset.make_dataset(dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
 
     for frame, columns in (
         (data.interactions, INTERACTION_COLUMNS),
@@ -29,14 +29,14 @@ def test_columns_and_types_are_those_of_a_dataset() -> None:
 
 
 def test_user_rates_an_item_once_from_one_to_five_stars() -> None:
-    interactions = synthetic.make_dataset().interactions
+    interactions = dataset.make_dataset().interactions
 
     assert not interactions.duplicated(["user_id", "item_id"]).any()
     assert set(interactions["rating"]) == {1.0, 2.0, 3.0, 4.0, 5.0}
 
 
 def test_half_of_the_ratings_share_the_time_of_the_one_before() -> None:
-    interactions = synthetic.make_dataset().interactions
+    interactions = dataset.make_dataset().interactions
     pauses = interactions.groupby("user_id")["timestamp"].diff().dropna()
 
     assert (pauses >= 0).all()
@@ -44,16 +44,16 @@ def test_half_of_the_ratings_share_the_time_of_the_one_before() -> None:
 
 
 def test_equal_seeds_give_equal_data_and_others_do_not() -> None:
-    shape = synthetic.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5)
+    shape = dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5)
 
-    first, again, other = (synthetic.make_dataset(shape, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (dataset.make_dataset(shape, seed=seed) for seed in (1, 1, 2))
 
     pd.testing.assert_frame_equal(first.interactions, again.interactions)
     assert first.fingerprint() == again.fingerprint() != other.fingerprint()
 
 
 def test_one_changed_value_changes_the_fingerprint() -> None:
-    data = synthetic.make_dataset(synthetic.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
+    data = dataset.make_dataset(dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
     before = data.fingerprint()
 
     data.interactions["rating"] += np.arange(300) == 7

@@ -308,10 +308,7 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     facts = fields(items.flatten())
     n_items = lengths_of(items)
     lists = pa.StructArray.from_arrays(
-        [
-            to_arrow(ranked.depth.astype(np.int32)),
-            *(list_column(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID)),
-        ],
+        [to_arrow(ranked.depth.astype(np.int32)), *(list_column(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID))],
         names=["length", "ranks", "items"],
     )
     same_user = keys.user * (len(keys.list_id.dictionary)) + to_numpy(keys.list_id.indices)

@@ -17,7 +17,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import lengths_of, owners_of, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.failures import refuse
-from rankeval_spark.measures import ItemFacts, Lists, required_facts
+from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
 from rankeval_spark.measures.arrays import places_of
 from rankeval_spark.measures.item_facts import Judged, Labels, Shared, SimilarPairs
 from rankeval_spark.measures.lists import Empty, RaggedGains, RaggedHits
@@ -53,20 +53,18 @@ def to_item_facts(
     owner, rank = owners_of(items), to_numpy(facts[C.RANK])
     profiles = fields(profile) if profile is not None else {}
     (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
-        facts.get(required_facts.ITEM_CATEGORIES),
-        profiles.get(required_facts.PROFILE_CATEGORIES),
-        profiles.get(required_facts.JUDGED_CATEGORIES),
+        facts.get(N.ITEM_CATEGORIES), profiles.get(N.PROFILE_CATEGORIES), profiles.get(N.JUDGED_CATEGORIES)
     )
-    interactions = profiles.get(required_facts.PROFILE_INTERACTIONS)
+    interactions = profiles.get(N.PROFILE_INTERACTIONS)
     return ItemFacts(
         owner,
         rank,
-        {name: _floats(facts[name]) for name in required_facts.ITEM_VALUES if name in facts},
+        {name: _floats(facts[name]) for name in N.ITEM_VALUES if name in facts},
         totals_by_name,
         categories=item_labels,
-        vectors=_to_matrix(facts.get(required_facts.ITEM_VECTORS)),
+        vectors=_to_matrix(facts.get(N.ITEM_VECTORS)),
         profile_categories=profile_labels,
-        profile_vectors=_to_matrix(profiles.get(required_facts.PROFILE_VECTORS)),
+        profile_vectors=_to_matrix(profiles.get(N.PROFILE_VECTORS)),
         n_categories=n_categories,
         pairs=_to_pairs(pairs, (owner, rank)) if pairs is not None else None,
         profile_interactions=None if interactions is None else np.nan_to_num(_floats(interactions)),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.measures import required_facts
+from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 from rankeval_spark.measures.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
 from rankeval_spark.measures.required_facts import Groups, bits_of
@@ -174,11 +174,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-_NAMES: Mapping[str, str] = {
-    required_facts.ITEM_TAIL: "is_tail",
-    required_facts.ITEM_SEEN: "is_seen",
-    required_facts.CATALOGUE_ITEMS: "catalogue",
-}
+_NAMES: Mapping[str, str] = {N.ITEM_TAIL: "is_tail", N.ITEM_SEEN: "is_seen", N.CATALOGUE_ITEMS: "catalogue"}
 """Fields of items and backgrounds whose name is not that of the fact, without the word before the first underscore."""
 
 _OF_HIT = ("gain", "score", "value", "propensity", "prediction", "weight")
@@ -222,8 +218,8 @@ def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
     return ItemFacts(
         _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
-        {name: _floats(getattr(item, _field(name)) for item in items) for name in required_facts.ITEM_VALUES},
-        {name: _floats(getattr(one, _field(name)) for one in backgrounds) for name in required_facts.TOTALS},
+        {name: _floats(getattr(item, _field(name)) for item in items) for name in N.ITEM_VALUES},
+        {name: _floats(getattr(one, _field(name)) for one in backgrounds) for name in N.TOTALS},
         categories=_labels(of_items, names),
         vectors=_matrix([item.vector for item in items]),
         profile_categories=_labels(profiles, names),

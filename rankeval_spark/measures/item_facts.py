@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from rankeval_spark.measures import required_facts
+from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector, scaled_rows
 
 T = TypeVar("T")
@@ -95,18 +95,16 @@ class ItemFacts:
     judged: Judged | None = None  # judged items of the user of each list that have categories
     shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
-    known_categories = Known[Labels]("categories", f"does not hold {required_facts.ITEM_CATEGORIES}", "it")
-    known_vectors = Known[FloatMatrix]("vectors", f"does not hold {required_facts.ITEM_VECTORS}", "it")
-    known_profile = Known[Labels]("profile_categories", f"does not hold {required_facts.PROFILE_CATEGORIES}", "it")
-    known_profile_vectors = Known[FloatMatrix](
-        "profile_vectors", f"does not hold {required_facts.PROFILE_VECTORS}", "it"
-    )
-    known_pairs = Known[SimilarPairs]("pairs", f"does not hold {required_facts.ITEM_PAIRS}", "it")
+    known_categories = Known[Labels]("categories", f"does not hold {N.ITEM_CATEGORIES}", "it")
+    known_vectors = Known[FloatMatrix]("vectors", f"does not hold {N.ITEM_VECTORS}", "it")
+    known_profile = Known[Labels]("profile_categories", f"does not hold {N.PROFILE_CATEGORIES}", "it")
+    known_profile_vectors = Known[FloatMatrix]("profile_vectors", f"does not hold {N.PROFILE_VECTORS}", "it")
+    known_pairs = Known[SimilarPairs]("pairs", f"does not hold {N.ITEM_PAIRS}", "it")
     known_profile_interactions = Known[FloatVector](
-        "profile_interactions", f"does not hold {required_facts.PROFILE_INTERACTIONS}", "it"
+        "profile_interactions", f"does not hold {N.PROFILE_INTERACTIONS}", "it"
     )
-    known_judged = Known[Judged]("judged", f"does not hold {required_facts.JUDGED_CATEGORIES}", "it")
-    known_shared = Known[Mapping[str, Shared]]("shared", f"does not hold {required_facts.OTHER_LISTS}", "it")
+    known_judged = Known[Judged]("judged", f"does not hold {N.JUDGED_CATEGORIES}", "it")
+    known_shared = Known[Mapping[str, Shared]]("shared", f"does not hold {N.OTHER_LISTS}", "it")
 
     @cached_property
     def has_numbers(self) -> BoolVector:

@@ -1,17 +1,276 @@
-"""Gains added up over the ranks, with a discount and relative to the best order there could be."""
+"""Gains that are discounted and added up over the ranks, also relative to the best order there could be."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Annotated, Final, Literal, TypeAlias
 
-from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ideal, Unjudged, Weighting
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
+import numpy as np
+
+from rankeval_spark.errors import Fault, JudgementError
+from rankeval_spark.measures.arrays import (
+    BoolMatrix,
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    Ratio,
+    positions,
+    sum_by_list,
+    where_defined,
+)
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
-from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import GainMap, Level
+from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.options import GainMap, Level, Meaning, option_text
 from rankeval_spark.measures.required_facts import VALUES
+
+Dcg: TypeAlias = Annotated[
+    Literal["log2", "exp-log2", "jk2", "ln", "inverse"],
+    Meaning(
+        "What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
+        "ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent."
+    ),
+]
+
+Gains: TypeAlias = Annotated[
+    Literal["grade", "binary", "value"] | GainMap,
+    Meaning(
+        "Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table "
+        "has next to the gain, 0 where either is negative; what the map gives its grade. A grade above 0 that the map "
+        "does not hold is an error; 0 may have a gain, which judged items then have and others have not."
+    ),
+]
+
+Ideal: TypeAlias = Annotated[
+    Literal["judged", "k_ones", "retrieved", "len"],
+    Meaning(
+        "The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as "
+        "many as the list is long."
+    ),
+]
+
+Unjudged: TypeAlias = Annotated[
+    Literal["zero", "mean", "median"],
+    Meaning(
+        "Gain of an item without a judgement, or with a negative gain: 0; the mean or the median of the gains of the "
+        "user's other judged items."
+    ),
+]
+
+_DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
+    "none": lambda rank: np.ones(len(rank)),
+    "log2": lambda rank: 1 / np.log2(rank + 1),
+    "exp-log2": lambda rank: 1 / np.log2(rank + 1),
+    "jk2": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
+    "ln": lambda rank: 1 / np.log(rank + 1),
+    "inverse": lambda rank: 1 / rank,
+}
+
+_MOST_RAISED: Final = 1000.0
+"""Greatest gain that is raised: 2**1024 is no double, and a sum of 10,000 items at 2**1000 still is one."""
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """A gain and a discount; measures with the same ones share their sums.
+
+    >>> Weighting("exp-log2", "grade", 1).gain(np.array([3.0, -1.0]))
+    array([7., 0.])
+    >>> Weighting("inverse", "binary", 1).discount(np.array([1, 2]))
+    array([1. , 0.5])
+    """
+
+    dcg: str  # one of :data:`Dcg`, or ``none`` for no discount
+    gains: Gains  # one of :data:`Gains`
+    rel: float  # gain from which on an item is relevant; used by ``gains='binary'`` only
+    unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
+
+    def gain(self, grades: FloatVector) -> FloatVector:
+        """Worth of an item with each of these gains or values, before the discount.
+
+        JudgementError for a gain above 0 that the map of ``gains`` does not hold, or above 1000 with ``exp-log2``.
+        """
+        return self._raised(self._plain(grades))
+
+    def _plain(self, grades: FloatVector) -> FloatVector:
+        match self.gains:
+            case "binary":
+                gain = (grades >= self.rel).astype(np.float64)
+            case GainMap() as gain_map:
+                gain = _mapped(gain_map, grades)
+            case _:
+                gain = np.maximum(grades, 0.0)
+        return gain
+
+    def _raised(self, gain: FloatVector) -> FloatVector:
+        return _exponential(gain) if self.dcg == "exp-log2" else gain
+
+    def of_hits(self, lists: Lists) -> FloatVector:
+        """Worth of each hit: float64, shape (n_hits,)."""
+        return self.gain(lists.values[0] if self.gains == "value" else lists.hit_gain)
+
+    def of_judged(self, lists: Lists) -> FloatVector:
+        """Worth of each judgement, its weight included, in the ideal order of its user: float64, shape (n_judged,)."""
+        is_value = self.gains == "value"
+        if not lists.is_weighted:
+            return self.gain(lists.ideal_values if is_value else lists.judged_gain)
+        worth = self.gain(lists.values[1] if is_value else lists.judged_gain) * lists.weights[1]
+        return worth[np.lexsort((-worth, lists.judged_list))]
+
+    def of_unjudged(self, lists: Lists) -> FloatMatrix:
+        """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
+        return lists.once(("unjudged", self), lambda: self._raised(self._usual(lists))[:, None])
+
+    def _usual(self, lists: Lists) -> FloatVector:
+        """Mean or median, before it is raised, of what the judged items of each user are worth."""
+        is_judged, n_lists = lists.judged_gain >= 0, lists.n_lists
+        owner = lists.judged_list[is_judged]
+        worth = self._plain((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
+        worth = worth[np.lexsort((-worth, owner))]
+        n_judged = np.bincount(owner, minlength=n_lists)
+        if self.unjudged == "mean":
+            return sum_by_list(owner, worth, n_lists=n_lists) / np.maximum(n_judged, 1)
+        first = np.cumsum(n_judged) - n_judged
+        has_any = n_judged > 0
+        middle = np.zeros(n_lists)  # best first, so that the places in the middle are known
+        below, above = (first[has_any] + (n_judged[has_any] - odd) // 2 for odd in (0, 1))
+        middle[has_any] = (worth[below] + worth[above]) / 2
+        return middle
+
+    def discount(self, ranks: IntVector) -> FloatVector:
+        """Weight of each of these ranks."""
+        return _DISCOUNTS[self.dcg](ranks)
+
+    def total(self, cut: CutLists) -> FloatMatrix:
+        """Sum of discounted gains at ranks 1..k of each list."""
+        return cut.once(("total", self), lambda: self._total(cut))
+
+    def _total(self, cut: CutLists) -> FloatMatrix:
+        lists = cut.lists
+        discounts = self.discount(lists.hit_rank)
+        total = cut.sum_hits(self.of_hits(lists) * discounts)
+        if self.unjudged == "zero":
+            return total
+        of_items = self.discounts_to(cut.depth) - cut.sum_empty(self.discounts_to)
+        return total + self.of_unjudged(lists) * (of_items - cut.sum_hits(discounts * lists.is_judged_hit))
+
+    def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
+        """Sum of the weights of ranks 1 to ``depth``."""
+        places = depth.astype(np.int64)
+        return np.concatenate([[0.0], np.cumsum(self.discount(np.arange(1, places.max(initial=0) + 1)))])[places]
+
+    def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
+        """Return the same sum for the best order, as :data:`Ideal` says; shape (1, n_cutoffs) for ``k_ones``."""
+        return cut.once(("ideal total", self, ideal), lambda: _IDEALS[ideal](self, cut))
+
+    def has_gain(self, cut: CutLists) -> BoolMatrix:
+        """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
+        lists = cut.lists
+
+        def compute() -> BoolMatrix:
+            best = self.of_judged(lists).astype(np.float64)
+            return sum_by_list(lists.judged_list, (best > 0).astype(np.float64), n_lists=lists.n_lists)[:, None] > 0
+
+        return lists.once(("has gain", self), compute)
+
+
+def _exponential(gain: FloatVector) -> FloatVector:
+    greatest = float(gain.max(initial=0.0))
+    if greatest > _MOST_RAISED:
+        found, expected = (
+            f"a gain of {option_text(greatest)}",
+            f"none above {option_text(_MOST_RAISED)}: 2**gain - 1 overflows",
+        )
+        fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
+        raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
+    return np.exp2(gain) - 1
+
+
+def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
+    """Look the grades up; a negative one is worth 0, like an item without a judgement, and so is 0 without a gain."""
+    has_zero = gain_map.grades[0] == 0
+    known, gains = (np.array(each if has_zero else (0.0, *each)) for each in (gain_map.grades, gain_map.gains))
+    sought = np.maximum(grades, 0.0)
+    position = np.minimum(np.searchsorted(known, sought), known.size - 1)
+    is_unknown = known[position] != sought
+    if is_unknown.any():
+        grade = option_text(float(sought[is_unknown].max()))
+        place, known_grades = f"measures, gains={option_text(gain_map)}", ", ".join(map(option_text, gain_map.grades))
+        expected, fix = f"only {known_grades} above 0", f"give {grade} a gain in the map, or correct the grades"
+        raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
+    return np.where(grades < 0, 0.0, gains[position])
+
+
+def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+    # The whole list has no ideal where items without a judgement are worth something; it is never requested.
+    return _best(weighting, cut, np.where(np.isfinite(cut.k), cut.k, 0.0), 1.0)
+
+
+def _of_judged_as_long_as_list(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+    lists = cut.lists
+    is_within_list = lists.ideal_rank <= lists.n_items[lists.judged_list]
+    return _best(weighting, cut, np.minimum(cut.k, lists.n_items[:, None]), is_within_list.astype(np.float64))
+
+
+def _best(weighting: Weighting, cut: CutLists, depth: FloatMatrix, counts: FloatVector | float) -> FloatMatrix:
+    """Sum the judgements that count, best first; items without a judgement come before those worth less than they."""
+    lists = cut.lists
+    worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)
+    if weighting.unjudged == "zero":
+        return cut.sum_ideal(worth * discounts * counts)
+    unjudged = weighting.of_unjudged(lists)
+    discounts *= counts * (worth > unjudged[lists.judged_list, 0])
+    left = weighting.discounts_to(depth) - cut.sum_ideal(discounts)
+    return cut.sum_ideal(worth * discounts) + unjudged * left
+
+
+def _of_ones(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+    """Infinite for the whole list, which has no k."""
+    k = cut.k[0]
+    is_finite = np.isfinite(k)
+    running = np.cumsum(weighting.discount(np.arange(1, int(k[is_finite].max(initial=0)) + 1)))
+    totals = np.full((1, k.size), np.inf)
+    totals[0, is_finite] = running[k[is_finite].astype(np.int64) - 1]
+    return totals
+
+
+def _of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+    """Sort the hits of each list by gain once; then each cutoff keeps its own and renumbers them."""
+    lists = cut.lists
+    worth = weighting.of_hits(lists)
+    best_first = np.lexsort((-worth, lists.hit_list))
+    owner, rank, worth = lists.hit_list[best_first], lists.hit_rank[best_first], worth[best_first]
+
+    def total_at(k: float) -> FloatVector:
+        is_kept = rank <= k
+        kept = owner[is_kept]
+        discount = weighting.discount(positions(kept, n_lists=lists.n_lists))
+        return sum_by_list(kept, worth[is_kept] * discount, n_lists=lists.n_lists)
+
+    return np.stack([total_at(k) for k in cut.k[0]], axis=1)
+
+
+_IDEALS: Final[Mapping[str, Callable[[Weighting, CutLists], FloatMatrix]]] = {
+    "judged": _of_judged,
+    "len": _of_judged_as_long_as_list,
+    "retrieved": _of_retrieved,
+    "k_ones": _of_ones,
+}
+
+
+def require_no_gain_above(max_rel: float, lists: Lists, *, measure: str) -> None:
+    """Raise JudgementError for a batch with a judgement above the scale, whether it was recommended or not."""
+    greatest = float(lists.judged_gain.max(initial=0.0))
+    if greatest > max_rel:
+        found, expected = (
+            f"a judgement with grade {option_text(greatest)}",
+            f"none above max_rel={option_text(max_rel)}",
+        )
+        fix = "set max_rel to the greatest grade there can be, or correct the grades"
+        raise JudgementError(Fault(f"measures, {measure}", found, expected, fix))
+
 
 _NO_GAIN = (
     "no judgement with a positive gain; with gains='binary': no relevant one (R = 0); with 'value': no such value"

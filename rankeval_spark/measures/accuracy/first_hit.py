@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting
+from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
 from rankeval_spark.measures.definition import (
     MEAN_OVER_TIES,

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting, require_no_gain_above
+from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_no_gain_above
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, NOT_BOUNDED_BY_GAINS, Aggregation, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import required_facts
+from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import (
     FloatMatrix,
     FloatVector,
@@ -54,7 +54,7 @@ Weights: TypeAlias = Annotated[
     undefined="no categorised item among the first k, or among those that the user has in train",
     source="Steck (2018), Calibrated recommendations",
     rules=(only_with("alpha", _ALPHA, "distance", "KL"), only_with("base", "2", "distance", "KL", "JS")),
-    needs=(required_facts.ITEM_CATEGORIES, required_facts.PROFILE_CATEGORIES),
+    needs=(N.ITEM_CATEGORIES, N.PROFILE_CATEGORIES),
     better="lower",
     aggregation=NEVER_FILLED,
 )
@@ -127,7 +127,7 @@ Redundancy: TypeAlias = Annotated[
 ]
 
 _UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"
-_NEEDS: Final = (required_facts.ITEM_CATEGORIES, required_facts.JUDGED_CATEGORIES)
+_NEEDS: Final = (N.ITEM_CATEGORIES, N.JUDGED_CATEGORIES)
 
 
 @Definition(

@@ -1,17 +1,19 @@
-"""Novelty of the recommended items: known to few users, not what the user had to expect, published lately."""
+"""Novelty of the recommended items, and their popularity: known to few, not to be expected, published lately."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, quotient
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, Ratio, quotient
 from rankeval_spark.measures.definition import (
     NEVER_FILLED,
     NOT_BOUNDED_BY_GAINS,
+    Aggregation,
     Cutoff,
     Definition,
     TieHandling,
@@ -22,6 +24,7 @@ from rankeval_spark.measures.options import Above, Level, Meaning, Unknown
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
+
 
 CountedItems: TypeAlias = Annotated[Literal["on", "off"], Meaning("Which items count: those that are relevant; all.")]
 
@@ -39,7 +42,7 @@ _TIES: Final = TieHandling(bounded_by_gains=lambda relevance, **_: relevance == 
     undefined="the user has no list, train is empty, or unseen='drop' leaves no item",
     source=f"{_ZHOU}; RecTools ('one'), Evidently ('drop')",
     aliases={"Novelty": {}},
-    needs=(required_facts.ITEM_USERS, required_facts.TOTAL_USERS),
+    needs=(N.ITEM_USERS, N.TOTAL_USERS),
 )
 def mean_inverse_user_frequency(
     cut: CutLists,
@@ -59,10 +62,10 @@ def mean_inverse_user_frequency(
     >>> mean_inverse_user_frequency(Lists.of([one]).cut([1]))
     array([[2.]])
     """
-    users = cut.lists.known_items.values[required_facts.ITEM_USERS]
-    bits = _surprise(cut, users, required_facts.TOTAL_USERS)
+    users = cut.lists.known_items.values[N.ITEM_USERS]
+    bits = _surprise(cut, users, N.TOTAL_USERS)
     if unseen == "one":
-        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), required_facts.TOTAL_USERS)
+        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), N.TOTAL_USERS)
     is_seen = (users > 0).astype(np.float64)
     return quotient(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
 
@@ -73,7 +76,7 @@ def mean_inverse_user_frequency(
     bounds=(0, math.inf),
     undefined=_NO_DATA,
     source=f"{_ZHOU}, by events",
-    needs=(required_facts.ITEM_INTERACTIONS, required_facts.TOTAL_INTERACTIONS),
+    needs=(N.ITEM_INTERACTIONS, N.TOTAL_INTERACTIONS),
 )
 def self_information(cut: CutLists) -> FloatMatrix:
     """Mean surprise of the recommended items: how rare an interaction with them was in the training data, in bits.
@@ -84,10 +87,8 @@ def self_information(cut: CutLists) -> FloatMatrix:
     >>> self_information(Lists.of([one]).cut([1]))
     array([[3.]])
     """
-    bits = _surprise(
-        cut, cut.lists.known_items.values[required_facts.ITEM_INTERACTIONS], required_facts.TOTAL_INTERACTIONS
-    )
-    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), required_facts.TOTAL_INTERACTIONS)
+    bits = _surprise(cut, cut.lists.known_items.values[N.ITEM_INTERACTIONS], N.TOTAL_INTERACTIONS)
+    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), N.TOTAL_INTERACTIONS)
 
 
 @Definition(
@@ -96,7 +97,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     undefined=_NO_DATA,
     source=_VARGAS,
     rules=(_REL_IS_FOR_RELEVANCE,),
-    needs=(required_facts.ITEM_USERS, required_facts.TOTAL_USERS),
+    needs=(N.ITEM_USERS, N.TOTAL_USERS),
     ties=_TIES,
 )
 def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
@@ -110,9 +111,9 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     array([[0.75]])
     """
     facts = cut.lists.known_items
-    totals = np.maximum(facts.totals[required_facts.TOTAL_USERS], 1)[facts.item_list]
-    unknown_to = 1 - facts.values[required_facts.ITEM_USERS] / totals
-    return _where_trained(cut, _discounted_mean(cut, unknown_to, rel, relevance), required_facts.TOTAL_USERS)
+    totals = np.maximum(facts.totals[N.TOTAL_USERS], 1)[facts.item_list]
+    unknown_to = 1 - facts.values[N.ITEM_USERS] / totals
+    return _where_trained(cut, _discounted_mean(cut, unknown_to, rel, relevance), N.TOTAL_USERS)
 
 
 @Definition(
@@ -122,7 +123,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     undefined=_NO_DATA,
     source=f"{_VARGAS}; an unseen item as in Elliot",
     rules=(_REL_IS_FOR_RELEVANCE,),
-    needs=(required_facts.ITEM_INTERACTIONS, required_facts.TOTAL_INTERACTIONS, required_facts.LEAST_INTERACTIONS),
+    needs=(N.ITEM_INTERACTIONS, N.TOTAL_INTERACTIONS, N.LEAST_INTERACTIONS),
     ties=_TIES,
 )
 def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
@@ -137,12 +138,9 @@ def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Counted
     array([[3.]])
     """
     facts = cut.lists.known_items
-    counts, least = (
-        facts.values[required_facts.ITEM_INTERACTIONS],
-        facts.totals[required_facts.LEAST_INTERACTIONS][facts.item_list],
-    )
-    bits = _surprise(cut, np.where(counts > 0, counts, least), required_facts.TOTAL_INTERACTIONS)
-    return _where_trained(cut, _discounted_mean(cut, bits, rel, relevance), required_facts.TOTAL_INTERACTIONS)
+    counts, least = (facts.values[N.ITEM_INTERACTIONS], facts.totals[N.LEAST_INTERACTIONS][facts.item_list])
+    bits = _surprise(cut, np.where(counts > 0, counts, least), N.TOTAL_INTERACTIONS)
+    return _where_trained(cut, _discounted_mean(cut, bits, rel, relevance), N.TOTAL_INTERACTIONS)
 
 
 def _surprise(cut: CutLists, counts: FloatVector, total: str) -> FloatVector:
@@ -172,10 +170,10 @@ ProfileSim: TypeAlias = Annotated[
 ]
 
 _CONTENT_NEEDS: Final = {
-    "vector": (required_facts.ITEM_VECTORS, required_facts.PROFILE_VECTORS),
-    "cooccurrence": (required_facts.ITEM_FAMILIARITY, required_facts.ITEM_USERS),
+    "vector": (N.ITEM_VECTORS, N.PROFILE_VECTORS),
+    "cooccurrence": (N.ITEM_FAMILIARITY, N.ITEM_USERS),
 }
-_NEEDS: Final = {"pop": (required_facts.ITEM_LEVEL, required_facts.CATALOGUE_ITEMS), "ge": (required_facts.ITEM_PLACE,)}
+_NEEDS: Final = {"pop": (N.ITEM_LEVEL, N.CATALOGUE_ITEMS), "ge": (N.ITEM_PLACE,)}
 
 
 @Definition(
@@ -244,7 +242,7 @@ def serendipity(
 def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     """(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|."""
     # Counted at each cutoff separately: the larger k, the more items are among the k most popular.
-    place = cut.lists.known_items.values[required_facts.ITEM_PLACE]
+    place = cut.lists.known_items.values[N.ITEM_PLACE]
     counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
     return quotient(np.stack(counts, axis=1), cut.n_items)
 
@@ -252,7 +250,7 @@ def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     """(1 / m) sum r_i max(p_u(i) - p_pop(i), 0), p being (N + 1 - rank) / N, 0 for an item that is not in train."""
     facts = cut.lists.known_items
-    n_items, level = facts.totals[required_facts.CATALOGUE_ITEMS], facts.values[required_facts.ITEM_LEVEL]
+    n_items, level = facts.totals[N.CATALOGUE_ITEMS], facts.values[N.ITEM_LEVEL]
     size, is_trained = np.maximum(n_items, 1)[facts.item_list], np.isfinite(level)
     at_rank = 1 - (facts.item_rank - 1) / size
     popularity = np.where(is_trained, 1 - (np.where(is_trained, level, 1) - 1) / size, 0.0)
@@ -263,8 +261,8 @@ def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
     """Sum the distances from the user's profile over the items that count; divide by the number of known items."""
     facts = cut.lists.known_items
-    similarity = _to_profile(facts) if sim == "vector" else facts.values[required_facts.ITEM_FAMILIARITY]
-    has_item = facts.has_vector if sim == "vector" else facts.values[required_facts.ITEM_USERS] > 0
+    similarity = _to_profile(facts) if sim == "vector" else facts.values[N.ITEM_FAMILIARITY]
+    has_item = facts.has_vector if sim == "vector" else facts.values[N.ITEM_USERS] > 0
     is_known = has_item & ~np.isnan(similarity)  # NaN for every item of a user without a profile
     n_known = cut.sum_items(is_known.astype(np.float64))
     distances = np.where(is_known, 1 - similarity, 0.0)
@@ -292,7 +290,7 @@ _MONTH: Final = 30
     undefined="the user has no list, or the day of an item is unknown (with unknown='drop': of every item)",
     source="measure sheet of this project, after Vargas & Castells (2011) and Chou et al. (2015)",
     rules=(only_with("days", _MONTH, "stat", "share"),),
-    needs=(required_facts.ITEM_AGE,),
+    needs=(N.ITEM_AGE,),
     better=lambda stat, **_: "higher" if stat == "share" else "lower",
     aggregation=NEVER_FILLED,
 )
@@ -314,7 +312,7 @@ def freshness(
     >>> freshness(Lists.of([Ranking([None, None], items=[Item(age=1), Item(age=4)])]).cut([1, 2]))
     array([[1. , 2.5]])
     """
-    ages = cut.lists.known_items.values[required_facts.ITEM_AGE]
+    ages = cut.lists.known_items.values[N.ITEM_AGE]
     is_known = ~np.isnan(ages)
     n_known = cut.sum_items(is_known.astype(np.float64))
     if stat == "median":
@@ -338,3 +336,130 @@ def _medians(cut: CutLists, ages: FloatVector, is_known: BoolVector) -> FloatMat
         first, n_items = (np.cumsum(counts) - counts)[has_any], counts[has_any]
         medians[has_any, column] = (ordered[first + (n_items - 1) // 2] + ordered[first + n_items // 2]) / 2
     return medians
+
+
+NO_LIST: Final = "the user has no list"
+_LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in recommender systems"
+_SCALES: Final = {"C": N.TOTAL_INTERACTIONS, "max": N.MOST_INTERACTIONS}
+
+popularity = partial(Definition, undefined=NO_LIST, better="neither", aggregation=NEVER_FILLED)
+
+
+@popularity(
+    name="ARP",
+    formula="(1 / m) sum_{i<=m} c(i)",
+    bounds=(0, math.inf),
+    undefined="the user has no list; unseen='drop' leaves no item; norm other than 'none' and train is empty",
+    source="Yin et al. (2012), Challenging the long tail recommendation; norm='C' RecTools, norm='max' Evidently",
+    aliases={"AvgRecPopularity": {}},
+    needs=lambda norm, **_: (N.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
+)
+def average_popularity(
+    cut: CutLists,
+    *,
+    norm: Annotated[
+        Literal["none", "C", "max"],
+        Meaning("What a count is divided by: nothing; all interactions C; those of the most popular item."),
+    ] = "none",
+    unseen: Annotated[
+        Literal["zero", "drop"],
+        Meaning("What an item without interactions counts: 0; nothing, and the others of the first k count."),
+    ] = "zero",
+) -> FloatMatrix:
+    """Mean popularity of the recommended items: their interactions in the training data.
+
+    ``(1 / m) sum_{i<=m} c(i)``: in interactions, or in [0, 1] with a norm. NaN without a list.
+
+    >>> items = [Item(interactions=8), Item(interactions=2)]
+    >>> average_popularity(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
+    array([[8., 5.]])
+    """
+    facts = cut.lists.known_items
+    counts = facts.values[N.ITEM_INTERACTIONS]
+    n_items = cut.n_items if unseen == "zero" else cut.sum_items((counts > 0).astype(np.float64))
+    scale = facts.totals[_SCALES[norm]][:, None] if norm in _SCALES else np.ones((1, 1))
+    return quotient(cut.sum_items(counts), n_items * scale)
+
+
+@popularity(
+    name="APLT", formula="(1 / m) |{i <= m : item i is of the long tail}|", source=_LONG_TAIL, needs=(N.ITEM_TAIL,)
+)
+def long_tail_share(cut: CutLists) -> FloatMatrix:
+    """Share of the recommended items that belong to the long tail.
+
+    ``(1 / m) |{i <= m : item i is of the long tail}|``: in [0, 1]. NaN without a list.
+
+    >>> items = [Item(is_tail=False), Item(is_tail=True)]
+    >>> long_tail_share(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
+    array([[0. , 0.5]])
+    """
+    return mean_over_items(cut, N.ITEM_TAIL)
+
+
+@popularity(
+    name="ACLT",
+    formula="|{i <= m : item i is of the long tail}|",
+    bounds=(0, math.inf),
+    source=_LONG_TAIL,
+    needs=(N.ITEM_TAIL,),
+)
+def long_tail_count(cut: CutLists) -> FloatMatrix:
+    """Count the recommended items that belong to the long tail.
+
+    ``|{i <= m : item i is of the long tail}|``: at least 0, at most m. NaN without a list.
+
+    >>> items = [Item(is_tail=False), Item(is_tail=True)]
+    >>> long_tail_count(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
+    array([[0., 1.]])
+    """
+    return np.where(cut.n_recommended > 0, cut.sum_items(cut.lists.known_items.values[N.ITEM_TAIL]), np.nan)
+
+
+@Definition(
+    name="PopLift",
+    formula="(GAP_L - GAP_P) / GAP_P; GAP_L and GAP_P the means over users of (1 / m) sum_{i<=m} c(i) and of the mean "
+    "of c(i) over the distinct items of the user in train",
+    bounds=(-1, math.inf),
+    undefined="the user has no list or nothing in train, and is in neither mean",
+    source="Abdollahpouri et al. (2020), The connection between popularity bias, calibration, and fairness in "
+    "recommendation",
+    needs=(N.ITEM_INTERACTIONS, N.PROFILE_INTERACTIONS),
+    aggregation=Aggregation(default="micro", without_relevant=math.nan),
+    better="neither",
+)
+def popularity_lift(cut: CutLists) -> Ratio:
+    """How much more popular the recommended items are than those that their users have; 0 is unbiased.
+
+    ``(GAP_L - GAP_P) / GAP_P``: at least -1; 0.5 where the list is by half more popular than the profile. NaN without a
+    list or a profile.
+
+    >>> one = Ranking([None], items=[Item(interactions=6)], background=Background(profile_interactions=4))
+    >>> popularity_lift(Lists.of([one]).cut([1])).values
+    array([[0.5]])
+    """
+    of_list = mean_over_items(cut, N.ITEM_INTERACTIONS)
+    of_profile = cut.lists.known_items.known_profile_interactions[:, None]
+    return Ratio(of_list - of_profile, of_profile, where=of_profile != 0)
+
+
+@popularity(
+    name="MeanPopRank",
+    formula="(1 / m) sum_{i<=m} q(i); q(i) the rank of item i by U(i) in train, the least popular first, over |T|",
+    source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
+    needs=(N.ITEM_QUANTILE,),
+)
+def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
+    """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.
+
+    ``(1 / m) sum_{i<=m} q(i)``: in [0, 1]; an item that is not in `train` has 0. NaN without a list.
+
+    >>> items = [Item(quantile=1), Item(quantile=0.5)]
+    >>> mean_popularity_rank(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
+    array([[1.  , 0.75]])
+    """
+    return mean_over_items(cut, N.ITEM_QUANTILE)
+
+
+def mean_over_items(cut: CutLists, fact: str) -> FloatMatrix:
+    """Mean of a fact over the recommended items at ranks 1..k; NaN without one."""
+    return quotient(cut.sum_items(cut.lists.known_items.values[fact]), cut.n_items)

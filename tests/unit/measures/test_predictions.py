@@ -15,7 +15,7 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from rankeval_spark.measures.options import with_options
-from rankeval_spark.measures.prediction.concordance import inversions, pairs_of
+from rankeval_spark.measures.prediction import inversions, pairs_of
 from tests.support.rankings import rankings
 
 if TYPE_CHECKING:

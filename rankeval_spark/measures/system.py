@@ -1,17 +1,25 @@
-"""Share of the catalogue that all lists show, how evenly they show it, and how much they differ."""
+"""Measures of all lists together (coverage, evenness, parity), and of the quality of lists."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import required_facts
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
-from rankeval_spark.measures.definition import Aggregation, Cutoff, Definition, OptionRule
-from rankeval_spark.measures.exposure import Exposure, positive
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient
+from rankeval_spark.measures.definition import (
+    ANY_ORDER_OF_TIES,
+    NOT_BOUNDED_BY_GAINS,
+    Aggregation,
+    Cutoff,
+    Definition,
+    OptionRule,
+)
+from rankeval_spark.measures.exposure import Exposure, Rates, positive
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Meaning, NotOffered
+from rankeval_spark.measures.options import Above, Category, Level, Meaning, NotOffered
 
 
 @Definition(
@@ -38,7 +46,7 @@ def item_coverage(exposure: Exposure) -> FloatVector:
     undefined="the catalogue, or train, is empty",
     source="Ge, Delgado-Battenfeld & Jannach (2010), Beyond accuracy: evaluating recommender systems by coverage and "
     "serendipity",
-    needs=lambda items, **_: (required_facts.TRAINED_ITEMS,) if items == "train" else (),
+    needs=lambda items, **_: (N.TRAINED_ITEMS,) if items == "train" else (),
     needs_catalogue=lambda items, **_: items == "catalogue",
 )
 def catalogue_coverage(
@@ -179,7 +187,7 @@ _JACCARD: Final = (
             lambda options: options["denom"] != "k" and options["sim"] != "overlap",
         ),
     ),
-    needs=lambda denom, sim, **_: (required_facts.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
+    needs=lambda denom, sim, **_: (N.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
 )
 def personalization(
     exposure: Exposure,
@@ -213,3 +221,162 @@ def personalization(
         alike = exposure.cosine if sim == "cosine" else exposure.shared
         return np.clip(1 - exposure.sum(alike) / pairs, 0, 1)  # sums of fractions: not -1e-17
     return 1 - exposure.sum(exposure.n_items * exposure.times * (exposure.times - 1)) / (pairs * exposure.k)
+
+
+_NO_LIST: Final = "the user has no list"
+
+
+@Definition(
+    name="SufficientReco",
+    formula="1[m >= k]",
+    undefined=_NO_LIST,
+    source="RecTools SufficientReco",
+    cutoff=Cutoff("required"),
+    aggregation=Aggregation(without_relevant=math.nan),
+    ties=ANY_ORDER_OF_TIES,
+    group=False,
+)
+def sufficient_recommendations(
+    cut: CutLists,
+    *,
+    kind: Annotated[
+        Literal["full", "share"], Meaning("Whether all places are filled, 1 or 0; the share of those that are.")
+    ] = "full",
+) -> FloatMatrix:
+    """Whether the list has an item at each of the first k places.
+
+    ``1[m >= k]``, whose mean is the share of lists that are long enough, or ``m / k``: in [0, 1]. NaN without a list.
+
+    >>> sufficient_recommendations(Lists.of([Ranking([None, None])]).cut([2, 3]))
+    array([[1., 0.]])
+    """
+    filled = cut.n_items / cut.k
+    return np.where(cut.n_recommended > 0, np.floor(filled) if kind == "full" else filled, np.nan)
+
+
+@Definition(
+    name="NotInTrain",
+    formula="(1 / m) |{i <= m : the user does not have item i in train}|",
+    undefined=_NO_LIST,
+    source="RecTools; shared task hygiene: a list should not repeat what its user has",
+    needs=(N.ITEM_SEEN,),
+)
+def not_in_train(cut: CutLists) -> FloatMatrix:
+    """Share of the recommended items that their user does not have in the training data.
+
+    ``(1 / m) |{i <= m : (user, i) not in train}|``: in [0, 1]; 1 for a user who is not in the training data. NaN
+    without a list.
+
+    >>> not_in_train(Lists.of([Ranking([None, None], items=[Item(), Item(is_seen=True)])]).cut([1, 2]))
+    array([[1. , 0.5]])
+    """
+    n_seen = cut.sum_items(cut.lists.known_items.values[N.ITEM_SEEN])
+    return quotient(cut.n_items - n_seen, cut.n_items)
+
+
+@Definition(
+    name="UnrepeatedReco",
+    formula="m / sum_{i<=m} copies(i)",
+    undefined=_NO_LIST,
+    source="RecTools UnrepeatedReco",
+    needs=(N.ITEM_COPIES,),
+)
+def unrepeated_recommendations(
+    cut: CutLists,
+    *,
+    kind: Annotated[
+        Literal["share", "full"], Meaning("The share; 1 where none of the items is repeated and 0 otherwise.")
+    ] = "share",
+) -> FloatMatrix:
+    """Share of the rows of a list that are left when each item counts once: 1 where none is repeated.
+
+    ``m / sum_{i<=m} copies(i)``, copies(i) being the rows of the log with item i in this list: in (0, 1]; 0 or 1 with
+    ``kind='full'``. NaN without a list.
+
+    >>> items = [Item(copies=3), Item()]
+    >>> unrepeated_recommendations(Lists.of([Ranking([None, None], items=items)]).cut([1, 2])).round(4)
+    array([[0.3333, 0.5   ]])
+    """
+    n_rows = cut.sum_items(cut.lists.known_items.values[N.ITEM_COPIES])
+    share = quotient(cut.n_items, n_rows)
+    return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.n_items).astype(np.float64))
+
+
+_SOURCE: Final = "Zhu, Wang & Caverlee (2020), Measuring and mitigating item under-recommendation bias; Elliot"
+_UNEVEN: Final = math.sqrt(2)  # all but one of three rates are 0: the standard deviation is sqrt(2) times the mean
+
+
+@Definition(
+    name="PopREO",
+    formula="sd_g(p_g) / mean_g(p_g); p_g = relevant items of group g that are recommended / relevant items of group g",
+    bounds=(0, _UNEVEN),
+    undefined="a group has no relevant item, or no relevant item is recommended",
+    source=_SOURCE,
+    needs=(N.GROUP_RELEVANT,),
+    ties=NOT_BOUNDED_BY_GAINS,
+    better="lower",
+)
+def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: ARG001 - judgements are counted at it
+    """Spread of recall over groups of popular and rare items; 0 where all groups are found equally well.
+
+    ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
+    mean. NaN where a group has no relevant item, and where none is recommended.
+
+    >>> offered = Offered(("a c",), ("a", "b", "c"), relevant=("a b c",))
+    >>> equal_opportunity(Rates.of([offered], need="group_relevant")).round(4)
+    array([0.7071])
+    """
+    return _variation(rates)
+
+
+@Definition(
+    name="PopRSP",
+    formula="sd_g(p_g) / mean_g(p_g); p_g = recommended items of group g / items of group g that could be",
+    bounds=(0, _UNEVEN),
+    undefined="a group has no item that can be recommended, or no list holds an item of the catalogue",
+    source=_SOURCE,
+    needs=(N.GROUP_AVAILABLE,),
+    needs_catalogue=True,
+    better="lower",
+)
+def statistical_parity(rates: Rates) -> FloatVector:
+    """Spread of exposure over groups of popular and rare items; 0 where an item of each is shown equally often.
+
+    ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
+    mean. NaN where a group has no item that can be recommended, and where no list holds an item of the catalogue.
+
+    >>> statistical_parity(Rates.of([Offered(("a b c",), ("a", "b", "c"))], need="group_available"))
+    array([0.])
+    """
+    return _variation(rates)
+
+
+@Definition(
+    name="BiasDisparity",
+    formula="B_rec / B_train - 1; B = share of items that are of the category / the category's share of the catalogue",
+    bounds=(-1, math.inf),
+    undefined="no user with a list has an item of the category in train",
+    source="Tsintzou, Pitoura & Tsaparas (2018), Bias disparity in recommendation systems",
+    needs=(N.CATEGORY_SHARES,),
+    better="neither",
+)
+def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
+    """How much more of a category users are recommended than they have in the training data, relatively.
+
+    ``B_rec / B_train - 1``: in [-1, inf), 0 where the category has the share of the lists that it has of the users'
+    items, 1 where it has twice that, -1 where it is never recommended. NaN where no user with a list has an item of it.
+
+    >>> one = Preferred(("a b",), "a", own=("a b c d",))
+    >>> bias_disparity(Rates.of([one], need="category_shares"), category="Drama")
+    array([1.])
+    """
+    shares = quotient(rates.taken, rates.possible)
+    return quotient(shares[:, 0], shares[:, 1]) - 1
+
+
+def _variation(rates: Rates) -> FloatVector:
+    """sd_g(p_g) / mean_g(p_g) of the rates p_g of the groups."""
+    shares = quotient(rates.taken, rates.possible)
+    mean = shares.mean(axis=1)
+    spread: FloatVector = shares.std(axis=1) / np.where(mean > 0, mean, np.nan)
+    return spread

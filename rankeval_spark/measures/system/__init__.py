@@ -1,1 +1,0 @@
-"""Measures of all lists together, and of the lists themselves: coverage, concentration, parity, quality."""

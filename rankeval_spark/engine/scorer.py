@@ -6,7 +6,7 @@ Arrow is turned into numpy here, the kernels are called, and their values are tu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,8 +19,7 @@ from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
 from rankeval_spark.measures.arrays import places_of
-from rankeval_spark.measures.item_facts import Judged, Labels, Shared, SimilarPairs
-from rankeval_spark.measures.lists import Empty, RaggedGains, RaggedHits
+from rankeval_spark.measures.item_facts import Empty, Judged, Labels, Shared, SimilarPairs
 from rankeval_spark.measures.required_facts import LIST_NAMES, Groups
 from rankeval_spark.measures.ties import has_mixed_ties, over_all_orders
 
@@ -221,6 +220,7 @@ COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.T
 """Columns of compact lists that every measure set reads."""
 
 _FIELDS: Final[Mapping[str, str]] = {
+    **{C.HIT_RANKS: "hit_rank", C.HIT_GAINS: "hit_gain", C.JUDGED_GAINS: "judged_gain", C.HIT_SCORES: "hit_score"},
     **{C.HIT_VALUES: "hit_value", C.JUDGED_VALUES: "judged_value"},
     **{C.HIT_WEIGHTS: "hit_weight", C.JUDGED_WEIGHTS: "judged_weight"},
     **{C.HIT_PROPENSITIES: "hit_propensity", C.HIT_PREDICTIONS: "hit_prediction"},
@@ -276,16 +276,23 @@ def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
 
 
 def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
-    hit_offsets, ranks = _ragged(columns[C.HIT_RANKS])
-    judged_offsets, judged = _ragged(columns[C.JUDGED_GAINS])
-    gains = to_numpy(columns[C.HIT_GAINS].values)
-    scores = to_numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
-    lengths = to_numpy(columns[C.N_RECOMMENDED])
-    hits = RaggedHits(hit_offsets, ranks, gains, scores)
-    lists = Lists.from_ragged(lengths, hits, RaggedGains(judged_offsets, judged))
-    if C.EMPTY_RANKS in columns:
-        lists = replace(lists, empty=_to_empty(columns[C.EMPTY_RANKS]))
-    return _with_facts(lists, columns, groups)
+    """Build the batch that kernels read."""
+
+    def flat(name: str) -> Any:  # noqa: ANN401 - an array of numbers of any type
+        return to_numpy(columns[name].flatten())
+
+    has_facts = not columns.keys().isdisjoint(C.FACTS)
+    return Lists(
+        to_numpy(columns[C.N_RECOMMENDED]),
+        owners_of(columns[C.HIT_RANKS]),
+        judged_list=owners_of(columns[C.JUDGED_GAINS]),
+        **{field: flat(name) for name, field in _FIELDS.items() if name in columns},
+        items=to_item_facts(*map(columns.get, C.FACTS)) if has_facts else None,
+        predicted_value=to_numpy(columns[C.PREDICTED_VALUE]) if C.PREDICTED_VALUE in columns else None,
+        groups=Groups(groups, flat(C.HIT_GROUPS), flat(C.JUDGED_GROUPS)) if C.HIT_GROUPS in columns else None,
+        names=columns[LIST_NAMES].to_pylist() if LIST_NAMES in columns else None,
+        empty=_to_empty(columns[C.EMPTY_RANKS]) if C.EMPTY_RANKS in columns else None,
+    )
 
 
 def _to_empty(runs: pa.Array) -> Empty:
@@ -299,24 +306,6 @@ def n_empty(columns: Mapping[str, pa.Array]) -> np.ndarray:
         return np.zeros(n_lists, dtype=np.int64)
     owner, first, last = _to_empty(columns[C.EMPTY_RANKS])
     return np.bincount(owner, weights=last - first + 1, minlength=n_lists).astype(np.int64)
-
-
-def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
-    """Add what measures read in addition to ranks, gains and scores."""
-    if not known.keys().isdisjoint(C.FACTS):
-        lists = replace(lists, items=to_item_facts(*map(known.get, C.FACTS)))
-    flat = {name: to_numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
-    fields: dict[str, Any] = {field: flat[name] for name, field in _FIELDS.items() if name in flat}
-    lists = replace(lists, **fields)
-    if C.PREDICTED_VALUE in known:
-        lists = replace(lists, predicted_value=to_numpy(known[C.PREDICTED_VALUE]))
-    if C.HIT_GROUPS in flat:
-        lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
-    return replace(lists, names=known[LIST_NAMES].to_pylist()) if LIST_NAMES in known else lists
-
-
-def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    return to_numpy(column.offsets), to_numpy(column.values)
 
 
 def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:

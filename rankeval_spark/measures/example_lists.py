@@ -11,8 +11,8 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
-from rankeval_spark.measures.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
-from rankeval_spark.measures.required_facts import Groups, bits_of
+from rankeval_spark.measures.item_facts import Empty, ItemFacts, Judged, Labels, Shared, SimilarPairs
+from rankeval_spark.measures.required_facts import Groups
 
 
 class Item(NamedTuple):
@@ -181,13 +181,15 @@ _OF_HIT = ("gain", "score", "value", "propensity", "prediction", "weight")
 _OF_JUDGEMENT = ("gain", "value", "weight")
 
 
-def arrays_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
-    """Build the hits and judgements of a batch, by the names of its fields."""
+def fields_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
+    """Build the fields of a batch."""
     ranked = [one.hits for one in rankings]
     judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
     hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
     names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
     of_hits, of_judged = (_ints(bits_of(names, one.groups) for one in rows) for rows in (hits, judgements))
+    empty = [(owner, rank) for owner, one in enumerate(rankings) for rank in sorted(one.empty)]
+    owner, rank = np.array(empty, dtype=np.int64).reshape(-1, 2).T
     return {
         "n_recommended": _ints(len(one.gains) for one in rankings),
         "hit_list": _owners_of(ranked),
@@ -197,10 +199,17 @@ def arrays_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
         **{f"judged_{name}": _floats(getattr(one, name) for one in judgements) for name in _OF_JUDGEMENT},
         "predicted_value": _floats(one.predicted_value for one in rankings),
         "groups": Groups(names, of_hits, of_judged),
+        "items": _item_facts(rankings),
+        "empty": Empty(owner, rank, rank) if empty else None,  # each rank is a run of its own
     }
 
 
-def item_facts_of(rankings: Sequence[Ranking]) -> ItemFacts:
+def bits_of(names: Sequence[str], belongs_to: str) -> int:
+    """Return the bits of the groups that a text names, separated by blanks."""
+    return sum(1 << names.index(name) for name in set(belongs_to.split()))
+
+
+def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
     """Build every fact there is about the items of some lists; empty ranks have none."""
     backgrounds = [one.background for one in rankings]
     places = [[rank for rank in range(1, len(one.gains) + 1) if rank not in one.empty] for one in rankings]

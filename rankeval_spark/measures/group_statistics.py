@@ -112,11 +112,6 @@ def find_statistic(text: str) -> GroupStatistic | None:
     return next((one for one in ALL if one.name.casefold() == name), None)
 
 
-def statistic_names() -> tuple[str, ...]:
-    """Names of all of them."""
-    return tuple(one.name for one in ALL)
-
-
 def name_of(kind: str, label: str) -> str:
     """Return the name of the statistic of a measure.
 

@@ -35,6 +35,14 @@ class Known(Generic[T]):
         return collected(fact, self._lack, self._them)
 
 
+class Empty(NamedTuple):
+    """Ranks at which lists have no item, though they have one further down; all of shape (n_runs,)."""
+
+    owner: IntVector  # list of each run of such ranks, ascending
+    first: IntVector  # first and last rank of the run
+    last: IntVector
+
+
 class SimilarPairs(NamedTuple):
     """Pairs of items of one list that are similar by co-occurrence."""
 

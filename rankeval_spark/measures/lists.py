@@ -26,12 +26,12 @@ from rankeval_spark.measures.arrays import (
     running_count_by_list,
     sum_by_list,
 )
-from rankeval_spark.measures.example_lists import arrays_of, item_facts_of
+from rankeval_spark.measures.example_lists import fields_of
 from rankeval_spark.measures.item_facts import Known, Shared, collected
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.example_lists import Ranking
-    from rankeval_spark.measures.item_facts import ItemFacts
+    from rankeval_spark.measures.item_facts import Empty, ItemFacts
     from rankeval_spark.measures.required_facts import Groups
 
 P = ParamSpec("P")
@@ -68,22 +68,6 @@ def remembered(method: Callable[P, T]) -> Callable[P, T]:
     return recall
 
 
-class Empty(NamedTuple):
-    """Ranks at which lists have no item, though they have one further down."""
-
-    owner: IntVector  # shape (n_runs,): list of each run of such ranks, ascending
-    # Shape (n_runs,): first and last rank of the run
-    first: IntVector
-    last: IntVector
-
-    @classmethod
-    def of(cls, rankings: Sequence[Ranking]) -> Empty:
-        """Write those of lists written down by hand: each rank is a run of its own."""
-        ranks = [(owner, rank) for owner, one in enumerate(rankings) for rank in sorted(one.empty)]
-        owner, rank = np.array(ranks, dtype=np.int64).reshape(-1, 2).T
-        return cls(owner, rank, rank)
-
-
 class Relevance(NamedTuple):
     """Relevance in a batch at one level."""
 
@@ -91,25 +75,6 @@ class Relevance(NamedTuple):
     n_above: FloatVector  # shape (n_hits,): relevant hits at the rank of the hit or above it: h_i
     is_first: FloatVector  # shape (n_hits,): 1 for the first relevant hit of its list, else 0
     n_relevant: FloatMatrix  # shape (n_lists, 1): relevant judgements of the list's user: R
-
-
-class RaggedHits(NamedTuple):
-    """The hits of several lists as Arrow holds list columns: list ``i`` owns the values ``offsets[i]:offsets[i + 1]``.
-
-    Offsets need not begin at 0, as those of a sliced column do not.
-    """
-
-    offsets: IntVector
-    ranks: IntVector
-    gains: FloatVector
-    scores: FloatVector | None = None
-
-
-class RaggedGains(NamedTuple):
-    """The gains of all judgements of several lists, as :class:`RaggedHits`."""
-
-    offsets: IntVector
-    gains: FloatVector
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,63 +89,35 @@ class Lists(_Remembers):
     """
 
     n_recommended: IntVector  # shape (n_lists,): length of each list, its last rank; 0 where the model gave none
-    # Shape (n_hits,): list (0-based position in the batch) and rank (1-based) of each judged item that was
+    # Shape (n_hits,): list (0-based position in the batch), rank (1-based) and gain of each judged item that was
     # recommended, sorted by (list, rank)
     hit_list: IntVector
     hit_rank: IntVector
-    hit_gain: FloatVector  # shape (n_hits,): gain of that item
-    # Shape (n_judged,): list of each judgement; the judgements of a user are repeated for each of their lists
+    hit_gain: FloatVector
+    # Shape (n_judged,): list and gain of each judgement, sorted by (list, gain descending); the judgements of a user
+    # are repeated for each of their lists
     judged_list: IntVector
-    judged_gain: FloatVector  # shape (n_judged,): gain of the judgement, sorted by (list, gain descending)
-    # Shape (n_hits,): score of each hit in the log; only there where a measure needs it, see ``scores``
+    judged_gain: FloatVector
+    # What else is known; only there where a measure needs it. Of hits and judgements: the score in the log, values,
+    # weights, the propensity and the predicted reward
     hit_score: FloatVector | None = None
-    # What is known of the recommended items; only there where a measure needs it, see ``known_items``
-    items: ItemFacts | None = None
-    # Shape (n_hits,) and (n_judged,): values of the hits and of the judgements, in the order of their gains; only
-    # there where a measure needs them
+    items: ItemFacts | None = None  # what is known of the recommended items
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
-    # Shape (n_hits,) and (n_judged,): weights of the hits and of the judgements; only there where a measure needs them
     hit_weight: FloatVector | None = None
     judged_weight: FloatVector | None = None
     is_weighted: bool = False  # whether sums over hits and judgements take the weights; see :meth:`weighted`
-    # Shape (n_hits,): propensity of each hit; only there where a measure needs it
     hit_propensity: FloatVector | None = None
-    # Shape (n_hits,): predicted reward of each hit; and shape (n_lists,): sum over the items of a list of score times
-    # predicted reward; only there where a measure needs them
     hit_prediction: FloatVector | None = None
-    predicted_value: FloatVector | None = None
-    # Item groups of the hits and of the judgements; only there where a measure is restricted to one
-    groups: Groups | None = None
-    # What each list is called in a message; only there where a measure that refuses lists needs it
-    names: Sequence[str] | None = None
-    empty: Empty | None = None  # ranks without an item; only there where lists keep the ranks of the log
-
-    @classmethod
-    def from_ragged(cls, n_recommended: IntVector, hits: RaggedHits, judged: RaggedGains) -> Lists:
-        """Build a batch from list columns. Ranks ascend within a list and judged gains descend.
-
-        >>> gains = np.array([1.0, 1.0, 1.0])
-        >>> hits = RaggedHits(np.array([0, 2, 2]), np.array([2, 3]), gains[:2])
-        >>> Lists.from_ragged(np.array([3, 0]), hits, RaggedGains(np.array([0, 2, 3]), gains)).judged_list
-        array([0, 0, 1])
-        """
-        of_hits = slice(hits.offsets[0], hits.offsets[-1])
-        return cls(
-            n_recommended,
-            _owners(hits.offsets),
-            hits.ranks[of_hits],
-            hits.gains[of_hits],
-            _owners(judged.offsets),
-            judged.gains[judged.offsets[0] : judged.offsets[-1]],
-            None if hits.scores is None else hits.scores[of_hits],
-        )
+    predicted_value: FloatVector | None = None  # shape (n_lists,): sum over the items of score times predicted reward
+    groups: Groups | None = None  # item groups of the hits and of the judgements
+    names: Sequence[str] | None = None  # what each list is called in a message
+    empty: Empty | None = None  # ranks without an item, where lists keep the ranks of the log
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
         """Build a batch from lists written down by hand."""
-        empty = Empty.of(rankings) if any(one.empty for one in rankings) else None
-        return cls(**arrays_of(rankings), items=item_facts_of(rankings), empty=empty)
+        return cls(**fields_of(rankings))
 
     @property
     def n_lists(self) -> int:
@@ -291,7 +228,7 @@ class Lists(_Remembers):
         is_relevant = (self.hit_gain >= rel).astype(np.float64)
         n_above = running_count_by_list(is_relevant, self.hit_list, n_lists=self.n_lists)
         is_first = is_relevant * (n_above == 1)
-        return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
+        return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
     def weighed(self, weights: FloatVector) -> FloatVector:
         """Return what each hit adds to a sum of such weights: all of it, unless the judgements have weights."""
@@ -313,13 +250,9 @@ class Lists(_Remembers):
         none = Shared(nothing, nothing, np.zeros(self.n_lists), nothing, nothing)
         return self.known_items.known_shared.get(model, none)
 
-    def count_judged(self, is_counted: BoolVector) -> FloatMatrix:
-        """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
-        return self.sum_judged(is_counted.astype(np.float64))
-
-    def sum_judged(self, numbers: FloatVector) -> FloatMatrix:
-        """Sum what each judgement adds to its list, shape (n_judged,): float64, shape (n_lists, 1)."""
-        weighed = numbers * self.weights[1] if self.is_weighted else numbers
+    def sum_judged(self, numbers: FloatVector | BoolVector) -> FloatMatrix:
+        """Sum what each judgement adds to its list, or count some, shape (n_judged,): float64, shape (n_lists, 1)."""
+        weighed = numbers * self.weights[1] if self.is_weighted else numbers.astype(np.float64)
         return sum_by_list(self.judged_list, weighed, n_lists=self.n_lists)[:, None]
 
     def sum_hits(self, numbers: FloatVector) -> FloatMatrix:
@@ -449,7 +382,3 @@ class CutLists(_Remembers):
         shape = (self.lists.n_lists, self.k.size + 1)
         in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
         return np.cumsum(in_bucket[:, :-1], axis=1)
-
-
-def _owners(offsets: IntVector) -> IntVector:
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

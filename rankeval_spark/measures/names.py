@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import HIT_SCORES, WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
 MAX_CUTOFF: Final = 10_000  # largest cutoff that is read
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
-
 _RECORDED: Final = "runs.measures"  # place of measures that a run recorded, for messages
-
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
@@ -83,9 +82,7 @@ class Measure:
         shape = _NAME.fullmatch(text)
         if shape is None:
             raise ConfigError(Fault(where, repr(text), _GRAMMAR))
-        match = registry.find(shape["name"])
-        if match is None:
-            raise UnknownMeasureError(_unknown(shape["name"], where))
+        match = _find(shape["name"], where)
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
         after_at = [number.strip() for number in (match.cutoff, shape["cutoff"]) if number is not None]
         return reader.measure(reader.pairs(shape["options"] or ""), after_at)
@@ -94,15 +91,12 @@ class Measure:
     def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
         """Return the measure of a name and option values; checked like one that is read.
 
-        Examples
-        --------
         >>> str(Measure.of("P", k=5, rel=2))
         'P(rel=2)@5'
         >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
         'nDCG(gains={1:1,2:3})'
         """
-        inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
-        return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
+        return cls.parse(with_cutoff(_call(name, options), k), where="Measure.of")
 
     @classmethod
     def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
@@ -113,9 +107,7 @@ class Measure:
         >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
         'P(rel=2)@5'
         """
-        match = registry.find(name)
-        if match is None:
-            raise UnknownMeasureError(_unknown(name, _RECORDED))
+        match = _find(name, _RECORDED)
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(one, option_text(value) if one in texts else value) for one, value in options.items()]
@@ -149,8 +141,9 @@ class Measure:
         """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
         entry, defaults = self.entry, self.entry.defaults
         fixed = (name for name, preset in entry.printed_as.items() if preset.items() <= self.options.items())
-        always = entry.always_printed
-        given = {name: value for name, value in self._options if value != defaults[name] or name in always}
+        given = {
+            name: value for name, value in self._options if value != defaults[name] or name in entry.always_printed
+        }
         return _call(next(fixed, self.name), given)
 
     @property
@@ -209,7 +202,7 @@ class Measure:
     @property
     def is_proportion(self) -> bool:
         """Whether a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
-        return self.interval == "wilson"
+        return self.entry.interval == "wilson"
 
     @property
     def is_micro(self) -> bool:
@@ -238,11 +231,6 @@ class Measure:
         if low == -math.inf and high == 0:
             least = math.exp(self.without_relevant) if self.link == "log" else self.without_relevant
         return least, 1.0 if self.options.get("norm") is True else greatest
-
-    @property
-    def interval(self) -> Literal["t", "wilson", "jackknife"]:
-        """Which interval the mean gets."""
-        return self.entry.interval
 
     @property
     def has_user_values(self) -> bool:
@@ -332,10 +320,8 @@ def measure_of(label: str) -> Measure | None:
     ('P@1', None)
     """
     for text in (label, f"{label}@1"):  # P has no meaning without a cutoff
-        try:
+        with suppress(ConfigError):
             return Measure.parse(text)
-        except ConfigError:
-            continue
     return None
 
 
@@ -475,17 +461,19 @@ class _Reader:
         self.faults.append(Fault(self.where, found, expected, fix))
 
 
-def _unknown(name: str, where: str) -> Fault:
-    """Return the fault of an unknown name, with the way to a number of several groups or the nearest name."""
-    other = group_statistics.find_statistic(name)
-    if other is not None:
-        found = f"{other.name!r}, which is not requested as a measure"
-        return Fault(where, found, "a measure of the lists of a model", other.fix)
+def _find(name: str, where: str) -> Match:
+    """Look a name up; UnknownMeasureError with the way to a number of several groups or the nearest name."""
+    if match := registry.find(name):
+        return match
+    if other := group_statistics.find_statistic(name):
+        found, expected = f"{other.name!r}, which is not requested as a measure", "a measure of the lists of a model"
+        raise UnknownMeasureError(Fault(where, found, expected, other.fix))
     if several := registry.meanings_of(name):
-        return Fault(where, f"{name!r}, which has several meanings", "a name of one of them", several.others)
-    known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    all_names = (*registry.all_names(), *group_statistics.statistic_names())
-    return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))
+        found, expected = f"{name!r}, which has several meanings", "a name of one of them"
+        raise UnknownMeasureError(Fault(where, found, expected, several.others))
+    expected = f"one of the {len(registry.names())} that 'rankeval measures' lists"
+    all_names = (*registry.all_names(), *(one.name for one in group_statistics.ALL))
+    raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, nearest(name, all_names)))
 
 
 def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
@@ -500,6 +488,6 @@ def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int
     return []
 
 
-def _call(name: str, options: Mapping[str, OptionValue]) -> str:
+def _call(name: str, options: Mapping[str, OptionValue | Mapping[float, float]]) -> str:
     inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

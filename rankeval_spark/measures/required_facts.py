@@ -7,7 +7,7 @@ At the end: the groups of items to which a measure can be restricted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -15,66 +15,57 @@ from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 ITEM_INTERACTIONS: Final = "item_interactions"  # c(i): interactions of the item in `train`; 0 where it has none
 ITEM_USERS: Final = "item_users"  # U(i): users who have the item in `train`
-ITEM_TAIL: Final = "item_tail"
-"""1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
-ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
-"""Place in :data:`BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
+ITEM_TAIL: Final = "item_tail"  # 1 for an item not among the fewest, most popular ones with 80 % of the interactions
+ITEM_POPULARITY_GROUP: Final = "item_popularity_group"  # place of its group in BY_POPULARITY; 2, the tail, if unseen
 ITEM_KNOWN: Final = "item_known"  # 1 for an item of the catalogue: `items` or, where there is no such input, `train`
-ITEM_LEVEL: Final = "item_level"
-"""Dense rank by interactions, 1 for the items that have most; infinite for items that are not in `train`."""
-ITEM_PLACE: Final = "item_place"
-"""Place by interactions, 1 for the most popular item, ties by item id; infinite for items that are not in `train`."""
+ITEM_LEVEL: Final = "item_level"  # dense rank by interactions, 1 for those that have most; infinite if not in `train`
+ITEM_PLACE: Final = "item_place"  # place by interactions, ties by item id, 1 for the first; infinite if not in `train`
+# Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`
 ITEM_QUANTILE: Final = "item_quantile"
-"""Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`."""
 ITEM_SEEN: Final = "item_seen"  # 1 where the user has the item in `train`
+# Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where they have none
 ITEM_FAMILIARITY: Final = "item_familiarity"
-"""Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where they have none."""
 ITEM_COPIES: Final = "item_copies"  # times that the item is in the list before repeated items are removed
 ITEM_AGE: Final = "item_age"  # days from publication to the evaluation date; NaN where unknown
 ITEM_CATEGORIES: Final = "item_categories"  # distinct categories of the item
 ITEM_VECTORS: Final = "item_vectors"  # vector of the item
+# Similarity of the pairs of items of a list by co-occurrence: users of both / sqrt(U(i) U(j)), where it is not 0
 ITEM_PAIRS: Final = "item_pairs"
-"""Similarity of the pairs of items of a list by co-occurrence: users of both / sqrt(U(i) U(j)), where it is not 0."""
 TOTAL_INTERACTIONS: Final = "total_interactions"  # C: all interactions in `train`
 MOST_INTERACTIONS: Final = "total_most_interactions"  # c(i) of the most popular item
 LEAST_INTERACTIONS: Final = "total_least_interactions"  # c(i) of the least popular item in `train`
 TOTAL_USERS: Final = "total_users"  # |U|: users in `train`
 TOTAL_CATEGORIES: Final = "total_categories"  # categories that any item of the catalogue has
-CATALOGUE_ITEMS: Final = "total_catalogue_items"
-"""Items of the catalogue: those of `items` or, where there is no such input, those in `train`."""
-PROFILE_CATEGORIES: Final = "profile_categories"
-"""Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
-PROFILE_VECTORS: Final = "profile_vectors"
-"""Mean of the unit vectors of the distinct items that the user has in `train`."""
+CATALOGUE_ITEMS: Final = "total_catalogue_items"  # items of `items` or, where there is no such input, of `train`
+PROFILE_CATEGORIES: Final = (
+    "profile_categories"  # of the user's distinct items, each of which shares out 1 among its own
+)
+PROFILE_VECTORS: Final = "profile_vectors"  # mean of the unit vectors of the distinct items of the user in `train`
+# Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first
 JUDGED_CATEGORIES: Final = "judged_categories"
-"""Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
-PROFILE_INTERACTIONS: Final = "profile_interactions"
-"""Mean c(i) of the distinct items that the user has in `train`; 0 where they have none."""
-OTHER_LISTS: Final = "other_lists"
-"""The lists that named models gave the same user: their lengths, and which of their items are recommended here too."""
-LIST_LENGTHS: Final = "list_lengths"
-"""Lengths of the lists that hold an item, for measures of all lists together; the log has them."""
-GROUP_RELEVANT: Final = "group_relevant"
-"""Relevant judgements in each group of popularity, and those of them that are recommended; for all lists together."""
-GROUP_AVAILABLE: Final = "group_available"
-"""Items of each group of popularity that can be recommended, and that are; for all lists together."""
-GROUP_SIZES: Final = ("total_head_items", "total_middle_items", "total_tail_items")
-"""Items of the catalogue in each group of popularity."""
-CATEGORY_SHARES: Final = "category_shares"
-"""Items of a category and all items, among the recommended ones and in `train`; for all lists together."""
-TRAINED_ITEMS: Final = "trained_items"
-"""Items in `train`, as the catalogue of a measure of all lists together, whether there is another one or not."""
+PROFILE_INTERACTIONS: Final = "profile_interactions"  # mean c(i) of the user's distinct items; 0 where they have none
+OTHER_LISTS: Final = "other_lists"  # lists of named models for the same user: lengths, and which items are here too
+LIST_NAMES: Final = "list_names"  # user and model of each list, for the message of a measure that refuses one
 
-LOG: Final = "the rows of the log"  # in every run, but not in published lists and TREC files
+# For measures of all lists together: lengths of the lists that hold an item; relevant judgements in each group of
+# popularity, and the recommended of them; items of each group that can be recommended, and that are; items of a
+# category and all items, among the recommended ones and in `train`; the items of `train` as the catalogue
+LIST_LENGTHS: Final = "list_lengths"
+GROUP_RELEVANT: Final = "group_relevant"
+GROUP_AVAILABLE: Final = "group_available"
+CATEGORY_SHARES: Final = "category_shares"
+TRAINED_ITEMS: Final = "trained_items"
+GROUP_SIZES: Final = ("total_head_items", "total_middle_items", "total_tail_items")  # of the catalogue
+
 POPULARITY_GROUP: Final = "popularity_group"  # whether a judged item is in the head, the middle or the tail
 CATEGORY_GROUP: Final = "category_group"  # whether a judged item has a category
 VALUES: Final = "judged_values"  # values of the judgements, other than their gains
 WEIGHTS: Final = "judged_weights"  # weights of the judgements
 PROPENSITIES: Final = "propensities"  # propensity of each judged item that is recommended
+# Predicted reward of each judged item that is recommended; of each list, the sum of score times predicted reward
 PREDICTIONS: Final = "predicted_rewards"
-"""Predicted reward of each judged item that is recommended; of each list, the sum of score times predicted reward."""
-LIST_NAMES: Final = "list_names"  # user and model of each list, for the message of a measure that refuses one
 
+LOG: Final = "the rows of the log"  # in every run, but not in published lists and TREC files
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"
 VECTOR: Final = "items.vector"
@@ -123,23 +114,18 @@ _OF_JUDGEMENTS: Final = {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, WEIGHTS, PROP
 DESCRIBED: Final = frozenset(REQUIRES) - _OF_JUDGEMENTS - _OF_ALL_LISTS
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
 
-ITEM_VALUES: Final = (
+ITEM_VALUES: Final = (  # facts of an item that are one number
     *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_SEEN, ITEM_AGE, ITEM_QUANTILE),
     *(ITEM_FAMILIARITY, ITEM_COPIES),
 )
-"""Facts of an item that are one number."""
-
-TOTALS: Final = (
+TOTALS: Final = (  # facts that are one number for all lists
     *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_CATEGORIES, CATALOGUE_ITEMS),
 )
-"""Facts that are one number for all lists."""
 
 HEAD: Final = "head"
 MIDDLE: Final = "middle"
 TAIL: Final = "tail"
 BY_POPULARITY: Final = (HEAD, MIDDLE, TAIL)
-"""Head: the fewest, most popular items that hold at least 20 % of the interactions in `train`, ties by item id; tail:
-those that are not among the fewest that hold 80 %, and those without interactions; middle: the rest."""
 
 RULES: Final = {
     HEAD: "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
@@ -147,20 +133,19 @@ RULES: Final = {
     "among the fewest that hold 80 %)",
     TAIL: "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
 }
-"""Which items each group of :data:`BY_POPULARITY` has; recorded with every measure of one."""
+"""Items of each group of :data:`BY_POPULARITY`; recorded with every measure of one."""
 
 RULE_OF_CATEGORIES: Final = "category of inputs.items"
 
-MAX_GROUPS: Final = 62
-"""Groups of one run: as many bits as a whole number of 64 bits holds without its sign, and one to spare."""
+MAX_GROUPS: Final = 62  # groups of one run: the bits of a whole number of 64 without its sign, and one to spare
 
 
 class Groups(NamedTuple):
     """The groups of the judged items of a batch, as bits."""
 
     names: tuple[str, ...]  # group of each bit, the lowest first
-    of_hits: IntVector  # shape (n_hits,): Bits of the groups that each judged item that was recommended belongs to
-    of_judged: IntVector  # shape (n_judged,): The same of each judgement
+    of_hits: IntVector  # shape (n_hits,): bits of the groups that each judged item that was recommended belongs to
+    of_judged: IntVector  # shape (n_judged,): the same of each judgement
 
     def members(self, group: str) -> tuple[BoolVector, BoolVector]:
         """Return which hits and which judgements belong to a group.
@@ -194,8 +179,3 @@ def rule_of(group: str) -> str:
     'category of inputs.items'
     """
     return RULES.get(group, RULE_OF_CATEGORIES)
-
-
-def bits_of(names: Sequence[str], belongs_to: str) -> int:
-    """Return the bits of the groups that a text names, separated by blanks; for lists written down by hand."""
-    return sum(1 << names.index(name) for name in set(belongs_to.split()))

@@ -40,24 +40,24 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     >>> has_mixed_ties(Lists.of([Ranking([None, None, 1])]), np.array([0]), np.array([3]), [1, 2, 0])
     array([[False,  True,  True]])
     """
-    bounds = lists.cut(ks).k[0]
     starts = np.full((lists.n_lists, 1), np.inf)
     if len(tied_rank):
-        owner, start, is_mixed = _blocks(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
-        np.minimum.at(starts[:, 0], owner[is_mixed], start[is_mixed])
+        place = places(lists, tied_list, tied_rank)
+        begin, size = runs_of_ties(place)
+        hit_place = places(lists, lists.hit_list, lists.hit_rank)
+        block = np.searchsorted(begin, hit_place, side="right") - 1
+        is_inside = (block >= 0) & (hit_place < begin[block] + size[block])
+        block, gain = block[is_inside], lists.hit_gain[is_inside]
+        n_judged = np.bincount(block, minlength=len(begin))
+        # The gain of an item without a judgement is one of the block's
+        low, high = (np.where(n_judged < size, 0.0, end) for end in (np.inf, -np.inf))
+        np.minimum.at(low, block, gain)
+        np.maximum.at(high, block, gain)
+        is_mixed = (n_judged > 0) & (low != high)
+        first_tied = np.searchsorted(place, begin + 1)
+        np.minimum.at(starts[:, 0], tied_list[first_tied][is_mixed], (tied_rank[first_tied] - 1.0)[is_mixed])
+    bounds = lists.cut(ks).k
     return starts <= np.where(np.isinf(bounds), np.finfo(np.float64).max, bounds)
-
-
-def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, FloatVector, BoolMatrix]:
-    """Find the blocks of equal scores: owner, first rank, and whether their items differ in gain."""
-    place = places(lists, tied_list, tied_rank)
-    begin, size = runs_of_ties(place)
-    first_tied = np.searchsorted(place, begin + 1)
-    n_judged, low, high = _judged_gains(lists, begin, size)
-    has_unjudged = n_judged < size
-    lowest = np.where(has_unjudged, np.minimum(low, 0.0), low)
-    highest = np.where(has_unjudged, np.maximum(high, 0.0), high)
-    return tied_list[first_tied], (tied_rank[first_tied] - 1).astype(np.float64), (n_judged > 0) & (lowest != highest)
 
 
 def runs_of_ties(tied_place: IntVector) -> tuple[IntVector, IntVector]:
@@ -70,49 +70,29 @@ def runs_of_ties(tied_place: IntVector) -> tuple[IntVector, IntVector]:
 def places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
     """Return places for the ranks of all lists, one list after another with a gap, so that runs are neighbours."""
     stride = np.int64(lists.n_recommended.max(initial=0)) + 2
-    return owner * stride + rank
-
-
-def _judged_gains(lists: Lists, begin: IntVector, size: IntVector) -> tuple[IntVector, FloatVector, FloatVector]:
-    """Count the judged items of each block and find their lowest and highest gain (0 and 0 without any)."""
-    hit_place = places(lists, lists.hit_list.astype(np.int64), lists.hit_rank.astype(np.int64))
-    block = np.searchsorted(begin, hit_place, side="right") - 1
-    is_inside = (block >= 0) & (hit_place < begin[block] + size[block])
-    block, gain = block[is_inside], lists.hit_gain[is_inside]
-    low, high = np.full(len(begin), np.inf), np.full(len(begin), -np.inf)
-    np.minimum.at(low, block, gain)
-    np.maximum.at(high, block, gain)
-    n_judged = np.bincount(block, minlength=len(begin))
-    return n_judged, np.where(n_judged > 0, low, 0.0), np.where(n_judged > 0, high, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _TiedBlocks:
-    """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own."""
-
-    # Shape (n_blocks,): list and number of items of each block, in the order of the lists and ranks
-    owner: IntVector
-    size: IntVector
-    # Shape (n_hits,): block of each judged item that was recommended, before it was spread over the ranks
-    of_hit: IntVector
-    gain: FloatVector  # shape (n_hits,): gain of that item
+    return owner.astype(np.int64) * stride + rank
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpreadLists(Lists):
-    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`."""
+    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`.
 
-    blocks: _TiedBlocks  # the blocks of equal scores
+    A block holds a hit and the items of the same score; one whose score no other item has is a block of its own.
+    """
+
+    unspread: Lists  # what they were made of
+    tied: tuple[IntVector, IntVector]
+    # Shape (n_blocks,): list and number of items of each block, in the order of the lists and ranks
+    block_list: IntVector
+    block_size: IntVector
+    block_of: IntVector  # block of each hit before it was spread
     # Shape (n_hits,): block of each spread hit, and how many ranks of the block are above it
     hit_block: IntVector
     hit_step: IntVector
-    # What the lists were made of
-    unspread: Lists
-    tied: tuple[IntVector, IntVector]
 
     def weighed(self, weights: FloatVector) -> FloatVector:
         """Return what each spread hit adds: that of its item, times the probability of its rank."""
-        return super().weighed(weights) / self.blocks.size[self.hit_block]
+        return super().weighed(weights) / self.block_size[self.hit_block]
 
     @remembered
     def within(self, group: str) -> Lists:
@@ -128,8 +108,7 @@ class SpreadLists(Lists):
     def judged_only(self) -> Lists:
         """View the lists before they were spread; neighbours among the judged items of one block tie."""
         lists = self.unspread
-        tied_list, tied_rank = self.tied
-        begin, _ = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
+        begin, _ = _block_of_hits(lists, *self.tied)
         begin = begin[lists.is_judged_hit > 0]
         closed_up = lists.judged_only()
         is_tied = np.diff(begin, prepend=-1) == 0  # whatever left between them
@@ -138,20 +117,19 @@ class SpreadLists(Lists):
     @remembered
     def relevance(self, rel: float) -> Relevance:
         """Mean relevance over all orders of the ties."""
-        blocks, block, step = self.blocks, self.hit_block, self.hit_step
-        n_blocks = len(blocks.size)
-        n_in_block = sum_by_list(blocks.of_hit, (blocks.gain >= rel).astype(np.float64), n_lists=n_blocks)
-        n_before = running_count_by_list(n_in_block, blocks.owner, n_lists=self.n_lists) - n_in_block
+        size, block = self.block_size, self.hit_block
+        was_relevant = (self.unspread.hit_gain >= rel).astype(np.float64)
+        n_in_block = sum_by_list(self.block_of, was_relevant, n_lists=len(size))
+        n_before = running_count_by_list(n_in_block, self.block_list, n_lists=self.n_lists) - n_in_block
         is_relevant = (self.hit_gain >= rel).astype(np.float64)
-        n_others = np.maximum(blocks.size - 1, 1)[block]
         n_relevant_others = n_in_block[block] - is_relevant
-        n_above = n_before[block] + is_relevant + step * n_relevant_others / n_others
+        n_above = n_before[block] + is_relevant + self.hit_step * n_relevant_others / np.maximum(size - 1, 1)[block]
         is_first = is_relevant * (n_before[block] == 0) * self._none_above(n_in_block)
-        return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
+        return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
     def _none_above(self, n_relevant: FloatVector) -> FloatVector:
         """Probability that no other relevant item of its block is above a relevant one, given the latter's rank."""
-        size = self.blocks.size
+        size = self.block_size
         block = np.repeat(np.arange(len(size)), size)
         n_left = size[block] - positions(block, n_lists=len(size))  # others that the next rank can take
         n_irrelevant_left = np.maximum(n_left + 1 - n_relevant[block], 0)
@@ -175,36 +153,32 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
     """
     if not len(tied_list):
         return lists
-    begin, size = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
+    begin, size = _block_of_hits(lists, tied_list, tied_rank)
     is_first = np.diff(begin, prepend=-1) != 0
-    blocks = _TiedBlocks(lists.hit_list[is_first], size[is_first], np.cumsum(is_first) - 1, lists.hit_gain)
+    block_of = np.cumsum(is_first) - 1
     hit = np.repeat(np.arange(len(size)), size)
     step = positions(hit, n_lists=len(size)) - 1
     in_order = np.lexsort((step, begin[hit]))  # by rank; stable, so that the hits of a rank keep their order
     hit, step = hit[in_order], step[in_order]
-    first_rank = lists.hit_rank - (_hit_places(lists) - begin)
-    spread = lists.some(hit, slice(None))
-    spread["hit_rank"] = first_rank[hit] + step
+    first_rank = lists.hit_rank - (places(lists, lists.hit_list, lists.hit_rank) - begin)
     return SpreadLists(
         lists.n_recommended,
-        **spread,
-        blocks=blocks,
-        hit_block=blocks.of_hit[hit],
-        hit_step=step,
+        **{**lists.some(hit, slice(None)), "hit_rank": first_rank[hit] + step},
+        empty=lists.empty,
         unspread=lists,
         tied=(tied_list, tied_rank),
-        empty=lists.empty,
+        block_list=lists.hit_list[is_first],
+        block_size=size[is_first],
+        block_of=block_of,
+        hit_block=block_of[hit],
+        hit_step=step,
     )
-
-
-def _hit_places(lists: Lists) -> IntVector:
-    return places(lists, lists.hit_list.astype(np.int64), lists.hit_rank.astype(np.int64))
 
 
 def _block_of_hits(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, IntVector]:
     """Find, for each hit, the place at which its block begins and the size of it."""
     begin, size = runs_of_ties(places(lists, tied_list, tied_rank))
-    place = _hit_places(lists)
+    place = places(lists, lists.hit_list, lists.hit_rank)
     nearest = np.maximum(np.searchsorted(begin, place, side="right") - 1, 0)
     is_inside = (begin[nearest] <= place) & (place < begin[nearest] + size[nearest])
     return np.where(is_inside, begin[nearest], place), np.where(is_inside, size[nearest], 1)

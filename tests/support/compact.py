@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.example_lists import NOTHING_KNOWN
-from rankeval_spark.measures.required_facts import bits_of
+from rankeval_spark.measures.example_lists import NOTHING_KNOWN, bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -103,7 +103,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     array([[0.5]])
     """
     lists, relevance = cut.lists, cut.lists.relevance(rel)
-    n_relevant, n_nonrelevant = relevance.n_relevant, lists.count_judged(_is_nonrelevant(lists.judged_gain, rel))
+    n_relevant, n_nonrelevant = relevance.n_relevant, lists.sum_judged(_is_nonrelevant(lists.judged_gain, rel))
     at_most = n_relevant[lists.hit_list, 0]
     n_counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
     preference = 1 - ratio(np.minimum(_nonrelevant_above(cut, rel), at_most), n_counted)

@@ -64,6 +64,15 @@ def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_
     assert len(set(tuples(found, "model_id", "user_id", "list_id", "k"))) == len(found)
 
 
+def test_lists_may_be_slices_of_arrow_arrays() -> None:
+    lists = compact_lists(*LISTS)
+    sliced = score(scoring(), {name: column.slice(1) for name, column in lists.items()})
+    whole = [row for row in score(scoring(), lists) if row["user_id"] != "ann"]
+    assert tuples(sliced, "user_id", "k", "p", "ap", "ndcg", "n_hits") == tuples(
+        whole, "user_id", "k", "p", "ap", "ndcg", "n_hits"
+    )
+
+
 def test_scored_rows_have_the_declared_columns() -> None:
     part = scoring().part(compact_lists(*LISTS))
     declared = [field.name for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY]

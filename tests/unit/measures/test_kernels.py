@@ -13,7 +13,6 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.arrays import product_of_earlier
-from rankeval_spark.measures.lists import RaggedGains, RaggedHits
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
@@ -155,18 +154,6 @@ def test_product_of_earlier_is_that_of_a_loop(sizes: list[int], data: st.DataObj
     found = product_of_earlier(np.array([factor for one in lists for factor in one], dtype=np.float64), owner)
     expected = [math.prod(one[:place]) for one in lists for place in range(len(one))]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)  # below, floats have fewer digits
-
-
-def test_batch_is_built_from_sliced_arrow_buffers() -> None:
-    whole = [Ranking([1, None]), Ranking([None, 2], missed=[1]), Ranking([3])]
-    ranks, gains, judged = np.array([1, 2, 1]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0, 3.0])
-    scores = np.array([1.0, 1 / 2, 1.0])  # as Lists.of gives them
-    hits = RaggedHits(np.array([1, 2, 3]), ranks, gains, scores)
-    sliced = Lists.from_ragged(np.array([2, 1]), hits, RaggedGains(np.array([1, 3, 4]), judged))
-    expected = EVERYTHING.score(Lists.of(whole[1:]))
-    of_gains = MeasureSet.of([measure for measure in EVERYTHING.measures if not measure.needs])
-    for column, values in of_gains.score(sliced).items():
-        np.testing.assert_array_equal(values, expected[column])
 
 
 def test_measure_of_items_that_the_batch_does_not_hold_says_so() -> None:

@@ -285,8 +285,8 @@ def test_number_of_two_models_is_said_to_lack_the_other_one(name: str) -> None:
 
 
 def test_statistics_of_measures_have_names_of_their_own_that_are_suggested() -> None:
-    assert {*group_statistics.KINDS, group_statistics.ITEM_MAD} == {*group_statistics.statistic_names()}
-    assert [name for name in group_statistics.statistic_names() if registry.find(name)] == []
+    assert {*group_statistics.KINDS, group_statistics.ITEM_MAD} == {one.name for one in group_statistics.ALL}
+    assert [name for name in (one.name for one in group_statistics.ALL) if registry.find(name)] == []
     with pytest.raises(UnknownMeasureError, match="did you mean 'GroupGap'"):
         Measure.parse("GrupGap")
 

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.statistics import intervals, paired_differences, paired_tests, ratios
+from rankeval_spark.statistics import intervals, paired_tests, ratios
 from rankeval_spark.statistics.moments import Columns
-from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.paired_tests import PairedValues
 
 SAMPLES: Final = 20_000
 AT_ONCE: Final = 2_000
@@ -125,7 +125,7 @@ def of_differences(draw: DrawTwo, *, is_relative: bool = False) -> Callable[[np.
 
     def estimate(random: np.random.Generator, shape: Shape) -> Intervals:
         pairs = PairedValues.of(*draw(random, shape))
-        found = paired_differences.differences_by_group(pairs, np.zeros(shape[0], dtype=np.int64), 1)
+        found = paired_tests.differences_by_group(pairs, np.zeros(shape[0], dtype=np.int64), 1)
         compared = (paired_tests.relative_change if is_relative else paired_tests.compare_means)(found, level=LEVEL)
         ends = compared.low[0], compared.high[0]
         return Intervals(ends, ends, np.zeros(shape[1], dtype=np.bool_))

@@ -23,7 +23,7 @@ from rankeval_spark.result_rows.check_rows import to_check_rows
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.leaderboard import to_leaderboard
-from rankeval_spark.statistics.shared_users import why_withheld
+from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests

@@ -17,7 +17,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.gates import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
-from rankeval_spark.statistics.shared_users import why_withheld
+from rankeval_spark.statistics.paired_tests import why_withheld
 
 if TYPE_CHECKING:
     from datetime import date

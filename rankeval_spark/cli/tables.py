@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.report.gates import FAILING, PASSED, verdict_of
-from rankeval_spark.statistics.shared_users import why_withheld
+from rankeval_spark.statistics.paired_tests import why_withheld
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""

@@ -22,17 +22,9 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.comparison_state import ComparisonKey, HeldSums, Partial
 from rankeval_spark.engine.scorer import IS_EVALUATED
-from rankeval_spark.statistics import (
-    bootstrap,
-    moments,
-    paired_differences,
-    paired_ratios,
-    paired_tests,
-    rank_tests,
-    tukey,
-)
+from rankeval_spark.statistics import bootstrap, moments, paired_ratios, paired_tests, rank_tests, tukey
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.paired_tests import PairedValues
 from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
@@ -295,7 +287,7 @@ class _Chunk:
                 n_groups = len(slicing.values)
                 group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
                 states = {
-                    comparison_state.DIFFERENCES: paired_differences.differences_by_group(
+                    comparison_state.DIFFERENCES: paired_tests.differences_by_group(
                         pairs, group, n_ks * n_groups
                     ).to_bytes()
                 }
@@ -312,7 +304,7 @@ class _Chunk:
     def values(self) -> Iterator[Partial]:
         """Yield the differences themselves, which ranks cannot do without."""
         for pair in self.pairs:
-            difference = paired_differences.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
+            difference = paired_tests.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
             for slicing in self.slicings:
                 is_shown = self._is_shown(pair, slicing)
                 for group, users in members(slicing.group):
@@ -349,7 +341,7 @@ class _Chunk:
         """Return the differences of the means: shape (n_slots, n_users)."""
         place, position = self.requested.slots
         values, baseline = (self.cube.values[each][place, :, position] for each in (pair[1], pair[0]))
-        return paired_differences.difference_of(values, baseline)
+        return paired_tests.difference_of(values, baseline)
 
     @property
     def _n_columns(self) -> int:

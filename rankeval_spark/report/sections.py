@@ -31,7 +31,7 @@ from rankeval_spark.report.figures.users import (
 )
 from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView, Term, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, rows_of
-from rankeval_spark.statistics.shared_users import why_withheld
+from rankeval_spark.statistics.paired_tests import why_withheld
 
 if TYPE_CHECKING:
     from datetime import date

@@ -23,7 +23,7 @@ from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.shared_users import FEW_COMMON_JUDGED_LISTS, FEW_COMMON_LISTS, Listed, are_too_few
+from rankeval_spark.statistics.paired_tests import FEW_COMMON_JUDGED_LISTS, FEW_COMMON_LISTS, Listed, are_too_few
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName

@@ -15,9 +15,8 @@ from rankeval_spark.engine import comparison_state
 from rankeval_spark.statistics import bootstrap, paired_ratios, paired_tests, rank_tests, tukey
 from rankeval_spark.statistics.bootstrap import ReplicateSums
 from rankeval_spark.statistics.moments import Moments
-from rankeval_spark.statistics.paired_differences import Differences
 from rankeval_spark.statistics.paired_ratios import RatioPairs
-from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Differences
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName

@@ -10,8 +10,7 @@ import numpy as np
 from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.moments import SQUARES, is_tiny, means_of, membership_of
-from rankeval_spark.statistics.paired_differences import difference_of
-from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, equal_differences_p, reasons_of
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, difference_of, equal_differences_p, reasons_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,8 +105,6 @@ class RatioComparison(NamedTuple):
     low: Values
     high: Values
     p: Values  # two-sided; 1 where no user differs
-    p_less: Values  # lower tail
-    p_greater: Values  # upper tail
     change: Change  # difference as a share of the baseline's ratio
     reason: NDArray[np.str_]  # why there is no p-value, of `paired_tests.reasons_of`; a ratio can be undefined too
 
@@ -169,17 +166,14 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     is_beyond = np.isinf(ratio) | np.isinf(below) | (~np.isnan(delta) & np.isnan(m2))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     is_tested = (reason == "") & ~np.isnan(delta)
-    sides = distributions.t_tails(t, many - 1)
-    alike = equal_differences_p(pairs.n, delta)
-    p, p_less, p_greater = (
-        np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
-    )
+    alike, *_ = equal_differences_p(pairs.n, delta)
+    p = np.where(is_tested, np.where(m2 == 0, alike, distributions.t_tails(t, many - 1)[0]), np.nan)
     unit = np.where(below > 0, below, np.nan)
     share = ratio / unit
     change_m2 = _variation(pairs.products, (model - share[..., None] * baseline) / unit[..., None])
     change_ends = intervals.t_interval(pairs.n, share - 1, change_m2, level)
     change = Change(share - 1, np.sqrt(change_m2 / (many - 1) / many), *change_ends)
-    return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change, reason)
+    return RatioComparison(pairs.n, delta, std_error, low, high, p, change, reason)
 
 
 def _ratios(means: Values) -> tuple[Values, Values]:

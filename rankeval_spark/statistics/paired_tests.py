@@ -1,22 +1,227 @@
-"""Paired comparison of a model with a baseline on the same users: t test, interval, effect size, tests of signs."""
+"""Paired comparison of a model with a baseline on the same users: differences that merge, tests, users in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankeval_spark.limits import LEAST_USERS
-from rankeval_spark.statistics import distributions, intervals, replicate_sums
-from rankeval_spark.statistics.paired_differences import FEW, SUM_ROUNDING
+from rankeval_spark.statistics import distributions, intervals, ratios, replicate_sums
+from rankeval_spark.statistics.moments import SQUARES, membership_of
+from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
-    from rankeval_spark.statistics.paired_differences import Counts, Differences
     from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, Sums
+
+
+Counts: TypeAlias = NDArray[np.int64]
+
+FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
+
+ROUNDING: Final = 1e-14
+"""Share of the greater of a user's two values below which their difference is rounding and counts as 0."""
+
+SUM_ROUNDING: Final = 1e-13
+"""Share of the sum of absolute values up to which two sums of the same numbers, with other signs, may be equal."""
+
+_N_SINGLE: Final = 13  # numbers of a group and column in addition to its few differences
+
+_GREATEST: Final = float(np.finfo(np.float64).max)
+
+
+def difference_of(values: Values, baseline: Values) -> Values:
+    """Difference of the values of two models; 0 where only rounding differs, infinite where a value is.
+
+    Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie. What is
+    rounding depends on the user's own two values alone.
+
+    >>> difference_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
+    [0.0, 0.25]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = values - baseline
+    scale = np.maximum(np.abs(values), np.abs(baseline))
+    difference = np.where(np.isinf(scale) & np.isnan(difference), np.inf, difference)
+    return np.where(np.isfinite(scale) & (np.abs(difference) <= ROUNDING * scale), 0.0, difference)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedValues:
+    """Differences of users between two models, and where each one is counted."""
+
+    difference: Matrix  # (n_users, n_columns), model minus baseline; NaN where either is undefined
+    baseline: Matrix  # (n_users, n_columns), NaN where either is undefined
+    rounding: Matrix  # (n_users, n_columns), by how much rounding can change the difference; 0 where that is 0
+    # 1 where the difference is above a margin, and 1 where it is below minus the margin; None without a margin
+    beyond: tuple[Matrix, Matrix] | None = None
+
+    @classmethod
+    def of(cls, values: Matrix, baseline: Matrix, *, margin: float | None = None) -> PairedValues:
+        """Pair values under two models, a column per (pair, measure, k); count users who differ by more than a margin.
+
+        A difference that exceeds the margin by rounding only does not count.
+        """
+        difference = difference_of(values, baseline)
+        known_baseline = np.where(np.isnan(difference), np.nan, baseline)
+        scale = np.fmax(np.abs(values), np.abs(baseline))
+        rounding = np.where(difference == 0, 0.0, ROUNDING * scale)
+        if margin is None:
+            return cls(difference, known_baseline, rounding)
+        exceeds = np.abs(np.nan_to_num(difference)) - margin > rounding
+        above, below = ((exceeds & side).astype(np.float64) for side in (difference > 0, difference < 0))
+        return cls(difference, known_baseline, rounding, (above, below))
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Aggregates of the users' differences d in each group.
+
+    With d in place of the model's value, no precision is lost where two models are nearly the same. What is rounding
+    depends on each user's own two values, see :func:`difference_of`: next to a user with a value of 1e12 the others
+    still differ.
+    """
+
+    moments: Ratios  # of d as the numerator and of the baseline's values as the denominator
+    low: Matrix  # (n_groups, n_columns), least d with its rounding added; inf without users
+    high: Matrix  # greatest d less its rounding; -inf without users
+    absolute: Matrix  # sum of `|d|`, at most the greatest double
+    n_wins: Counts  # users with d above 0
+    n_losses: Counts  # users with d below 0
+    few: Values  # (n_groups, n_columns, 20), the non-zero d in ascending order, then NaN; all NaN where there are more
+    above: Matrix  # users with d above the margin; 0 without a margin
+    below: Matrix  # users with d below minus the margin; 0 without a margin
+
+    def merge(self, other: Differences) -> Differences:
+        """Aggregate both sets of users."""
+        n_few = self.n_other_than_0 + other.n_other_than_0
+        few = np.sort(np.concatenate([self.few, other.few], axis=-1), axis=-1)[..., :FEW]
+        return Differences(
+            self.moments.merge(other.moments),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            _sums(self.absolute, other.absolute),
+            self.n_wins + other.n_wins,
+            self.n_losses + other.n_losses,
+            np.where((n_few <= FEW)[..., None], few, np.nan),
+            self.above + other.above,
+            self.below + other.below,
+        )
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group."""
+        own = (self.low, self.high, self.absolute, self.n_wins, self.n_losses, self.above, self.below)
+        parts = [np.stack((*self.moments.numbers, *own), axis=-1, dtype=np.float64), self.few]
+        return [state.tobytes() for state in np.concatenate(parts, axis=-1)]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Differences:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
+        numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + FEW)
+        single, few = np.split(numbers, (_N_SINGLE,), axis=-1)
+        *moments, low, high, absolute, wins, losses, above, below = np.moveaxis(single, -1, 0)
+        n_wins, n_losses = (each.astype(np.int64) for each in (wins, losses))
+        return cls(Ratios.of(*moments), low, high, absolute, n_wins, n_losses, few, above, below)
+
+    def columns(self, positions: Sequence[int]) -> Differences:
+        """Keep some of the columns."""
+        own = slice(None), list(positions)
+        _, *others = fields(self)
+        return Differences(self.moments.at(own), *(getattr(self, each.name)[own] for each in others))
+
+    @property
+    def n(self) -> Counts:
+        """Users with a value under both models."""
+        return self.moments.numerator.n
+
+    @property
+    def n_other_than_0(self) -> Counts:
+        """Users with a non-zero difference, however small."""
+        return self.n_wins + self.n_losses
+
+    @property
+    def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
+        """Users with a greater value under the model, with the same, and with a lesser one."""
+        return self.n_wins, self.n - self.n_other_than_0, self.n_losses
+
+    @property
+    def squares(self) -> Matrix:
+        """Sum of d's squared deviations from its mean; NaN where squares leave the range of a double."""
+        m2, (least, most) = self.moments.numerator.m2, SQUARES
+        return np.where(self.is_degenerate | ((m2 >= least) & (m2 <= most)), m2, np.nan)
+
+    @property
+    def is_degenerate(self) -> NDArray[np.bool_]:
+        """Whether all differences are equal, but for the rounding of each, so that there is no spread."""
+        return self.high <= self.low
+
+    @property
+    def is_all_zero(self) -> NDArray[np.bool_]:
+        """Whether all differences are 0."""
+        is_all_zero: NDArray[np.bool_] = (self.n > 0) & (self.n_other_than_0 == 0)
+        return is_all_zero
+
+
+def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
+    """Aggregate the differences of the users of each group."""
+    sums = membership_of(group, n_groups)
+    none = np.zeros((n_groups, pairs.difference.shape[1]))
+    beyond = [none, none] if pairs.beyond is None else [sums @ each for each in pairs.beyond]
+    with np.errstate(invalid="ignore"):  # of infinite differences
+        ends = np.hstack([-pairs.difference - pairs.rounding, pairs.difference - pairs.rounding])
+    low, high = np.hsplit(_greatest(ends, group, n_groups), 2)
+    n_wins, n_losses = (
+        np.rint(sums @ each.astype(np.float64)).astype(np.int64)
+        for each in (pairs.difference > 0, pairs.difference < 0)
+    )
+    return Differences(
+        ratios.ratio_moments_by_group(pairs.difference, pairs.baseline, group, n_groups),
+        -low,
+        high,
+        _sums(sums @ np.abs(np.nan_to_num(pairs.difference))),
+        n_wins,
+        n_losses,
+        _few(pairs.difference, group, n_wins + n_losses),
+        *beyond,
+    )
+
+
+def _sums(*parts: Matrix) -> Matrix:
+    """Add up, to at most the greatest double."""
+    with np.errstate(over="ignore"):
+        return np.minimum(sum(parts), _GREATEST)
+
+
+def _greatest(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Matrix:
+    """Greatest value of each column in each group; -inf without one."""
+    greatest = np.full((n_groups, values.shape[1]), -np.inf)
+    order = np.argsort(group, kind="stable")
+    found, starts = np.unique(group[order], return_index=True)
+    if found.size:
+        greatest[found] = np.fmax(np.fmax.reduceat(values[order], starts, axis=0), -np.inf)
+    return greatest
+
+
+def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
+    """Lay out the differences of each (group, column) that has at most 20."""
+    few = np.full((n_different.size, FEW), np.nan)
+    counts = np.where(n_different <= FEW, n_different, 0).ravel()
+    if counts.any():
+        user, column = np.nonzero(np.nan_to_num(difference))
+        row = group[user] * n_different.shape[1] + column
+        is_kept = counts[row] > 0
+        row, values = row[is_kept], difference[user[is_kept], column[is_kept]]
+        order = np.lexsort((values, row))
+        row, values = row[order], values[order]
+        first = np.cumsum(counts) - counts
+        few[row, np.arange(len(row)) - first[row]] = values
+    return few.reshape(*n_different.shape, FEW)
+
 
 _HALF: Final = FEW // 2
 # Every assignment of signs to half of the differences: (1024, 10).
@@ -29,14 +234,6 @@ OUT_OF_RANGE: Final = "out_of_range"
 """Reason of a test without a p that needs squares which leave the range of a double."""
 
 
-class Tails(NamedTuple):
-    """p-values, (n_rows,), of any difference, one below 0 and one above 0."""
-
-    two_sided: Values
-    less: Values
-    greater: Values
-
-
 class Comparison(NamedTuple):
     """A model compared with a baseline, each attribute of shape (n_groups, n_columns)."""
 
@@ -47,8 +244,6 @@ class Comparison(NamedTuple):
     low: Values  # Student's interval
     high: Values
     p: Values  # two-sided
-    p_less: Values  # lower tail
-    p_greater: Values  # upper tail
     effect_size: Values  # `dz = delta / std_dev`; NaN without spread
     n_wins: Counts
     n_ties: Counts
@@ -76,7 +271,6 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     ``least_users`` users (t is unreliable for skewed differences of few users), there is no p-value. If all d are
     equal, p is 1 where they are 0, and else ``2^(1 - n)``: the share of assignments of signs that are as one-sided.
 
-    >>> from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group
     >>> values = np.arange(40.0)[:, None]
     >>> pairs = PairedValues.of(values, np.full((40, 1), 15.0))
     >>> found = compare_means(differences_by_group(pairs, np.zeros(40, dtype=np.int64), 1), level=0.95)
@@ -95,12 +289,10 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     reason = reasons(differences, least_users=least_users)
     is_beyond = np.isnan(delta) | ((test == "") & np.isnan(std_error))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
-    p, p_less, p_greater = (
-        np.where(reason == "", np.where(test == "", by_t, own), np.nan)
-        for by_t, own in zip(distributions.t_tails(t, np.where(n > 1, n - 1, np.nan)), of_few, strict=True)
-    )
+    by_t, *_ = distributions.t_tails(t, np.where(n > 1, n - 1, np.nan))
+    p = np.where(reason == "", np.where(test == "", by_t, of_few), np.nan)
     return Comparison(
-        n, delta, std_dev, std_error, low, high, p, p_less, p_greater, effect_size, wins, ties, losses,
+        n, delta, std_dev, std_error, low, high, p, effect_size, wins, ties, losses,
         is_equal & (n > 0), np.where(test == "", "t", test), reason,
     )  # fmt: skip  # one name a line would be a page
 
@@ -117,7 +309,7 @@ def randomized(
         total = differences.n * differences.moments.numerator.mean
     drawn = monte_carlo_p(total, differences.absolute, sums)
     reason = reasons(differences, least_users=least_users)
-    p = np.where(reason == "", np.where(test == "", drawn, of_few.two_sided), np.nan)
+    p = np.where(reason == "", np.where(test == "", drawn, of_few), np.nan)
     return p, np.where(test == "", "randomization", test), reason
 
 
@@ -143,19 +335,19 @@ def monte_carlo_p(
 
 def all_signs(
     differences: Values,  # (n_rows, n_differences), NaN and 0 are left out, because their sign changes nothing
-) -> Tails:
-    """Enumerate the signs of at most 20 differences.
+) -> Values:
+    """Two-sided p of all signs of at most 20 differences; 1 without a difference. ValueError for more than 20.
 
-    Each p is the share of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of
-    absolute values for rounding; 1 without a difference. ValueError if a row has more than 20 differences.
+    It is the share of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of
+    absolute values for rounding.
 
     The sums of each half, 1024 of either, are sorted and searched for pairs that reach the observed sum. That replaces
     a million additions.
 
     Five users of five prefer the model: 2 of 32 assignments of signs are as extreme.
 
-    >>> [float(each[0]) for each in all_signs(np.ones((1, 5)))]
-    [0.0625, 1.0, 0.03125]
+    >>> all_signs(np.ones((1, 5))).tolist()
+    [0.0625]
     """
     if differences.shape[1] > FEW:
         message = f"found {differences.shape[1]} differences, expected at most {FEW}: use sign_sums for more"
@@ -164,23 +356,14 @@ def all_signs(
     known[:, : differences.shape[1]] = np.nan_to_num(differences)
     _, exponent = np.frexp(np.abs(known).max(axis=1, keepdims=True))
     known = np.ldexp(known, -exponent)  # so that sums are doubles
-    observed, tolerance = known.sum(axis=1), SUM_ROUNDING * np.abs(known).sum(axis=1)
-    one = known[:, :_HALF] @ _SIGNS.T
-    other = np.sort(known[:, _HALF:] @ _SIGNS.T, axis=1)
-    far = np.abs(observed) - tolerance
-    two_sided = np.where(far <= 0, 1.0, np.minimum(2 * _shares(one, other, far), 1.0))
-    return Tails(two_sided, _shares(one, other, -observed - tolerance), _shares(one, other, observed - tolerance))
-
-
-def _shares(one: Values, other: Values, ends: Values) -> Values:
-    """Share of each row's sums that are at least the row's end; by symmetry also that of sums at most its negative.
-
-    ``one`` and ``other``, of shape (n_rows, 1024), are the sums of the halves; ``other`` is in ascending order.
-    """
-    rows = zip(one, other, ends, strict=True)
-    below = [int(np.searchsorted(ordered, end - sums).sum()) for sums, ordered, end in rows]
-    shares: Values = 1.0 - np.array(below, dtype=np.float64) / one.shape[1] ** 2
-    return shares
+    one, other = known[:, :_HALF] @ _SIGNS.T, np.sort(known[:, _HALF:] @ _SIGNS.T, axis=1)
+    far = np.abs(known.sum(axis=1)) - SUM_ROUNDING * np.abs(known).sum(axis=1)
+    # Sums of either half, and how many of the other half's are too small to reach the end
+    below = [
+        int(np.searchsorted(ordered, end - sums).sum()) for sums, ordered, end in zip(one, other, far, strict=True)
+    ]
+    shares = 1.0 - np.array(below, dtype=np.float64) / one.shape[1] ** 2  # by symmetry also of sums of the other sign
+    return np.where(far <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
 def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
@@ -205,7 +388,6 @@ def relative_change(differences: Differences, *, level: float) -> Change:
 
     The model is always twice as good as the baseline, so the change has no spread.
 
-    >>> from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group
     >>> baseline = np.array([[1.0], [2.0], [3.0]])
     >>> pairs = PairedValues.of(2 * baseline, baseline)
     >>> found = relative_change(differences_by_group(pairs, np.zeros(3, dtype=np.int64), 1), level=0.95)
@@ -223,22 +405,72 @@ def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
     return std_dev, std_dev / np.sqrt(many)
 
 
-def _small_sample(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
-    """Test rows with at most 20 differences (``exact``) or with equal ones (``equal``); NaN and '' elsewhere."""
+def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
+    """Two-sided p of rows of at most 20 differences (``exact``) or equal ones (``equal``); NaN and '' elsewhere."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
     is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= FEW)
-    signs = np.sign(differences.low)
-    tails = Tails(*(np.full(n.shape, np.nan) for _ in range(3)))
-    for chosen, found in (
-        (is_few, all_signs(differences.few[is_few])),
-        (is_equal, equal_differences_p(n[is_equal], signs[is_equal])),
-    ):
-        for each, own in zip(tails, found, strict=True):
-            each[chosen] = own
-    return tails, np.where(is_equal, "equal", np.where(is_few, "exact", ""))
+    p = np.full(n.shape, np.nan)
+    p[is_few] = all_signs(differences.few[is_few])
+    p[is_equal] = equal_differences_p(n[is_equal], np.sign(differences.low)[is_equal])[0]
+    return p, np.where(is_equal, "equal", np.where(is_few, "exact", ""))
 
 
-def equal_differences_p(n: Counts, delta: Values) -> Tails:
-    """p-values where all differences are equal: shares of the ``2^n`` assignments of signs."""
+def equal_differences_p(n: Counts, delta: Values) -> tuple[Values, Values, Values]:
+    """p-values where all differences are equal, two-sided, of a fall and of a rise: shares of the ``2^n`` signs."""
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
-    return Tails(np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side))
+    return np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side)
+
+
+FEW_COMMON_LISTS: Final = "few_common_lists"  # reason of a comparison that is withheld
+
+FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"
+"""Reason where judgements name their list, so that lists are counted, not users."""
+
+LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both models
+
+
+class Listed(NamedTuple):
+    """Users, or lists that judgements name, with a list from the baseline, the model, and both: one shape."""
+
+    n_baseline: np.ndarray
+    n_model: np.ndarray
+    n_both: np.ndarray
+
+
+def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
+    """Return where two models serve different users, so that paired differences compare how many each one serves.
+
+    Fewer than one in ten users of the smaller model have lists of both, judged or not. It is no matter if the users
+    that are compared are shared: if one in ten of them with a list of the larger model have lists of both, such as a
+    panel that both models serve. A model without any list is compared: it fails its users.
+
+    >>> everyone = Listed(np.array([900, 900, 900, 5000]), np.array([100, 100, 0, 5000]), np.array([9, 10, 0, 80]))
+    >>> evaluated = Listed(np.array([900, 900, 900, 80]), np.array([100, 100, 0, 80]), np.array([9, 10, 0, 80]))
+    >>> are_too_few(everyone, evaluated).tolist()
+    [True, False, False, False]
+    """
+    too_few: np.ndarray = LEAST_SHARE * everyone.n_both < np.minimum(everyone.n_baseline, everyone.n_model)
+    larger = np.maximum(evaluated.n_baseline, evaluated.n_model)
+    too_few &= ~((evaluated.n_both > 0) & (LEAST_SHARE * evaluated.n_both >= larger))
+    return too_few
+
+
+def why_withheld(row: Mapping[str, Any]) -> str:
+    """Return why a row of ``comparisons`` is withheld, and which means can be compared; empty where it is not.
+
+    >>> why_withheld({"reason": "few_common_lists", "n_with_both": 3, "n_with_baseline": 900, "n_with_model": 93})
+    "withheld: 3 of the 93 users of the smaller model have lists of both, fewer than 1 in 10; compare the means of
+    population='run', which are over each model's own users"
+    """
+    if row.get("reason") == FEW_COMMON_JUDGED_LISTS:
+        return (
+            "withheld: fewer than 1 in 10 of the judged lists of the smaller model are answered by both; compare the "
+            "means of population='run', which are over each model's own lists"
+        )
+    if row.get("reason") != FEW_COMMON_LISTS:
+        return ""
+    smaller = min(row["n_with_baseline"], row["n_with_model"])
+    return (
+        f"withheld: {row['n_with_both']:,} of the {smaller:,} users of the smaller model have lists of both, fewer "
+        "than 1 in 10; compare the means of population='run', which are over each model's own users"
+    )

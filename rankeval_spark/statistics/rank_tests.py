@@ -12,7 +12,7 @@ from rankeval_spark.statistics import distributions
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
-    from rankeval_spark.statistics.paired_differences import Counts
+    from rankeval_spark.statistics.paired_tests import Counts
 
 Zeros = Literal["wilcox", "pratt"]
 

@@ -11,7 +11,7 @@ from scipy import special
 
 from rankeval_spark.statistics import distributions, hashed_random, replicate_sums as replicated
 from rankeval_spark.statistics.moments import SQUARES
-from rankeval_spark.statistics.paired_differences import ROUNDING, SUM_ROUNDING
+from rankeval_spark.statistics.paired_tests import ROUNDING, SUM_ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,7 +26,7 @@ from rankeval_spark.report.figures.look import (
     tooltips,
 )
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
-from rankeval_spark.statistics.shared_users import why_withheld
+from rankeval_spark.statistics.paired_tests import why_withheld
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -31,8 +31,7 @@ from rankeval_spark.report.figures.look import (
 from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.hashed_random import user_hashes
-from rankeval_spark.statistics.paired_differences import difference_of
-from rankeval_spark.statistics.shared_users import Listed, are_too_few
+from rankeval_spark.statistics.paired_tests import Listed, are_too_few, difference_of
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector

@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.statistics.hashed_random import user_hashes
-from rankeval_spark.statistics.paired_differences import Differences
+from rankeval_spark.statistics.paired_tests import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
 
 if TYPE_CHECKING:

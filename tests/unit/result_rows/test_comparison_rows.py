@@ -21,7 +21,7 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import bootstrap, hashed_random, moments, paired_ratios, paired_tests, rank_tests, tukey
-from rankeval_spark.statistics.paired_differences import PairedValues, differences_by_group
+from rankeval_spark.statistics.paired_tests import PairedValues, differences_by_group
 from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:

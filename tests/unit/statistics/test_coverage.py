@@ -14,12 +14,11 @@ from rankeval_spark.statistics import (
     intervals,
     moments,
     night_differences,
-    paired_differences,
     paired_tests,
     ratios,
 )
 from rankeval_spark.statistics.moments import Columns
-from rankeval_spark.statistics.paired_differences import PairedValues
+from rankeval_spark.statistics.paired_tests import PairedValues
 from rankeval_spark.statistics.replicate_sums import Draws
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ def test_relative_change_at_a_large_uplift() -> None:
     baseline = per_user_values(draw, (400, 2000))
     values = baseline * 3 * draw.random(baseline.shape) + 0.4 * draw.random(baseline.shape)
     truth = (1.5 * 0.16 + 0.2) / 0.16 - 1
-    found = paired_differences.differences_by_group(PairedValues.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
+    found = paired_tests.differences_by_group(PairedValues.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
     change = paired_tests.relative_change(found, level=0.95)
     assert 0.93 <= covered(change.low, change.high, truth) <= 0.965
     difference = paired_tests.compare_means(found, level=0.95)
@@ -177,7 +176,7 @@ def test_relative_change_at_a_large_uplift() -> None:
 def test_paired_comparison_of_equal_models() -> None:
     draw = np.random.default_rng(SEED)
     one, other = (per_user_values(draw, (300, 5000)) for _ in range(2))
-    found = paired_differences.differences_by_group(PairedValues.of(one, other), np.zeros(300, dtype=np.int64), 1)
+    found = paired_tests.differences_by_group(PairedValues.of(one, other), np.zeros(300, dtype=np.int64), 1)
     compared = paired_tests.compare_means(found, level=0.95)
     assert 0.94 <= covered(compared.low, compared.high, 0.0) <= 0.96
     assert 0.04 <= (compared.p <= 0.05).mean() <= 0.06
@@ -188,9 +187,7 @@ def test_few_differing_users_are_rejected_no_more_often_than_they_should() -> No
     draw = np.random.default_rng(SEED)
     d = np.zeros((100, 4000))
     d[:12] = draw.choice([-1.0, 1.0], (12, 4000))
-    found = paired_differences.differences_by_group(
-        PairedValues.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1
-    )
+    found = paired_tests.differences_by_group(PairedValues.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1)
     assert (paired_tests.compare_means(found, level=0.95).p <= 0.05).mean() <= 0.05
     n_extreme = [count for count in range(13) if stats.binomtest(count, 12).pvalue <= 0.05]
     expected = sum(special.comb(12, count) for count in n_extreme) / 2**12

@@ -218,7 +218,9 @@ class MeasureSet:
                 values = where_defined(values, cut.lists.has_judgements)
             is_requested = self.is_requested_at(column)
             if measure.weight_column is not None and isinstance(found, Ratio):
-                values = where_defined(ratio(found.numerator, found.denominator), ~np.isnan(values))
+                is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
+                quotients = np.where(is_known, ratio(found.numerator, found.denominator), values)
+                values = where_defined(quotients, ~np.isnan(values))
                 weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
                 scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -146,6 +147,50 @@ def test_a_sum_of_gains_beyond_a_double_has_no_mean() -> None:
     for row in dicts(found.comparisons):
         expected = (0.0, None) if row["k"] == 1 else (None, "out_of_range")
         assert (row["delta"], row["reason"]) == expected, row["test"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "of_half"),
+    [
+        ("nCG@2", 1 / 2),
+        ("nCG(agg='micro')@2", 1 / 2),
+        ("nDCG(dcg='jk2')@2", 1 / 2),
+        ("nDCG@2", 1 / (1 + 1 / math.log2(3))),
+        ("nDCG(ideal='len')@2", 1 / (1 + 1 / math.log2(3))),
+        ("nDCG(unjudged='mean')@2", 1),
+        ("ARHR(denom='ideal',gains='grade')@2", 1 / (1 + 1 / 2)),
+        ("R(gains='value')@2", 1 / 2),
+    ],
+)
+def test_a_share_of_gains_whose_sum_is_beyond_a_double_is_exact(measure: str, of_half: float) -> None:
+    """Both items of u and v have a gain of 1.7e308, those of w one of 2; u gets both, v and w get one."""
+    log = [
+        ("u", "i", 2.0),
+        ("u", "j", 1.0),
+        *((user, item, score) for user in "vw" for item, score in (("i", 2.0), ("z", 1.0))),
+    ]
+    held_out = [
+        (user, item, gain, gain) for user, gain in (("u", 1.7e308), ("v", 1.7e308), ("w", 2.0)) for item in "ij"
+    ]
+    found = evaluate(
+        table("user_id item_id score", *log), table("user_id item_id gain value", *held_out), measures=[measure]
+    )
+    ((column, asked),) = found.request.measures.by_column.items()
+    values = {row["user_id"]: row[column] for row in dicts(found.user_metrics)}
+    assert values == pytest.approx({"u": 1, "v": of_half, "w": of_half}, rel=0, abs=1e-12)
+    (mean,) = dicts(found.metrics)
+    expected = None if asked.is_micro else pytest.approx((1 + of_half + of_half) / 3, rel=0, abs=1e-12)
+    assert (mean["n_users"], mean["n_undefined"], mean["value"]) == (3, 0, expected)
+
+
+@pytest.mark.parametrize("measure", ["CG@2", "DCG(dcg='jk2')@2", "DCG(dcg='jk2',unjudged='mean')@2"])
+def test_a_sum_of_gains_beyond_a_double_is_infinite_for_its_user_and_has_no_mean(measure: str) -> None:
+    log = [(user, item, 1.0 - rank) for user in "uv" for rank, item in enumerate("ij")]
+    held_out = [(user, item, gain) for user, gain in (("u", 1e308), ("v", 1.0)) for item in "ij"]
+    found = evaluate(table("user_id item_id score", *log), table("user_id item_id gain", *held_out), measures=[measure])
+    (column,) = found.request.measures.columns
+    assert {row["user_id"]: row[column] for row in dicts(found.user_metrics)} == {"u": math.inf, "v": 2.0}
+    assert [(row["value"], row["n_users"], row["n_undefined"]) for row in dicts(found.metrics)] == [(None, 2, 0)]
 
 
 def test_duplicates_whose_sum_is_infinite_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from rankeval_spark.measures.arrays import (
     IntVector,
     Ratio,
     positions,
+    ratio,
     sum_by_list,
     where_defined,
 )
@@ -71,6 +72,8 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
 _MOST_RAISED: Final = 1000.0
 """Greatest gain that is raised: 2**1024 is no double, and a sum of 10,000 items at 2**1000 still is one."""
 
+_SMALLER: Final = -512  # power of two by which gains are multiplied whose sums are beyond a double
+
 
 @dataclass(frozen=True)
 class Weighting:
@@ -86,6 +89,7 @@ class Weighting:
     gains: Gains  # one of :data:`Gains`
     rel: float  # gain from which on an item is relevant; used by ``gains='binary'`` only
     unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
+    power: int = 0  # power of two by which gains are multiplied, so that their sums are doubles
 
     def gain(self, grades: FloatVector) -> FloatVector:
         """Worth of an item with each of these gains or values, before the discount.
@@ -102,10 +106,10 @@ class Weighting:
                 gain = _mapped(gain_map, grades)
             case _:
                 gain = np.maximum(grades, 0.0)
-        return gain
+        return np.ldexp(gain, self.power) if self.power and self.dcg != "exp-log2" else gain
 
     def _raised(self, gain: FloatVector) -> FloatVector:
-        return _exponential(gain) if self.dcg == "exp-log2" else gain
+        return np.ldexp(_exponential(gain), self.power) if self.dcg == "exp-log2" else gain
 
     def of_hits(self, lists: Lists) -> FloatVector:
         """Worth of each hit: float64, shape (n_hits,)."""
@@ -144,8 +148,11 @@ class Weighting:
         return _DISCOUNTS[self.dcg](ranks)
 
     def total(self, cut: CutLists) -> FloatMatrix:
-        """Sum of discounted gains at ranks 1..k of each list."""
-        return cut.once(("total", self), lambda: self._total(cut))
+        """Sum of discounted gains at ranks 1..k of each list; infinite where it is beyond a double."""
+        total = cut.once(("total", self), lambda: self._total(cut))
+        if not self.power and np.isnan(total).any():  # an infinite gain of unjudged items, of which there is none
+            return np.ldexp(replace(self, power=_SMALLER).total(cut), -_SMALLER)
+        return total
 
     def _total(self, cut: CutLists) -> FloatMatrix:
         lists = cut.lists
@@ -164,6 +171,18 @@ class Weighting:
     def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
         """Return the same sum for the best order, as :data:`Ideal` says; shape (1, n_cutoffs) for ``k_ones``."""
         return cut.once(("ideal total", self, ideal), lambda: _IDEALS[ideal](self, cut))
+
+    def share_of_ideal(self, cut: CutLists, ideal: Ideal = "judged") -> Ratio:
+        """Divide the sum by that of the best order; 0 where a list without any gain is compared with itself.
+
+        Where a sum is beyond a double, the value is the ratio of the sums of smaller gains.
+        """
+        total, best = self.total(cut), self.ideal_total(cut, ideal)
+        share, is_known = None, np.isfinite(total) & np.isfinite(best)
+        if self.gains != "binary" and not is_known.all():
+            smaller = replace(self, power=_SMALLER)
+            share = np.where(is_known, ratio(total, best), ratio(smaller.total(cut), smaller.ideal_total(cut, ideal)))
+        return Ratio(total, best, where=self.has_gain(cut), value=share)
 
     def has_gain(self, cut: CutLists) -> BoolMatrix:
         """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
@@ -360,7 +379,7 @@ def normalised_cumulated_gain(
     >>> normalised_cumulated_gain(Lists.of([Ranking([1, 5, 3])]).cut([1, 2])).values
     array([[0.2 , 0.75]])
     """
-    return _normalised(cut, Weighting("none", gains, rel, unjudged), ideal)
+    return Weighting("none", gains, rel, unjudged).share_of_ideal(cut, ideal)
 
 
 @gain_measure(
@@ -410,13 +429,8 @@ def normalised_discounted_cumulated_gain(
     >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).values.round(4)
     array([[0.    , 0.6934]])
     """
-    return _normalised(cut, Weighting(dcg, gains, rel, unjudged), ideal)
+    return Weighting(dcg, gains, rel, unjudged).share_of_ideal(cut, ideal)
 
 
 def _total(cut: CutLists, weighting: Weighting) -> FloatMatrix:
     return where_defined(weighting.total(cut), weighting.has_gain(cut))
-
-
-def _normalised(cut: CutLists, weighting: Weighting, ideal: Ideal) -> Ratio:
-    """Divide by the ideal; 0 where a list without any gain is compared with itself."""
-    return Ratio(weighting.total(cut), weighting.ideal_total(cut, ideal), where=weighting.has_gain(cut))

@@ -126,5 +126,6 @@ def average_reciprocal_hit_rank(
     weighting, n_relevant = Weighting("inverse", gains, rel), cut.n_relevant(rel)
     if denom == "R":
         return Ratio(weighting.total(cut), n_relevant, where=n_relevant > 0)
-    divisor = weighting.ideal_total(cut) if denom == "ideal" else np.ones((1, 1))
-    return Ratio(weighting.total(cut), divisor, where=weighting.has_gain(cut))
+    if denom == "ideal":
+        return weighting.share_of_ideal(cut)
+    return Ratio(weighting.total(cut), np.ones((1, 1)), where=weighting.has_gain(cut))

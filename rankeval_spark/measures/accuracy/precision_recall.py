@@ -98,11 +98,14 @@ def recall(
     if gains == "value":
         lists = cut.lists
         of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
-        found = cut.sum_hits(of_hits * (lists.hit_gain >= rel))
-        possible = lists.sum_judged(of_judged * (lists.judged_gain >= rel))
-    else:
-        found, n_relevant = cut.hits(rel), cut.n_relevant(rel)
-        possible = n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
+        of_hits, of_judged = of_hits * (lists.hit_gain >= rel), of_judged * (lists.judged_gain >= rel)
+        found, possible, share = cut.sum_hits(of_hits), lists.sum_judged(of_judged), None
+        if not np.isfinite(possible).all():
+            smaller = cut.sum_hits(np.ldexp(of_hits, -512)), lists.sum_judged(np.ldexp(of_judged, -512))
+            share = np.where(np.isfinite(possible), ratio(found, possible), ratio(*smaller))
+        return Ratio(found, possible, where=possible > 0, value=share)
+    found, n_relevant = cut.hits(rel), cut.n_relevant(rel)
+    possible = n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
     return Ratio(found, possible, where=possible > 0)
 
 

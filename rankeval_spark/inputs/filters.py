@@ -35,7 +35,7 @@ class RowFilter:
     date: dt.date
     where: str = ""  # place of the filters in the config, for messages
 
-    def sql(self, schema: T.StructType) -> Column | None:
+    def spark(self, schema: T.StructType) -> Column | None:
         """Build the condition in Spark; None without filters. The table has the columns of all of them.
 
         Raises ConfigError: all values that are not of their column's type; of a window of days the first one.

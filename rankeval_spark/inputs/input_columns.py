@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Lists
     from rankeval_spark.config.request import Request
 
+CORRUPT: Final = "_corrupt_record"
+"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
+
+IS_UNPARSABLE: Final = "is_unparsable"
+"""Extra column of an input with cells that can fail to be read: true where one of the row did."""
+
+RAW: Final = "_raw"
+"""Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
+
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
 IDS: Final = (C.USER_ID, C.ITEM_ID)

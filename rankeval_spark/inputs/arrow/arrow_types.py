@@ -38,8 +38,8 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Whether a value of a type has no text and no number: lists, maps, structs and bytes."""
-    return bool(pa.types.is_nested(kind) or _is_binary(kind))
+    """Whether a value of a type has no text and no number: lists, maps, structs, bytes, and what Arrow does not know."""
+    return bool(pa.types.is_nested(kind) or _is_binary(kind) or isinstance(kind, pa.OpaqueType))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -61,6 +61,8 @@ def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
         return spark_name(kind.value_type)
     if pa.types.is_struct(kind):
         return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
+    if isinstance(kind, pa.OpaqueType):
+        return str(kind.type_name)
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
@@ -79,7 +81,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     ['a', None, 'a']
     """
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.OpaqueType):
         return plain(_by_chunk(column, lambda chunk: chunk.storage, kind.storage_type))
     if pa.types.is_dictionary(kind):
         return plain(_by_chunk(column, _decoded, _plain_type(kind.value_type)))

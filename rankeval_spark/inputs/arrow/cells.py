@@ -1,4 +1,4 @@
-"""Read the cells of a column as its canonical type, without guessing; as the Spark side casts them."""
+"""Read the cells of a column as its canonical type, without guessing; in this process, and in the workers of Spark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.errors import InputError
+from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_nested, is_number, is_text, plain, spark_name
 from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, NUMBERS_FIX, RANK_FIX, type_fault
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rankeval_spark.config.inputs import Gains
-    from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.schemas import Field
 
 _MAX_RANK: Final = 2**31 - 1
@@ -36,21 +35,41 @@ class Cells:
     unreadable: pa.BooleanArray | None = None  # whether the cell could not be read; None where every one could
 
 
-def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str, ranks_from: int = 1) -> Cells:
+def read_cells(
+    column: pa.ChunkedArray,
+    field: Field,
+    *,
+    where: str,
+    name: str = "",
+    id_fix: str = "",
+    wanted: str | None = None,
+    separator: str | None = None,
+    ranks_from: int = 1,
+) -> Cells:
     """Read a column of a table as the column `field` of the schema.
 
-    `column`: as the table has it; a column that is right already is not copied. `field`: canonical column, of the same
-    name. `where`: name of the input, for messages. `id_fix`: how ids that are no whole numbers become so, for messages.
-    `ranks_from`: rank of the first item of a list, 0 or 1.
+    `column`: as the table has it; a column that is right already is not copied. `where`: name of the input, and `name`:
+    that of the column if it is another one, for messages. `id_fix`: how ids that are no whole numbers become so, for
+    messages. `wanted`: type of ids, ``string`` or ``integer``, where the config says it. `separator`: separates the
+    elements of a list that is text; such text is a JSON array without it. `ranks_from`: rank of the first item of a
+    list, 0 or 1.
 
     Raises InputError if the type of the column cannot be read as that of the field.
     """
     given = plain(column)
-    values = _read(given, field)
+    values, found = None, spark_name(column.type)
+    try:
+        if wanted is not None and not is_nested(given.type):
+            values = _ids_as(given, wanted)
+        elif separator is not None and field.type.startswith("array<") and is_text(given.type):
+            values = _read(texts.split(given, separator), field)
+        else:
+            values = _read(given, field)
+    except pa.ArrowException as error:  # a value beyond the canonical type, such as an unsigned id from 2^63 on
+        found += f" ({first_line(str(error))})"
     if values is None:
         fix = {C.RANK: RANK_FIX, **dict.fromkeys((*IDS, C.LIST_ID), id_fix)}.get(field.name, "")
-        fix = "" if is_nested(given.type) else fix
-        raise InputError(type_fault(where, field, field.name, spark_name(given.type), fix))
+        raise InputError(type_fault(where, field, name or field.name, found, "" if is_nested(given.type) else fix))
     if field.name == C.RANK and ranks_from == 0:
         values = _counted_from_1(values)
     is_marked = values.null_count > given.null_count and not _is_seconds(given, field)
@@ -68,7 +87,7 @@ def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: st
     numbers = None if is_nested(given.type) or pa.types.is_boolean(given.type) else _doubles(given)
     if numbers is None or by_value is None:
         fix = NUMBERS_FIX if by_value is None else ""
-        raise InputError(type_fault(where, field, gains.column, spark_name(given.type), fix))
+        raise InputError(type_fault(where, field, gains.column, spark_name(column.type), fix))
     return Cells(_gains_by_value(numbers, by_value) if by_value else _gains_by_edges(numbers, gains.edges))
 
 
@@ -111,6 +130,13 @@ def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # n
     if field.name == C.SCORE and (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
         return _exact(column)  # a double would make ties of numbers that differ
     return _doubles(column)
+
+
+def _ids_as(column: pa.ChunkedArray, wanted: str) -> pa.ChunkedArray | None:
+    """Read ids as text or as whole numbers, whatever they are in the table."""
+    if wanted == "string":
+        return texts.to_text(column)
+    return texts.to_whole(column) if is_text(column.type) else _ids(column)
 
 
 def _ids(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -195,15 +221,8 @@ def _lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None:
         return None
     if column.type == wanted and not elements.null_count:
         return column
-    return _in_lists(in_one_piece(elements), in_one_piece(column))
-
-
-def _in_lists(elements: pa.Array, lists: pa.Array) -> pa.ChunkedArray:
-    """Combine elements into lists as long as others, in their order."""
-    lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
-    ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    of_element = np.repeat(np.arange(len(lengths)), lengths)
-    has_gap = np.zeros(len(lengths), dtype=np.bool_)
-    has_gap[of_element[to_numpy(elements.is_null())]] = True
-    is_null = to_arrow(has_gap | to_numpy(lists.is_null()))
-    return pa.chunked_array([pa.ListArray.from_arrays(to_arrow(ends), elements, mask=is_null)])
+    lists, elements = in_one_piece(column), in_one_piece(elements)
+    has_gap = np.zeros(len(lists), dtype=np.bool_)
+    has_gap[owners_of(lists)[to_numpy(elements.is_null())]] = True
+    is_null = has_gap | to_numpy(lists.is_null())
+    return pa.chunked_array([list_column(lengths_of(lists), elements, is_null=is_null)])

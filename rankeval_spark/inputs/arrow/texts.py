@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, owners_of, to_arrow, to_numpy, to_texts
 from rankeval_spark.inputs.arrow.arrow_types import is_text
-from rankeval_spark.inputs.input_columns import LAST_SECOND
+from rankeval_spark.inputs.input_columns import LAST_SECOND, is_bigint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ _BLANKS: Final = "".join(map(chr, (*range(33), 127)))
 
 _NUMBER: Final = r"^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|[+-]?(?i:inf|infinity)|(?i:nan))$"
 _SUFFIX: Final = r"([\d.])[dDfF]$"
-_WHOLE: Final = r"^[+-]?0*\d{1,10}$"
-_SIGN_AND_DIGITS: Final = r"^(?:\+|(-))?0*(\d{1,10})$"
+_WHOLE: Final = r"^[+-]?0*\d{1,19}$"
+_SIGN_AND_DIGITS: Final = r"^(?:\+|(-))?0*(\d{1,19})$"
 
 _JSON: Final = json.JSONDecoder(parse_constant='"{}"'.format)
 """As Spark's: NaN is no number, and what follows the array does not count."""
@@ -83,40 +83,80 @@ def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read whole numbers of up to ten digits as int64; what is none becomes NULL.
+    """Read whole numbers as int64; what is none, or more than 64 bits hold, becomes NULL.
 
-    >>> to_whole(pa.chunked_array([[" 7", "+007", "-1", "1.0", "0x10"]])).to_pylist()
-    [7, 7, -1, None, None]
+    >>> to_whole(pa.chunked_array([[" 7", "+007", "-1", "1.0", "0x10", "9223372036854775808"]])).to_pylist()
+    [7, 7, -1, None, None, None]
     """
     texts = trimmed(texts)
     digits = null_unless(texts, pc.match_substring_regex(texts, pattern=_WHOLE))
-    return pc.replace_substring_regex(digits, pattern=_SIGN_AND_DIGITS, replacement=r"\1\2").cast(pa.int64())
+    digits = pc.replace_substring_regex(digits, pattern=_SIGN_AND_DIGITS, replacement=r"\1\2")
+    try:
+        return digits.cast(pa.int64())
+    except pa.ArrowInvalid:  # above 64 bits
+        return _by_distinct(digits, _in_64_bits)
 
 
-def to_text_lists(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read JSON arrays as lists of text; what is none becomes NULL.
+def _in_64_bits(digits: pa.Array) -> pa.Array:
+    numbers = [int(text) for text in digits.to_pylist()]
+    is_lost = np.array([not is_bigint(number) for number in numbers], dtype=np.bool_)
+    kept = np.array([number if is_bigint(number) else 0 for number in numbers], dtype=np.int64)
+    return to_arrow(kept, is_null=is_lost)
+
+
+def split(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray:
+    """Split texts at a separator into lists, without the blanks around elements and without empty elements.
+
+    >>> split(pa.chunked_array([["rock.| blues||", "", None]]), "|").to_pylist()
+    [['rock.', 'blues'], [], None]
+    """
+    lists = in_one_piece(pc.split_pattern(texts, pattern=separator))
+    elements = pc.ascii_trim(pc.list_flatten(lists), characters=" ")
+    is_kept = to_numpy(pc.not_equal(elements, ""))
+    lengths = np.bincount(owners_of(lists)[is_kept], minlength=len(lists))
+    kept = elements.filter(to_arrow(is_kept))
+    return pa.chunked_array([list_column(lengths, kept, is_null=to_numpy(lists.is_null()))])
+
+
+def to_text_lists(
+    texts: pa.ChunkedArray, field: str | None = None, *, broken: list[str | None] | None = None
+) -> pa.ChunkedArray:
+    """Read JSON arrays as lists of text, or one field of arrays of objects; what is none becomes `broken`.
 
     >>> to_text_lists(pa.chunked_array([['["rock", 1]', "['blues']", "[]", "rock"]])).to_pylist()
     [['rock', '1'], ['blues'], [], None]
+    >>> to_text_lists(pa.chunked_array([['[{"id": 7}, {"id": null}, {}]', "[7]"]]), "id").to_pylist()
+    [['7', None, None], None]
     """
-    return _by_distinct(texts, _json_lists)
+    return _by_distinct(texts, lambda distinct: _json_lists(distinct, field, broken))
 
 
-def _json_lists(distinct: pa.Array) -> pa.Array:
-    lists = [_json_list(text) for text in distinct.to_pylist()]
-    ends = np.cumsum([0, *(len(each or ()) for each in lists)], dtype=np.int32)
-    is_missing = np.array([each is None for each in lists], dtype=np.bool_)
-    elements = to_texts(element for each in lists for element in each or ())
-    return pa.ListArray.from_arrays(to_arrow(ends), elements, mask=to_arrow(is_missing))
+def _json_lists(distinct: pa.Array, field: str | None, broken: list[str | None] | None) -> pa.Array:
+    read = (_json_list(text, field) for text in distinct.to_pylist())
+    lists = [broken if each is None else each for each in read]
+    lengths = np.array([len(each or ()) for each in lists], dtype=np.int64)
+    is_null = np.array([each is None for each in lists], dtype=np.bool_)
+    return list_column(lengths, to_texts(element for each in lists for element in each or ()), is_null=is_null)
 
 
-def _json_list(text: str) -> list[str | None] | None:
+def _json_list(text: str, field: str | None) -> list[str | None] | None:
     """Read a JSON array; as for Spark, a text in it may be in single quotes, as Python writes it."""
     try:
-        found = _JSON.raw_decode(_SINGLE_QUOTED.sub(_in_double_quotes, text).lstrip())[0]
-    except (ValueError, RecursionError):
+        found = _json(text)
+        if not isinstance(found, list):
+            return None
+        if field is not None:
+            found = [None if element is None else element.get(field) for element in found]
+        return [_json_text(element) for element in found]
+    except (AttributeError, ValueError, RecursionError):  # an element is no object; or the text is no JSON
         return None
-    return [_json_text(element) for element in found] if isinstance(found, list) else None
+
+
+def _json(text: str) -> object:
+    try:
+        return _JSON.raw_decode(text.lstrip())[0]
+    except ValueError:
+        return _JSON.raw_decode(_SINGLE_QUOTED.sub(_in_double_quotes, text).lstrip())[0]
 
 
 def _in_double_quotes(found: re.Match[str]) -> str:

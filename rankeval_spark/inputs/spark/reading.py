@@ -81,7 +81,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         differing = parquet_faults(spark, table, wanted, where, date)
         if differing:
             raise InputError(*differing)
-    condition = RowFilter(config.filters, date, f"{where}.filters").sql(table.frame.schema)
+    condition = RowFilter(config.filters, date, f"{where}.filters").spark(table.frame.schema)
     if condition is not None and CORRUPT in table.frame.columns:
         condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     filtered = table.frame if condition is None else table.frame.where(condition)

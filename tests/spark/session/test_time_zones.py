@@ -99,6 +99,6 @@ def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: st
         Filter(column="at", op="<", value="2026-03-09T05:30:00+05:30"),
     ]
     for frame in (instants, zoneless):
-        condition = RowFilter(of_day, DAY).sql(frame.schema)
+        condition = RowFilter(of_day, DAY).spark(frame.schema)
         assert condition is not None
         assert [row.id for row in frame.where(condition).collect()] == [1, 2]

@@ -38,7 +38,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Whether a value of a type has no text and no number: lists, maps, structs, bytes, and what Arrow does not know."""
+    """Whether a value of a type has no text and no number: lists, maps, structs, bytes, opaque types."""
     return bool(pa.types.is_nested(kind) or _is_binary(kind) or isinstance(kind, pa.OpaqueType))
 
 

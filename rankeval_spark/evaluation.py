@@ -18,11 +18,11 @@ from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
-from rankeval_spark.result_rows import gap_test_rows
+from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import to_check_rows
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
-from rankeval_spark.result_rows.leaderboard import to_leaderboard
+from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.grouping import in_order_of
@@ -231,11 +231,11 @@ class Evaluation(Generic[Frame]):
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
         asked = gap_test_request(given, self.request, has_one_list=self.host.has_one_list)
-        gaps = gap_test_rows.gaps_of(self._metrics, asked)
-        tests = {GAP_TESTS: GapTests(gap_test_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
+        gaps = gap_rows.gaps_of(self._metrics, asked)
+        tests = {GAP_TESTS: GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         with refusals_of_call():
             found = self.host.totals(tests)[GAP_TESTS]
-        return self.host.frame(gap_test_rows.to_rows(gaps, found, asked, alpha=1 - self.request.confidence))
+        return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.confidence))
 
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.

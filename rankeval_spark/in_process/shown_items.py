@@ -18,9 +18,8 @@ from rankeval_spark.engine.aggregation.slices import encoded, groups_of, refuse_
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import places_in, starts_of_runs, to_codes
-from rankeval_spark.result_rows.counting import counted, run_lengths
-from rankeval_spark.result_rows.histograms import Times
-from rankeval_spark.result_rows.jackknife_rows import SLICE
+from rankeval_spark.result_rows.exposure_rows import SLICE
+from rankeval_spark.result_rows.histograms import Times, counted, run_lengths
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.slices import Key

@@ -1,10 +1,17 @@
-"""Rows of ``metrics`` for measures of all lists: how often each item is shown, and rates per group of items."""
+"""Rows of ``metrics`` for measures of all lists together, with a jackknife over groups of users.
+
+A value is computed with everyone and without each of ``N_GROUPS`` groups of users in turn, from which the jackknife
+takes its spread. For measures of exposure it overstates the variance: a statistic of independent users is a sum of
+effects of one user, of pairs of users, and so on, and the jackknife counts the variance of the pairs twice (Efron &
+Stein 1981, The jackknife estimate of variance). Where many items are in one or two lists, pairs matter: an item that
+two lists hold is lost only if both are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,28 +20,173 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
 from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
+from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import GROUP as GROUP_OF_USERS, N_GROUPS
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
+from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, Histograms
-from rankeval_spark.result_rows.jackknife_rows import (
-    ALL_USERS,
-    SLICE,
-    MeasuredSlices,
-    SlicesOfUsers,
-    first_order_share,
-    jackknife_columns,
-    slices_in,
-)
 from rankeval_spark.result_rows.metric_rows import metric_batch
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rankeval_spark.config.request import ReportedSlices
-    from rankeval_spark.measures import Measure
+    from rankeval_spark.measures import Exposure, Measure
+    from rankeval_spark.measures.arrays import FloatVector
+
+
+SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)  # key of a slice of a model
+
+LEAST_ERROR: Final = 1e-12  # error, relative to its value, up to which it is rounding
+
+MIN_SINGLES: Final = 20
+"""Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
+
+LEAST_FIRST: Final = 1e-9  # V1 as a share of `sum x f(x)^2` up to which it is rounding: all items weigh the same
+MIN_SHARE: Final = 0.4  # share of single lists below which a coverage has no error: the series below does not settle
+SlicesOfUsers: TypeAlias = Iterable[tuple[int, list[str | None]]]  # index and values of each slice
+
+ALL_USERS: Final[SlicesOfUsers] = ((0, []),)
+
+
+def slices_in(rows: pa.Table) -> SlicesOfUsers:
+    """List the slices that occur in rows with ``slice_index`` and ``slice_values``."""
+    first, _ = rows_by_key(rows, SLICE[1:])
+    found = pc.take(rows.select(SLICE[1:]), to_arrow(first)).to_pydict()
+    return list(zip(found["slice_index"], found[C.SLICE_VALUES], strict=True))
+
+
+@dataclass(frozen=True)
+class MeasuredSlices:
+    """Slices of models, and their users and lists."""
+
+    keys: pa.RecordBatch  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
+    n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
+    n_lists: np.ndarray  # (n_rows,), lists of all users
+
+
+def jackknife_columns(
+    reported: ReportedSlices,
+    measure: Measure,
+    slices: MeasuredSlices,
+    values: np.ndarray,  # (n_rows, 1 + N_GROUPS), of each slice with everyone, then without each group
+    shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
+) -> dict[str, pa.Array]:
+    """Build the columns of ``schemas.METRICS`` without those of the run."""
+    confidence = reported.confidence
+    everyone = values[:, :1]
+    without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
+    spread = intervals.delete_a_group(values[:, 0], without, slices.n_users, confidence, measure.bounds)
+    # An error of 0 says that no group of users differs from another, not that the value is certain.
+    is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
+    spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
+    n_users = slices.n_users.sum(axis=1)
+    n = slices.keys.num_rows
+    method = np.where(np.isnan(spread.low), "none", "jackknife")
+    no_count = pa.nulls(n, pa.int64())
+    return {
+        **metric_rows.slice_columns(slices.keys, reported.names),
+        C.MEASURE: pa.array([measure.label] * n, pa.string()),
+        C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
+        C.VALUE: nullable(values[:, 0]),
+        "n_users": pa.array(n_users),
+        C.N_LISTS: pa.array(slices.n_lists),
+        **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
+        "tie_share": pa.nulls(n, pa.float64()),
+        "is_small": pa.array(n_users < reported.min_size),
+        "std_dev": pa.nulls(n, pa.float64()),
+        "std_error": nullable(spread.std_error),
+        "ci_low": nullable(spread.low),
+        "ci_high": nullable(spread.high),
+        "ci_level": pa.array(np.full(n, confidence)),
+        "ci_method": pa.array(method.tolist(), pa.string()),
+        "n_nonzero": no_count,
+        "is_uncertain": pa.nulls(n, pa.bool_()),
+        **metric_rows.no_quantiles(n),
+    }
+
+
+class Steps(NamedTuple):
+    """Changes of a measure with the lists that hold an item; all of shape (n_entries,), in any unit."""
+
+    n_items: FloatVector  # items that count
+    first: FloatVector  # change of the measure if an item is in one list fewer
+    second: FloatVector  # change of `first` if it is in another list fewer
+
+
+def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
+    """Return V1 / (V1 + V2), in (0, 1], by which the variance of the jackknife is multiplied; shape (n_groups,).
+
+    NaN where V1 is 0: no item counts, or no list changes the measure more than another, such as lists that are all
+    equal or share no item. NaN for a coverage with fewer than MIN_SINGLES items in exactly one list or below MIN_SHARE.
+
+    If items are shown independently of each other, an item in x lists adds ``x f(x)^2`` to V1 and
+    ``x (x - 1) / 2 s(x)^2`` to V2, f and s being the first and second differences. V1 is less by what the fixed number
+    of places takes, ``(sum x f)^2 / sum x``. These are the first terms of a series with alternating signs,
+    ``V1 - V2 + V3 - ...``, for which ``V1^2 / (V1 + V2)`` stands. For coverage the series is the expected number of
+    new items in as many further lists (Good & Toulmin 1956).
+    """
+    steps = _STEPS[measure.name](exposure, measure.options, values)
+    weight = steps.n_items * exposure.times
+    n_places = exposure.sum(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = exposure.sum(weight * steps.first**2)
+        first = squares - exposure.sum(weight * steps.first) ** 2 / n_places
+        first = np.where(first > LEAST_FIRST * squares, first, np.nan)
+        second = exposure.sum(weight * (exposure.times - 1) / 2 * steps.second**2)
+        share: FloatVector = first / (first + second)
+    if measure.name in {"ItemCoverage", "CatalogCoverage"}:
+        n_singles = exposure.sum(steps.n_items * (exposure.times == 1))
+        share[(n_singles < MIN_SINGLES) | (share < MIN_SHARE)] = np.nan
+    return share
+
+
+def _of_coverage(n_items: FloatVector, times: FloatVector) -> Steps:
+    return Steps(n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64))  # noqa: PLR2004 - two lists
+
+
+def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
+    now, before, earlier = (_x_log_x(exposure.times - fewer) for fewer in range(3))
+    n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
+    return Steps(n_items, now - before, now - 2 * before + earlier)
+
+
+def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
+    """Return the steps of the sum of |x - y| over other items; those that are never shown are in the catalogue."""
+    times, group, is_of_catalogue = exposure.times, exposure.group, options["items"] == "catalogue"
+    n_items = exposure.n_catalogued if is_of_catalogue else exposure.n_items
+    shown = exposure.sum(n_items)
+    n = exposure.catalogue_size if is_of_catalogue else shown
+    below = exposure.running_sum(n_items) - n_items + (n - shown)[group]
+    first = 2 * below - n[group] + 1
+    is_next = np.append(np.zeros(1, dtype=np.bool_), (np.diff(times) == 1) & (np.diff(group) == 0))[: len(times)]
+    second = 2 * np.where(is_next, np.roll(n_items, 1), 0.0)
+    if not is_of_catalogue:  # an item that leaves its last list leaves the items too
+        last = (exposure.sum(n_items * times) * (1 - values) - n)[group]
+        second = np.where(times == 2, first - (last - 1), second)  # noqa: PLR2004 - two lists
+        first = np.where(times == 1, last, first)
+    return Steps(n_items, first, second)
+
+
+def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
+    """Return the steps of the number of pairs of lists that hold an item, whatever their lengths."""
+    return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
+
+
+def _x_log_x(times: FloatVector) -> FloatVector:
+    return times * np.log(np.maximum(times, 1.0))
+
+
+_STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Steps]]] = {
+    "ItemCoverage": lambda exposure, _, __: _of_coverage(exposure.n_items, exposure.times),
+    "CatalogCoverage": lambda exposure, _, __: _of_coverage(exposure.n_catalogued, exposure.times),
+    "Entropy": _of_entropy,
+    "Gini": _of_gini,
+    "Personalization": _of_personalization,
+}
+"""By the name of the measure; every measure of exposure has its own."""
+
 
 ENTRY_TYPE: Final = (
     f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, without bigint, times bigint, "

@@ -1,22 +1,50 @@
-"""Gaps of slicings: rows of ``metrics`` and ``group_metrics`` joined into one row per slicing, measure and cutoff."""
+"""Gaps of slicings, one row per slicing, measure and cutoff; and tests of them on request: a p of equal means.
+
+For a test, the users of each group are drawn anew in every replicate, with weights from the hash of their id alone.
+Which groups are compared, and their means and deviations, is read from ``metrics`` before.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import doubles, nullable
+from rankeval_spark.config.request import slice_names
+from rankeval_spark.engine.aggregation.partial_aggregates import Users
+from rankeval_spark.engine.aggregation.slices import (
+    doubles,
+    encoded,
+    groups_of,
+    in_chunks,
+    matrix,
+    nullable,
+    segment_columns,
+    unpacked,
+)
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import ascending, to_codes
+from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.measures import group_statistics
+from rankeval_spark.statistics import multiple_testing
+from rankeval_spark.statistics.bootstrap import ReplicateSums, weighted_sums
+from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
+from rankeval_spark.statistics.moments import SQUARES
+from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
+from rankeval_spark.statistics.replicate_sums import SliceGroups
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.statistics.replicate_sums import Draws
+
 
 NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)  # columns that published rows have in addition
 
@@ -124,3 +152,188 @@ def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     by_place = np.argsort(first)  # the codes of whole numbers ascend, whatever their places
     return np.argsort(by_place)[number], first[by_place]
+
+
+Values: TypeAlias = tuple[str, ...]  # values of a slice, which name a group
+_GroupSet: TypeAlias = tuple[tuple[Values, ...], tuple[int, ...]]  # groups, and gaps between them: one draw serves all
+
+ROW_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
+        *((C.K, pa.int32()), ("n_groups", pa.int32())),
+        *((name, pa.float64()) for name in ("gap", "p_value", "p_adjusted")),
+        *(
+            ("correction", pa.string()),
+            ("family_size", pa.int64()),
+            ("replicates", pa.int32()),
+            ("reason", pa.string()),
+        ),
+    ]
+)  # rows of `to_rows`
+
+_PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())])
+P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
+
+
+class GroupMean(NamedTuple):
+    """Mean and standard deviation of the users of a group."""
+
+    n: int  # users with a value
+    n_nonzero: int  # those with another value than without a hit
+    mean: float
+    std_dev: float
+
+
+@dataclass(frozen=True)
+class ComparedGroups:
+    """The groups that are compared in one measure at one cutoff, and how far they lie apart."""
+
+    model: str
+    slice: str
+    measure: str
+    k: int
+    groups: Mapping[Values, GroupMean]  # fewer than two have no gap
+    gap: float  # greatest mean less the least; NaN where there is none
+
+    @property
+    def can_be_tested(self) -> bool:
+        """Whether there is a gap, and every group has enough hits, and a spread unless all have the same mean."""
+        groups = self.groups.values()
+        is_apart = self.gap > TIE * max((abs(one.mean) for one in groups), default=0.0)
+        has_enough = all(one.n_nonzero >= MIN_HITS and (one.std_dev > 0 or not is_apart) for one in groups)
+        return not np.isnan(self.gap) and has_enough
+
+
+def gaps_of(metrics: pa.Table, gap_request: GapTestRequest) -> list[ComparedGroups]:
+    """Return the gaps between groups that are tested, of all rows of ``metrics``."""
+    of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
+    of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
+    found: dict[tuple[str, str, str, int], dict[Values, GroupMean]] = {}
+    for row in filter(gap_request.has, of_groups.to_pylist()):
+        groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
+        if row["is_compared"]:
+            std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
+            groups[tuple(row[C.SLICE_VALUES])] = GroupMean(row["n_users"], row["n_nonzero"], row[C.VALUE], std_dev)
+    gaps = []
+    for key, groups in sorted(found.items()):
+        means = [group.mean for group in groups.values()]
+        gap = max(means) - min(means) if len(means) > 1 else np.nan
+        gaps.append(ComparedGroups(*key, dict(sorted(groups.items())), gap))
+    return gaps
+
+
+@dataclass(frozen=True)
+class GapBootstrap:
+    """Draws the users of groups on the workers, and tests the gaps between them."""
+
+    gaps: tuple[ComparedGroups, ...]
+    columns: Mapping[str, str]  # of each measure, by its label
+    slices: Mapping[str, tuple[str, ...]]  # columns of each slicing, by its name
+    ks: tuple[int, ...]
+    draws: Draws
+
+    @classmethod
+    def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapBootstrap:
+        """Test gaps between groups of the slices of a request."""
+        measures = request.measures
+        columns = dict(zip(measures.labels, measures.columns, strict=True))
+        slices = dict(zip(slice_names(request.slices), segment_columns(request.slices), strict=True))
+        return cls(tuple(gaps), columns, slices, measures.ks, draws)
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Columns that are read."""
+        return tuple(dict.fromkeys(self.columns[one.measure] for one in self.gaps))
+
+    @cached_property
+    def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
+        """Sets of groups that are drawn, by slicing and model."""
+        tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
+        for test, one in enumerate(self.gaps):
+            if one.can_be_tested:
+                tests.setdefault((one.slice, one.model, tuple(one.groups)), []).append(test)
+        found: dict[str, dict[str, list[_GroupSet]]] = {}
+        for (slice_, model, groups), own in tests.items():
+            found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(own)))
+        return found
+
+    def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Sum up the users of a partition in each replicate: rows of a test each."""
+        held: dict[tuple[int, ...], ReplicateSums] = {}
+        for chunk in in_chunks(batches):
+            table = unpacked(encoded(chunk, [C.MODEL_ID]))
+            values = matrix(table, self.measures)
+            if np.isnan(values).all():
+                continue
+            for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
+                held[tests] = held[tests].merge(found) if tests in held else found
+                if sum(3 * one.sums.nbytes for one in held.values()) > MOST_HELD:
+                    yield from _to_batches(held)
+                    held = {}
+        yield from _to_batches(held)
+
+    def _resampled(self, users: Users) -> Iterator[tuple[tuple[int, ...], ReplicateSums]]:
+        values = np.where(users.denominators > 0, users.numerators, np.nan)
+        for slice_, by_model in self._group_sets.items():
+            keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
+            for model, group_sets in by_model.items():
+                for names, tests in group_sets:
+                    places: dict[tuple[str | None, ...], int] = {name: place for place, name in enumerate(names)}
+                    in_model = [places.get(name, -1) if owner == model else -1 for owner, name, _ in keys]
+                    place = np.array(in_model, dtype=np.int64)[group]
+                    own = np.flatnonzero(place >= 0)
+                    of_tests = values[own][:, [self._column(test) for test in tests]]
+                    means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in tests]).T
+                    groups = SliceGroups(place[own][None], len(means))
+                    distances = of_tests - means[place[own]]
+                    yield tests, weighted_sums(distances, users.hashes[own], self.draws, groups)
+
+    def _column(self, test: int) -> int:
+        """Find the place of a measure at its cutoff among a user's values."""
+        one = self.gaps[test]
+        return self.ks.index(one.k) * len(self.measures) + self.measures.index(self.columns[one.measure])
+
+    def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        """Compute the p of one test from the sums of all partitions, in sorted order."""
+        test = key[0].as_py()
+        n, _, means, deviations = np.array([*self.gaps[test].groups.values()], dtype=np.float64).T[..., None]
+        shape = (3, len(means), 1, self.draws.replicates)
+        parts = (ReplicateSums(*np.frombuffer(part).reshape(shape)) for part in sorted(group["sums"].to_pylist()))
+        p = gap_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))
+        return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
+
+
+def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:
+    """Yield sums as rows: a batch for each test, which is large with many groups and replicates."""
+    for tests, found in held.items():
+        for place, test in enumerate(tests):
+            sums = np.stack([part[:, place] for part in (found.weights, found.sums, found.squares)])
+            yield pa.RecordBatch.from_pylist([{"test": test, "sums": sums.tobytes()}], schema=_PARTIAL_FIELDS)
+
+
+def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, gap_request: GapTestRequest, *, alpha: float) -> pa.Table:
+    """Return a row of each gap: its p adjusted for the number of gaps, or why there is none.
+
+    ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
+    """
+    n_gaps, correction, replicates = len(gaps), gap_request.correction, gap_request.draws.replicates
+    gap, p = np.array([one.gap for one in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
+    p[to_numpy(found["test"])] = to_numpy(found["p_value"])
+    n = np.full(n_gaps, float(replicates))
+    family = np.zeros(n_gaps, dtype=np.int64)
+    adjusted = multiple_testing.adjust(p, family, correction=correction, alpha=alpha, replicates=n)
+    least, most = np.sqrt(SQUARES)
+    is_beyond = (gap != 0) & ((gap < least) | (gap > most))
+    without = np.select([np.isnan(gap), is_beyond], ["few_groups", OUT_OF_RANGE], "few_values")
+    reason = np.where(np.isnan(p), without, adjusted.reason)
+    columns = [
+        *([getattr(one, name) for one in gaps] for name in ("model", "slice", "measure", "k")),
+        [len(one.groups) for one in gaps],
+        *map(nullable, (gap, p, adjusted.p)),
+        [correction] * n_gaps,
+        adjusted.family_size,
+        [replicates] * n_gaps,
+        reason.tolist(),
+    ]
+    typed = [pa.array(column, type_) for column, type_ in zip(columns, ROW_SCHEMA.types, strict=True)]
+    return pa.Table.from_arrays(typed, schema=ROW_SCHEMA)

@@ -1,4 +1,4 @@
-"""Rows of ``metrics`` from merged moments: names, spread and interval of each mean.
+"""Rows of ``metrics`` from merged moments: names, spread and interval of each mean; and models, best first.
 
 A few thousand rows, and a column of literals for every name and option: planned as Spark expressions they took a second
 of every run, longer than all the arithmetic on them. scipy is needed for the quantiles anyway.
@@ -6,10 +6,10 @@ of every run, longer than all the arithmetic on them. scipy is needed for the qu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.replicate_sums import Draws
+
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here
 
@@ -331,3 +332,32 @@ class BootstrapIntervals:
         n_users = len(users) // (8 * (1 + width))
         hashes = np.frombuffer(users, dtype=np.int64, count=n_users)
         return hashes, np.frombuffer(users, offset=hashes.nbytes).reshape(n_users, width)
+
+
+def to_leaderboard(
+    metrics: pa.Table,  # rows of `schemas.METRICS`
+    wanted: Mapping[tuple[str, int], str],  # column of each label and cutoff, in order
+    *,
+    is_lower_better: bool = False,  # of the first measure
+) -> pa.Table:
+    """Build a row of the means of each model, best first by the first measure, then by name.
+
+    The highest value is first where neither side is better.
+    """
+    rows = metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist()
+    by_model: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = by_model.setdefault(row[C.MODEL_ID], {C.MODEL_ID: row[C.MODEL_ID], "n_users": 0})
+        if (row[C.MEASURE], row[C.K]) in wanted:
+            own["n_users"] = max(own["n_users"], row["n_users"])
+            own[wanted[row[C.MEASURE], row[C.K]]] = row[C.VALUE]
+    first, sign = next(iter(wanted.values())), 1 if is_lower_better else -1
+
+    def place(row: dict[str, Any]) -> tuple[bool, float, str]:
+        value = row.get(first)
+        return value is None, 0.0 if value is None else sign * value, row[C.MODEL_ID]
+
+    schema = pa.schema(
+        {C.MODEL_ID: pa.string(), "n_users": pa.int64(), **dict.fromkeys(wanted.values(), pa.float64())}.items()
+    )
+    return pa.Table.from_pylist(sorted(by_model.values(), key=place), schema)

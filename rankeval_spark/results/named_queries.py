@@ -13,7 +13,7 @@ from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
-from rankeval_spark.result_rows.leaderboard import to_leaderboard
+from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.results import views
 from rankeval_spark.results.journal import PUBLISHED
 from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day, as_list

@@ -20,7 +20,7 @@ from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.checks import PartitionTallies, refuse_without_usable
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
-from rankeval_spark.result_rows.gap_test_rows import P_SCHEMA
+from rankeval_spark.result_rows.gap_rows import P_SCHEMA
 from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, metric_finisher
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.grouping import applied, in_order_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
-    from rankeval_spark.result_rows.gap_test_rows import GapBootstrap
+    from rankeval_spark.result_rows.gap_rows import GapBootstrap
 
 METRICS: Final = "metrics"
 COMPARISONS: Final = "comparisons"

@@ -26,9 +26,8 @@ from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.ranking.compact_lists import ITEMS, OPENS_USER
 from rankeval_spark.measures import required_facts
-from rankeval_spark.result_rows.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
+from rankeval_spark.result_rows.exposure_rows import ENTRY_TYPE, SLICE, ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.histograms import ByLength, Entries, Times, to_entries
-from rankeval_spark.result_rows.jackknife_rows import SLICE
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 from rankeval_spark.spark.spark_types import with_columns
 

@@ -14,7 +14,7 @@ from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process import exposure
 from rankeval_spark.in_process.shown_items import UserSegments
 from rankeval_spark.measures import Measure
-from rankeval_spark.result_rows.counting import counted, pair_sums, summed
+from rankeval_spark.result_rows.histograms import counted, pair_sums, summed
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
 
 MEASURES = (
@@ -63,7 +63,7 @@ def tier_of(user: str) -> str:
 def test_values_and_errors_are_those_of_plain_python(lists: Lists, small: int) -> None:
     segments = texts("user_id country tier", [(u, country_of(u), tier_of(u)) for u in USERS if int(u[1:]) % 3])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankeval_spark.result_rows.counting._SMALL", small)
+        patch.setattr("rankeval_spark.result_rows.histograms._SMALL", small)
         rows = rows_of(
             ranked_items(lists),
             segments=UserSegments(segments, {"tier": "none"}),
@@ -181,7 +181,7 @@ def test_ids_may_be_whole_numbers() -> None:
 @given(st.lists(st.integers(0, 9)), st.sampled_from([1 << 20, 0]))
 def test_keys_are_counted_and_weights_added_up(keys: list[int], small: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankeval_spark.result_rows.counting._SMALL", small)
+        patch.setattr("rankeval_spark.result_rows.histograms._SMALL", small)
         found, count = counted(np.array(keys, dtype=np.int64), n_keys=1000)
         same, (sums,) = summed(
             np.array(keys, dtype=np.int64), [np.arange(len(keys), dtype=np.float64) - np.float64(1)], n_keys=1000

@@ -18,7 +18,7 @@ from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatVector, Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
-from rankeval_spark.measures.options import Above, Meaning, option_text
+from rankeval_spark.measures.options import Above, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
 
 NEEDS: Final = (HIT_SCORES, PROPENSITIES)
@@ -26,10 +26,10 @@ NO_IMPRESSION: Final = "the user has no impression"
 _REWARD: Final = "a negative gain is a reward, as in obp"
 NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
 
-Limit: TypeAlias = Annotated[float, Above(0), Meaning("Largest weight of an impression; larger ones are set to it.")]
+Limit: TypeAlias = Annotated[float, Above(0), "Largest weight of an impression; larger ones are set to it."]
 Power: TypeAlias = Annotated[
     Literal["1", "2"],
-    Meaning("Whether weights are averaged, or their squares: n mean(w)^2 / mean(w^2) is the effective sample size."),
+    "Whether weights are averaged, or their squares: n mean(w)^2 / mean(w^2) is the effective sample size.",
 ]
 
 estimator = partial(

@@ -110,13 +110,6 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """Meaning of an option and of each of its choices; part of its annotation. Of several the last one holds."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class NotOffered:
     """A choice that is looked for and not there, and why, with what to take instead; part of its annotation."""
 
@@ -194,7 +187,7 @@ class Option:
 def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
     """Return the options of a kernel, one for each keyword-only parameter, given its type hints.
 
-    ``Literal`` gives choices, ``Annotated`` bounds and the meaning.
+    ``Literal`` gives choices, ``Annotated`` bounds and, as a text, the meaning; of several the last one holds.
     """
     options = []
     for parameter in inspect.signature(kernel).parameters.values():
@@ -214,7 +207,7 @@ def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Op
                 takes_text=of_type[Text].kind if Text in of_type else "",
                 is_required=is_required,
                 not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),
-                meaning=of_type[Meaning].text if Meaning in of_type else "",
+                meaning=of_type.get(str, ""),
             )
         )
     return tuple(options)
@@ -274,45 +267,37 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-Level: TypeAlias = Annotated[float, Above(0), Meaning("Gain from which on an item is relevant.")]
+Level: TypeAlias = Annotated[float, Above(0), "Gain from which on an item is relevant."]
 """``rel``. Above 0, because an item without a judgement has gain 0."""
 
 GreatestGain: TypeAlias = Annotated[
-    float, Above(0), Meaning("Greatest gain there can be; a judgement with a gain above it is an error.")
+    float, Above(0), "Greatest gain there can be; a judgement with a gain above it is an error."
 ]
 """``max_rel``. It never comes from the data: all values would change with one new grade."""
 
 Persistence: TypeAlias = Annotated[
-    float,
-    Above(0, below=1),
-    Meaning("Probability that a user goes on to the next item; the expected depth is 1 / (1 - p)."),
+    float, Above(0, below=1), "Probability that a user goes on to the next item; the expected depth is 1 / (1 - p)."
 ]
 """``p``."""
 
-RecallWeight: TypeAlias = Annotated[float, Above(0), Meaning("How many times more recall counts than precision.")]
+RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall counts than precision."]
 """``beta``."""
 
 Unknown: TypeAlias = Annotated[
     Literal["null", "drop"],
-    Meaning(
-        "What an item does of which nothing is known (no vector, categories, users or day of publication): the list "
-        "has no value; of the first k items the others count alone, as a list of their own."
-    ),
+    "What an item does of which nothing is known (no vector, categories, users or day of publication): the list "
+    "has no value; of the first k items the others count alone, as a list of their own.",
 ]
 
 Category: TypeAlias = Annotated[
     str,
     Text("a category of items"),
-    Meaning(
-        "Category of items, in the case in which the catalogue writes it. An item of several categories belongs to "
-        "each of them as a whole; one without categories, or that the catalogue does not have, to none."
-    ),
+    "Category of items, in the case in which the catalogue writes it. An item of several categories belongs to "
+    "each of them as a whole; one without categories, or that the catalogue does not have, to none.",
 ]
 
 OtherModel: TypeAlias = Annotated[
-    str,
-    Text("a model of the same run"),
-    Meaning("The other model, as `model_id` names it. Its own lists have no value."),
+    str, Text("a model of the same run"), "The other model, as `model_id` names it. Its own lists have no value."
 ]
 
 MODEL: Final = "model"

@@ -23,7 +23,7 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, NEVER_FILLED, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
-from rankeval_spark.measures.options import Level, Meaning, NotOffered, option_text
+from rankeval_spark.measures.options import Level, NotOffered, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
 NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
@@ -32,9 +32,7 @@ NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is 
 
 Missing: TypeAlias = Annotated[
     Literal["drop", "error"],
-    Meaning(
-        "What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run."
-    ),
+    "What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run.",
 ]
 
 NO_PREDICTION: Final = "no held-out pair of the user has a score"
@@ -217,7 +215,7 @@ def fraction_of_concordant_pairs(
     *,
     ties: Annotated[
         Literal["half", "discordant", "ignore"],
-        Meaning("What a pair of one score counts: half as concordant; as discordant; not at all."),
+        "What a pair of one score counts: half as concordant; as discordant; not at all.",
     ] = "half",
 ) -> Ratio:
     """Share of the pairs of held-out items with different gains that the scores put in the right order.
@@ -287,7 +285,7 @@ def spearman(cut: CutLists) -> FloatMatrix:
     return where_defined(np.clip(ratio(covariance, spread), -1, 1), spread > 0)
 
 
-AucTies: TypeAlias = Annotated[Literal["half", "zero"], Meaning("What a pair of one score counts: a half; nothing.")]
+AucTies: TypeAlias = Annotated[Literal["half", "zero"], "What a pair of one score counts: a half; nothing."]
 
 _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a gain below rel"
 

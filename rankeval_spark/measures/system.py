@@ -19,7 +19,7 @@ from rankeval_spark.measures.definition import (
 )
 from rankeval_spark.measures.exposure import Exposure, Rates, positive
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Category, Level, Meaning, NotOffered
+from rankeval_spark.measures.options import Above, Category, Level, NotOffered
 
 
 @Definition(
@@ -54,10 +54,8 @@ def catalogue_coverage(
     *,
     items: Annotated[  # noqa: ARG001 - the exposure is that of these items
         Literal["catalogue", "train"],
-        Meaning(
-            "Items that could be shown, T: the input `items` or, without it, the distinct items of `train`; those of "
-            "`train` in any case, as Evidently and Microsoft recommenders count."
-        ),
+        "Items that could be shown, T: the input `items` or, without it, the distinct items of `train`; those of "
+        "`train` in any case, as Evidently and Microsoft recommenders count.",
     ] = "catalogue",
 ) -> FloatVector:
     """Share of the catalogue that at least one of the lists shows.
@@ -80,9 +78,7 @@ def catalogue_coverage(
     aggregation=Aggregation(interval="wilson"),
     group=False,
 )
-def user_coverage(
-    cut: CutLists, *, min_items: Annotated[float, Above(0), Meaning("Least number of items.")] = 1
-) -> FloatMatrix:
+def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0), "Least number of items."] = 1) -> FloatMatrix:
     """Whether the user got a list, of at least so many items; the mean is the share of users served.
 
     ``1[m >= min_items]``, m being the number of items at ranks 1..k: 0 or 1. Never undefined.
@@ -109,9 +105,9 @@ _NOTHING_SHOWN: Final = "no list holds an item"
 def entropy(
     exposure: Exposure,
     *,
-    base: Annotated[Literal["2", "e"], Meaning("Base of the logarithm: bits or nats.")] = "2",
+    base: Annotated[Literal["2", "e"], "Base of the logarithm: bits or nats."] = "2",
     norm: Annotated[
-        bool, Meaning("Whether to divide by log |T|, T being the catalogue; items outside of it are then left out.")
+        bool, "Whether to divide by log |T|, T being the catalogue; items outside of it are then left out."
     ] = False,
 ) -> FloatVector:
     """Entropy of what the lists show: how evenly the places are spread over the items.
@@ -144,11 +140,10 @@ def gini(
     *,
     items: Annotated[
         Literal["catalogue", "recommended"],
-        Meaning("Items that count: those of the catalogue, shown or not; those that some list shows."),
+        "Items that count: those of the catalogue, shown or not; those that some list shows.",
     ] = "catalogue",
     norm: Annotated[
-        Literal["n-1", "n"],
-        Meaning("What the sum is divided by: n - 1, with which one item that takes all places gives 1; n."),
+        Literal["n-1", "n"], "What the sum is divided by: n - 1, with which one item that takes all places gives 1; n."
     ] = "n-1",
 ) -> FloatVector:
     """Concentration of what the lists show: 0 where every item is in as many, 1 where one takes all.
@@ -194,19 +189,15 @@ def personalization(
     *,
     denom: Annotated[
         Literal["k", "min"],
-        Meaning(
-            "What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that "
-            "short lists do not differ for being short."
-        ),
+        "What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that "
+        "short lists do not differ for being short.",
     ] = "k",
     sim: Annotated[
         Literal["overlap", "cosine"],
         NotOffered("jaccard", _JACCARD),
-        Meaning(
-            "How alike two lists are: the items that they share, divided as `denom` says; the cosine of the two sets "
-            "of items as vectors of 0 and 1, the items that they share divided by the root of the product of their "
-            "lengths."
-        ),
+        "How alike two lists are: the items that they share, divided as `denom` says; the cosine of the two sets "
+        "of items as vectors of 0 and 1, the items that they share divided by the root of the product of their "
+        "lengths.",
     ] = "overlap",
 ) -> FloatVector:
     """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
@@ -240,7 +231,7 @@ def sufficient_recommendations(
     cut: CutLists,
     *,
     kind: Annotated[
-        Literal["full", "share"], Meaning("Whether all places are filled, 1 or 0; the share of those that are.")
+        Literal["full", "share"], "Whether all places are filled, 1 or 0; the share of those that are."
     ] = "full",
 ) -> FloatMatrix:
     """Whether the list has an item at each of the first k places.
@@ -285,7 +276,7 @@ def unrepeated_recommendations(
     cut: CutLists,
     *,
     kind: Annotated[
-        Literal["share", "full"], Meaning("The share; 1 where none of the items is repeated and 0 otherwise.")
+        Literal["share", "full"], "The share; 1 where none of the items is repeated and 0 otherwise."
     ] = "share",
 ) -> FloatMatrix:
     """Share of the rows of a list that are left when each item counts once: 1 where none is repeated.

@@ -24,40 +24,32 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
 from rankeval_spark.measures.lists import CutLists, Lists
-from rankeval_spark.measures.options import GainMap, Level, Meaning, option_text
+from rankeval_spark.measures.options import GainMap, Level, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
 Dcg: TypeAlias = Annotated[
     Literal["log2", "exp-log2", "jk2", "ln", "inverse"],
-    Meaning(
-        "What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
-        "ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent."
-    ),
+    "What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
+    "ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.",
 ]
 
 Gains: TypeAlias = Annotated[
     Literal["grade", "binary", "value"] | GainMap,
-    Meaning(
-        "Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table "
-        "has next to the gain, 0 where either is negative; what the map gives its grade. A grade above 0 that the map "
-        "does not hold is an error; 0 may have a gain, which judged items then have and others have not."
-    ),
+    "Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table "
+    "has next to the gain, 0 where either is negative; what the map gives its grade. A grade above 0 that the map "
+    "does not hold is an error; 0 may have a gain, which judged items then have and others have not.",
 ]
 
 Ideal: TypeAlias = Annotated[
     Literal["judged", "k_ones", "retrieved", "len"],
-    Meaning(
-        "The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as "
-        "many as the list is long."
-    ),
+    "The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as "
+    "many as the list is long.",
 ]
 
 Unjudged: TypeAlias = Annotated[
     Literal["zero", "mean", "median"],
-    Meaning(
-        "Gain of an item without a judgement, or with a negative gain: 0; the mean or the median of the gains of the "
-        "user's other judged items."
-    ),
+    "Gain of an item without a judgement, or with a negative gain: 0; the mean or the median of the gains of the "
+    "user's other judged items.",
 ]
 
 _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {

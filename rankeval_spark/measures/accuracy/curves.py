@@ -12,21 +12,19 @@ import numpy as np
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, Lists
-from rankeval_spark.measures.options import Between, Level, Meaning
+from rankeval_spark.measures.options import Between, Level
 
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))  # the levels of recall of the 11-point curve
 
 NeededItems: TypeAlias = Annotated[
     Literal["ceil", "v9", "v10"],
-    Meaning(
-        "How many relevant items a level of recall needs: the smallest whole number that is at least recall times R; "
-        "int(recall R + 0.9) in doubles, as trec_eval 9; recall times R rounded to the nearest, halves up, as "
-        "trec_eval 10."
-    ),
+    "How many relevant items a level of recall needs: the smallest whole number that is at least recall times R; "
+    "int(recall R + 0.9) in doubles, as trec_eval 9; recall times R rounded to the nearest, halves up, as "
+    "trec_eval 10.",
 ]
 
 RecallLevels: TypeAlias = Annotated[
-    float, Between(2, 1001), Meaning("Number of levels of recall, a whole one: 0, 1 / (levels - 1), ..., 1.")
+    float, Between(2, 1001), "Number of levels of recall, a whole one: 0, 1 / (levels - 1), ..., 1."
 ]
 
 _WHOLE_LEVELS: Final = OptionRule(
@@ -51,10 +49,8 @@ def interpolated_precision(
     recall: Annotated[
         float,
         Between(0, 1),
-        Meaning(
-            "The level, from 0 to 1, taken as the decimal that is written; always printed. `IPrec@0.1` and trec_eval's "
-            "`iprec_at_recall_0.10` are read as recall = 0.1."
-        ),
+        "The level, from 0 to 1, taken as the decimal that is written; always printed. `IPrec@0.1` and trec_eval's "
+        "`iprec_at_recall_0.10` are read as recall = 0.1.",
     ] = 0.1,
     rel: Level = 1,
 ) -> FloatMatrix:

@@ -19,7 +19,7 @@ from rankeval_spark.measures.definition import (
     OptionRule,
 )
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Level, Meaning
+from rankeval_spark.measures.options import Level
 
 
 @Definition(
@@ -108,10 +108,10 @@ def average_reciprocal_hit_rank(
     *,
     denom: Annotated[
         Literal["none", "R", "ideal"],
-        Meaning("What the sum is divided by: nothing; the relevant items R; the same sum in the ideal order."),
+        "What the sum is divided by: nothing; the relevant items R; the same sum in the ideal order.",
     ] = "none",
     gains: Annotated[
-        Literal["binary", "grade"], Meaning("What a hit at rank i adds: 1 / i where it is relevant; its gain over i.")
+        Literal["binary", "grade"], "What a hit at rank i adds: 1 / i where it is relevant; its gain over i."
     ] = "binary",
     rel: Level = 1,
 ) -> Ratio:

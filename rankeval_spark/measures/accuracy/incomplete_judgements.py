@@ -17,17 +17,15 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Level, Meaning
+from rankeval_spark.measures.options import Level
 
 _NEVER: Final = "never"
 _SMOOTHING: Final = 1e-5  # keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's
 
 JudgedLevel: TypeAlias = Annotated[
     Level,
-    Meaning(
-        "Gain from which on an item is relevant; from 0 to below it, the item is judged as not relevant. A negative "
-        "gain marks an item of the pool that was not judged."
-    ),
+    "Gain from which on an item is relevant; from 0 to below it, the item is judged as not relevant. A negative "
+    "gain marks an item of the pool that was not judged.",
 ]
 
 
@@ -45,9 +43,7 @@ JudgedLevel: TypeAlias = Annotated[
 def judged_share(
     cut: CutLists,
     *,
-    denom: Annotated[
-        Literal["len", "k"], Meaning("What the judged items are divided by: the items at ranks 1..k; k.")
-    ] = "len",
+    denom: Annotated[Literal["len", "k"], "What the judged items are divided by: the items at ranks 1..k; k."] = "len",
 ) -> Ratio:
     """Share of the first k recommendations that have a judgement, relevant or not.
 

@@ -21,7 +21,7 @@ from rankeval_spark.measures.definition import (
     only_with,
 )
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Level, Meaning, RecallWeight
+from rankeval_spark.measures.options import Above, Level, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
 
 
@@ -38,7 +38,7 @@ def precision(
     *,
     denom: Annotated[
         Literal["k", "len", "min"],
-        Meaning("What the hits are divided by: k; the items at ranks 1..k; the hits there can be, min(k, R)."),
+        "What the hits are divided by: k; the items at ranks 1..k; the hits there can be, min(k, R).",
     ] = "k",
     rel: Level = 1,
 ) -> Ratio:
@@ -77,13 +77,11 @@ def recall(
     *,
     denom: Annotated[
         Literal["R", "min"],
-        Meaning("What the hits are divided by: the relevant items R; those that k places can hold, min(R, k)."),
+        "What the hits are divided by: the relevant items R; those that k places can hold, min(R, k).",
     ] = "R",
     gains: Annotated[
         Literal["binary", "value"],
-        Meaning(
-            "What a relevant item counts: 1; the value that the held-out table has next to its gain, 0 if negative."
-        ),
+        "What a relevant item counts: 1; the value that the held-out table has next to its gain, 0 if negative.",
     ] = "binary",
     rel: Level = 1,
 ) -> Ratio:
@@ -191,9 +189,7 @@ def r_precision_at_multiple(
     x: Annotated[
         float,
         Above(0),
-        Meaning(
-            "The multiple; always printed. `Rprec_mult@0.2` and trec_eval's `Rprec_mult_0.20` are read as x = 0.2."
-        ),
+        "The multiple; always printed. `Rprec_mult@0.2` and trec_eval's `Rprec_mult_0.20` are read as x = 0.2.",
     ] = 1,
 ) -> Ratio:
     """Precision at a multiple of R, the number of relevant items.
@@ -226,9 +222,7 @@ def set_precision(
     cut: CutLists,
     *,
     rel: Level = 1,
-    relative: Annotated[
-        bool, Meaning("Whether hits are divided by how many there can be, min(n, R), instead of by n.")
-    ] = False,
+    relative: Annotated[bool, "Whether hits are divided by how many there can be, min(n, R), instead of by n."] = False,
 ) -> Ratio:
     """Share of all recommended items that are relevant.
 
@@ -364,9 +358,7 @@ def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 
 Floor: TypeAlias = Annotated[
-    float,
-    Above(0, below=1),
-    Meaning("Least average precision that is distinguished, because the logarithm of 0 is infinite."),
+    float, Above(0, below=1), "Least average precision that is distinguished, because the logarithm of 0 is infinite."
 ]
 
 
@@ -391,7 +383,7 @@ def average_precision(
     *,
     denom: Annotated[
         Literal["R", "min", "k", "len", "hits"],
-        Meaning("What the sum is divided by: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k."),
+        "What the sum is divided by: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k.",
     ] = "R",
     rel: Level = 1,
 ) -> Ratio:
@@ -472,10 +464,8 @@ def mean_average_recall(
     *,
     kind: Annotated[
         Literal["hits_R", "hits_min", "cutoffs"],
-        Meaning(
-            "What is averaged: recall at the rank of each hit, divided by the relevant items R or by min(R, k); recall "
-            "at each of the cutoffs 1..k. Three unrelated numbers carry the name, so the kind is always printed."
-        ),
+        "What is averaged: recall at the rank of each hit, divided by the relevant items R or by min(R, k); recall "
+        "at each of the cutoffs 1..k. Three unrelated numbers carry the name, so the kind is always printed.",
     ] = "hits_R",
     rel: Level = 1,
 ) -> Ratio:

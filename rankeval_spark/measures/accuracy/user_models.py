@@ -10,14 +10,14 @@ from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_n
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, NOT_BOUNDED_BY_GAINS, Aggregation, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import GreatestGain, Level, Meaning, Persistence
+from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
 _MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
 _NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)"
 
 OptionalLevel: TypeAlias = Annotated[
     Level | None,
-    Meaning("Gain from which on an item is relevant and worth 1; left out, an item is worth its gain over max_rel."),
+    "Gain from which on an item is relevant and worth 1; left out, an item is worth its gain over max_rel.",
 ]
 
 
@@ -67,7 +67,7 @@ def rank_biased_precision_residual(
     *,
     p: Persistence = 0.8,
     rel: Annotated[
-        Level | None, Meaning("That of the RBP that it accompanies: it only decides for which users both are defined.")
+        Level | None, "That of the RBP that it accompanies: it only decides for which users both are defined."
     ] = None,
 ) -> FloatMatrix:
     """How much RBP could still grow if all that is unknown were relevant.

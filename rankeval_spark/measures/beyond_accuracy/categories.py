@@ -20,31 +20,23 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import NEVER_FILLED, NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Level, Meaning
+from rankeval_spark.measures.options import Above, Level
 
 _ALPHA: Final = 0.01
 
 Alpha: TypeAlias = Annotated[
     float,
     Above(0, below=1),
-    Meaning(
-        "For distance='KL': share of the profile p that is mixed into q, without which a category that is not "
-        "recommended would make the distance infinite."
-    ),
+    "For distance='KL': share of the profile p that is mixed into q, without which a category that is not "
+    "recommended would make the distance infinite.",
 ]
-Base: TypeAlias = Annotated[
-    Literal["2", "e"], Meaning("Base of the logarithm, bits or nats; for distance='KL' and 'JS'.")
-]
+Base: TypeAlias = Annotated[Literal["2", "e"], "Base of the logarithm, bits or nats; for distance='KL' and 'JS'."]
 Distance: TypeAlias = Annotated[
     Literal["KL", "JS", "Hellinger"],
-    Meaning(
-        "Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is "
-        "and lie in [0, 1]; in nats JS is at most ln 2."
-    ),
+    "Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is "
+    "and lie in [0, 1]; in nats JS is at most ln 2.",
 ]
-Weights: TypeAlias = Annotated[
-    Literal["none", "log2"], Meaning("What a place counts in q: all the same; 1 / log2(rank + 1).")
-]
+Weights: TypeAlias = Annotated[Literal["none", "log2"], "What a place counts in q: all the same; 1 / log2(rank + 1)."]
 
 
 @Definition(
@@ -123,7 +115,7 @@ def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
 
 
 Redundancy: TypeAlias = Annotated[
-    float, Above(0, below=1), Meaning("How much less each further relevant item of a category is worth.")
+    float, Above(0, below=1), "How much less each further relevant item of a category is worth."
 ]
 
 _UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"

@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition, TieHandling
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Level, Meaning, OtherModel, Persistence, Unknown
+from rankeval_spark.measures.options import Level, OtherModel, Persistence, Unknown
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 Sim: TypeAlias = Annotated[
     Literal["vector", "jaccard", "cooccurrence", "hamming"],
-    Meaning(
-        "What makes two items similar: the cosine of their vectors; the share of their categories that they have in "
-        "common; the users in `train` that they have in common, over the root of U(i) U(j); the share of equal numbers "
-        "in their vectors, as of flags. A vector of zeros is known to 'hamming' alone."
-    ),
+    "What makes two items similar: the cosine of their vectors; the share of their categories that they have in "
+    "common; the users in `train` that they have in common, over the root of U(i) U(j); the share of equal numbers "
+    "in their vectors, as of flags. A vector of zeros is known to 'hamming' alone.",
 ]
 
 _FEWER_THAN_TWO: Final = (
@@ -63,16 +61,12 @@ def intra_list_diversity(
     *,
     rel: Annotated[
         Level | None,
-        Meaning(
-            "Gain from which on an item is relevant; items that are not then add nothing. Left out, all items count."
-        ),
+        "Gain from which on an item is relevant; items that are not then add nothing. Left out, all items count.",
     ] = None,
     discount: Annotated[
         Literal["none", "log2"],
-        Meaning(
-            "What a place counts: all the same; D(i) = 1 / log2(i + 1), and of two items the more the closer the "
-            "second one follows the first."
-        ),
+        "What a place counts: all the same; D(i) = 1 / log2(i + 1), and of two items the more the closer the "
+        "second one follows the first.",
     ] = "none",
     sim: Sim = "vector",
     unknown: Unknown = "null",
@@ -131,7 +125,7 @@ def subtopic_recall(
     *,
     of: Annotated[
         Literal["user", "all"],
-        Meaning("Which categories: those of the items that the user has in the training data; all of the catalogue."),
+        "Which categories: those of the items that the user has in the training data; all of the catalogue.",
     ] = "user",
 ) -> FloatMatrix:
     """Share of categories that the recommended items cover.
@@ -354,9 +348,7 @@ def overlap(
     model: OtherModel,
     denom: Annotated[
         Literal["k", "len", "min"],
-        Meaning(
-            "What the common items are divided by: k; the items of the list; those of the shorter of the two lists."
-        ),
+        "What the common items are divided by: k; the items of the list; those of the shorter of the two lists.",
     ] = "k",
 ) -> FloatMatrix:
     """Share of the first k places that the list and that of another model have in common.

@@ -20,13 +20,13 @@ from rankeval_spark.measures.definition import (
     only_with,
 )
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Level, Meaning, Unknown
+from rankeval_spark.measures.options import Above, Level, Unknown
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.item_facts import ItemFacts
 
 
-CountedItems: TypeAlias = Annotated[Literal["on", "off"], Meaning("Which items count: those that are relevant; all.")]
+CountedItems: TypeAlias = Annotated[Literal["on", "off"], "Which items count: those that are relevant; all."]
 
 _NO_DATA: Final = "the user has no list, or train is empty"
 _ZHOU: Final = "Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma"
@@ -49,9 +49,7 @@ def mean_inverse_user_frequency(
     *,
     unseen: Annotated[
         Literal["one", "drop"],
-        Meaning(
-            "What an item that no user had counts: as if one had it; nothing, and the others of the first k count."
-        ),
+        "What an item that no user had counts: as if one had it; nothing, and the others of the first k count.",
     ] = "one",
 ) -> FloatMatrix:
     """Mean novelty of the recommended items: how few users had them in the training data, in bits.
@@ -163,10 +161,8 @@ def _discounted_mean(cut: CutLists, values: FloatVector, rel: float, relevance: 
 
 ProfileSim: TypeAlias = Annotated[
     Literal["vector", "cooccurrence"],
-    Meaning(
-        "What makes an item similar to those of the user: the cosine of their vectors; the users in `train` that they "
-        "have in common, over the root of U(i) U(j), which is 1 for an item that the user has."
-    ),
+    "What makes an item similar to those of the user: the cosine of their vectors; the users in `train` that they "
+    "have in common, over the root of U(i) U(j), which is 1 for an item that the user has.",
 ]
 
 _CONTENT_NEEDS: Final = {
@@ -215,11 +211,9 @@ def serendipity(
     rel: Level = 1,
     kind: Annotated[
         Literal["content", "pop", "ge"],
-        Meaning(
-            "What makes an item unexpected: its distance from what the user has in the training data, as in "
-            "Unexpectedness; how much higher it is in the list than among the popular items; that it is not among the "
-            "k most popular."
-        ),
+        "What makes an item unexpected: its distance from what the user has in the training data, as in "
+        "Unexpectedness; how much higher it is in the list than among the popular items; that it is not among the "
+        "k most popular.",
     ] = "content",
     sim: ProfileSim = "vector",
     unknown: Unknown = "null",
@@ -297,10 +291,10 @@ _MONTH: Final = 30
 def freshness(
     cut: CutLists,
     *,
-    days: Annotated[float, Above(0), Meaning("For stat='share': items younger than this count.")] = _MONTH,
+    days: Annotated[float, Above(0), "For stat='share': items younger than this count."] = _MONTH,
     stat: Annotated[
         Literal["mean", "median", "share"],
-        Meaning("Mean age; median age; share of items that are younger than `days`, of which high is fresh."),
+        "Mean age; median age; share of items that are younger than `days`, of which high is fresh.",
     ] = "mean",
     unknown: Unknown = "null",
 ) -> FloatMatrix:
@@ -359,11 +353,11 @@ def average_popularity(
     *,
     norm: Annotated[
         Literal["none", "C", "max"],
-        Meaning("What a count is divided by: nothing; all interactions C; those of the most popular item."),
+        "What a count is divided by: nothing; all interactions C; those of the most popular item.",
     ] = "none",
     unseen: Annotated[
         Literal["zero", "drop"],
-        Meaning("What an item without interactions counts: 0; nothing, and the others of the first k count."),
+        "What an item without interactions counts: 0; nothing, and the others of the first k count.",
     ] = "zero",
 ) -> FloatMatrix:
     """Mean popularity of the recommended items: their interactions in the training data.

@@ -39,7 +39,7 @@ from rankeval_spark.measures.options import Meaning
 
 
 @Definition(name="Length", formula="min(k, n)", bounds=(0, 100), undefined="never", source="a test")
-def length(cut: CutLists, *, doubled: Annotated[bool, Meaning("Whether each counts 2.")] = False) -> FloatMatrix:
+def length(cut: CutLists, *, doubled: Annotated[bool, "Whether each counts 2."] = False) -> FloatMatrix:
     """Recommended items at ranks 1..k."""
     return cut.depth * (2 if doubled else 1)
 '''

@@ -35,7 +35,6 @@ from typing import Annotated
 from rankeval_spark.measures.arrays import FloatMatrix
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Meaning
 
 
 @Definition(name="Length", formula="min(k, n)", bounds=(0, 100), undefined="never", source="a test")

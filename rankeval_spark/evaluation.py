@@ -53,7 +53,7 @@ class Evaluation(Generic[Frame]):
 
     def __repr__(self) -> str:
         """Return what was requested and where the results are; nothing is computed for it."""
-        asked = ", ".join(map(str, self.request.measures.measures))
+        asked = ", ".join(map(str, self.request.measure_set.measures))
         results = [
             name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property | cached_property)
         ]
@@ -133,7 +133,7 @@ class Evaluation(Generic[Frame]):
         ConfigError
             If neither ``baseline=`` nor ``pairs="all"`` was given, or the baseline is none of the models.
         """
-        if self.request.comparisons is None or not self.request.measures.columns:
+        if self.request.comparisons is None or not self.request.measure_set.columns:
             fix = "call evaluate(..., baseline='popular')"
             raise ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
         refuse_unknown_baseline(self.request, self.host.models)
@@ -253,9 +253,9 @@ class Evaluation(Generic[Frame]):
             ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
             the measure, such as ``nDCG@10``.
         """
-        measures = [one for one in self.request.measures.measures if k in (None, one.k)]
+        measures = [one for one in self.request.measure_set.measures if k in (None, one.k)]
         if not measures:
-            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
+            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measure_set.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
         names = {(one.label, one.k): str(one) for one in measures}
         return self.host.frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
@@ -331,7 +331,7 @@ class Evaluation(Generic[Frame]):
         """Return the rows of the leaderboard if no job has to run for them."""
         if "_metrics" not in vars(self):
             return None
-        measures = self.request.measures.measures
+        measures = self.request.measure_set.measures
         names = {(one.label, one.k): str(one) for one in measures}
         rows: list[dict[str, Any]] = to_leaderboard(
             self._metrics, names, is_lower_better=measures[0].better == "lower"

@@ -100,7 +100,7 @@ class PastNight:
     @property
     def was_scored_again(self) -> bool:
         """Whether its measures are more than its config asks for."""
-        return set(self.config.measure_set().measures) != set(self.measures.measures)
+        return set(self.config.measure_set.measures) != set(self.measures.measures)
 
     @property
     def measures(self) -> MeasureSet:

@@ -62,7 +62,7 @@ def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, 
 
 
 def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
-    asked, cost = config.measure_set().measures, least_cost(config)
+    asked, cost = config.measure_set.measures, least_cost(config)
     return {
         "config": str(path),
         "evaluation": config.evaluation,

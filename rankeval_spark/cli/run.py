@@ -156,7 +156,7 @@ def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: d
         table.add_row(one.name, escape(one.location), one.format, *numbers)
     out = console()
     out.print(table)
-    asked = config.measure_set()
+    asked = config.measure_set
     cutoffs = ", ".join(str(k) if k else "whole list" for k in asked.ks)
     for line in (
         f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",

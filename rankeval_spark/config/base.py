@@ -20,6 +20,7 @@ from pydantic import (
     Strict,
     StringConstraints,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -79,16 +80,23 @@ def refuse_faults(faults: Sequence[Fault]) -> None:
         raise fault_error(*faults)
 
 
-def with_faults(error: ValidationError, faults: Sequence[Fault]) -> ValidationError:
-    """Add faults to what pydantic found in the same value."""
-    found = [
-        InitErrorDetails(
-            type=PydanticCustomError(one["type"], one["msg"], one.get("ctx")), loc=one["loc"], input=one["input"]
-        )
-        for one in error.errors(include_url=False)
-    ]
-    more = [InitErrorDetails(type=fault_error(*faults), loc=(), input=None)] if faults else []
-    return ValidationError.from_exception_data(error.title, [*found, *more])
+def with_faults(handler: ValidatorFunctionWrapHandler, value: object, faults: Sequence[Fault]) -> Any:  # noqa: ANN401 - any value
+    """Validate a value by pydantic's handler; refuse what it finds together with faults that are known already."""
+    try:
+        valid = handler(value)
+    except ValidationError as error:
+        if not faults:
+            raise
+        found = [
+            InitErrorDetails(
+                type=PydanticCustomError(one["type"], one["msg"], one.get("ctx")), loc=one["loc"], input=one["input"]
+            )
+            for one in error.errors(include_url=False)
+        ]
+        found.append(InitErrorDetails(type=fault_error(*faults), loc=(), input=None))
+        raise ValidationError.from_exception_data(error.title, found) from None
+    refuse_faults(faults)
+    return valid
 
 
 def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
@@ -108,14 +116,6 @@ def each_once(what: str) -> AfterValidator:
         return values
 
     return AfterValidator(check)
-
-
-def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str, ...] | None:
-    """Refuse an empty list of models, or a model that occurs twice; ``every`` says how to request all models."""
-    if models == ():
-        raise fault_error(Fault("", "an empty list", "at least one model", every))
-    refuse_faults(repeated_faults(models or (), "model"))
-    return models
 
 
 SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")  # file systems that a path may name

@@ -6,51 +6,42 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PlainValidator,
     StringConstraints,
-    ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import cross_checks, spark_settings
+from rankeval_spark.config import spark_settings
 from rankeval_spark.config.base import (
     Flag,
     Model,
     ModelWithPaths,
-    Number,
     PathText,
     Whole,
-    each_once,
     fault_error,
     refuse_faults,
-    repeated_faults,
     resolve_path,
-    some_models_once,
     with_faults,
 )
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.config.cross_checks import WHOLE_LIST_WORD
-from rankeval_spark.config.gates import Gate
-from rankeval_spark.config.inference import Band, Comparisons, Intervals, ModelName, Quantiles, segments_from_train
+from rankeval_spark.config.gates import Gate, gate_faults
+from rankeval_spark.config.inference import Band, band_faults, baseline_faults, segments_from_train
 from rankeval_spark.config.inputs import Inputs
-from rankeval_spark.config.policies import Policies
-from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
-from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
-from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.config.policies import Policies, lacking_inputs
+from rankeval_spark.config.request import Request
+from rankeval_spark.config.requested_measures import measures_of, model_faults
+from rankeval_spark.errors import Fault
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -75,39 +66,6 @@ def _name(text: str) -> str:
     return text
 
 
-def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
-    if value == WHOLE_LIST_WORD:
-        return WHOLE_LIST_WORD
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CUTOFF:
-        fix = f"write {WHOLE_LIST_WORD} for the whole list" if value == 0 else ""
-        raise fault_error(Fault("", repr(value), f"a whole number from 1 to {MAX_CUTOFF} or {WHOLE_LIST_WORD!r}", fix))
-    return value
-
-
-def _measure(text: str, info: ValidationInfo) -> str:
-    refuse_faults(cross_checks.check(text, defaults=options_of(info.data.get("preset"))))
-    return text
-
-
-def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
-    names = tuple(value) if isinstance(value, list | tuple) else (value,)
-    faults = [
-        Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected)
-        for index, name in enumerate(names)
-        for expected in _segment_name_faults(name, names[:index])
-    ]
-    refuse_faults(faults if names else [Fault("", "an empty list", "one or more segment names")])
-    return names
-
-
-def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # noqa: ANN401 - as above
-    if not isinstance(name, str) or not name.strip():
-        return ["the name of a segment"]
-    if C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
-        return [f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
-    return ["each segment once in a crossing"] if name in earlier else []
-
-
 def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
@@ -117,24 +75,11 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
 
 
 EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
-Cutoff = Annotated[
-    int | Literal["all"],
-    PlainValidator(_cutoff),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
-]
-MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
-_NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
-Slice = Annotated[
-    tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
-]
-ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
-RowsPerUser = Annotated[Whole, Field(ge=1, lt=2**63)]
-SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
 def _gate(gate: Gate, info: ValidationInfo) -> Gate:
-    refuse_faults(cross_checks.gate_faults(gate, info.data))
+    refuse_faults(gate_faults(gate, info.data))
     return gate
 
 
@@ -214,134 +159,42 @@ class SparkConfig(Model):
         return spark_settings.fill_environment(self.settings, environment, "spark.settings")
 
 
-class EvaluationConfig(Model):
-    """A nightly evaluation: its inputs, measures, users and results."""
+class EvaluationConfig(Request):
+    """A nightly evaluation: a request with its inputs, rules and results."""
 
     evaluation: EvaluationName
     """Name of the evaluation. Results of different evaluations are separate."""
     inputs: Inputs
     """The tables that are read."""
-    models: tuple[ModelName, ...] | None = None
-    """Models that must be in the log. Without this key: the keys of `inputs.recommendations.paths`, else the models
-    found in the log."""
-    preset: PresetName | None = None
-    """Another tool whose policies and measure options apply wherever this file sets none."""
-    cutoffs: Annotated[tuple[Cutoff, ...], each_once("cutoff")] = ()
-    """Cutoffs of every measure without one of its own. `all` is the whole list, which is also the default. A measure
-    skips cutoffs that it does not support; P, for example, has no value for the whole list."""
-    measures: Annotated[tuple[MeasureText, ...], Field(min_length=1)]
-    """Measures, such as nDCG, P@5 or AP(denom='min'). `rankeval measures` lists them."""
-    policies: Policies = Policies()
-    """Rules for ties, duplicates, missing lists and invalid scores."""
-    slices: tuple[Slice, ...] = ()
-    """Segments to report on; a list of segments is their crossing. All users are always reported."""
-    bands: Annotated[Mapping[SegmentName, Band], Field(validate_default=True)] = {}
-    """Segments of `slices` made of numbers, by edges or quantiles, or of the number of a user's training interactions.
-    The table `checks` reports the edges."""
-    item_slices: Annotated[tuple[ItemSlice, ...], Field(validate_default=True)] = ()
-    """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
-    Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
-    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
-    """Number of users below which a slice is marked as small and a comparison has no p-value."""
-    confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
-    """Nominal coverage of the intervals."""
-    quantiles: Quantiles = ()
-    """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact
-    up to 2,049 distinct values of a slice and measure, else within `quantile_error`."""
-    max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
-    """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
-    user at once. Such a user is often a robot, or the shared id of users who are not logged in."""
-    intervals: Intervals = Intervals()
-    """How intervals of means are computed."""
-    comparisons: Comparisons | None = None
-    """Which models are compared. Without this key, none are."""
     gates: tuple[Annotated[Gate, AfterValidator(_gate)], ...] = ()
     """Rules that decide whether a model may ship. Results are published in any case."""
     checks: Checks = Checks()
     """Shares of faulty rows or users above which a run warns or fails."""
     results: ResultsConfig
     """Location and options of the results."""
-    spark: SparkConfig = SparkConfig()
+    spark: Annotated[SparkConfig, Field(validate_default=True)] = SparkConfig()
     """The Spark session."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _take_policies_of_the_preset(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
-            return values
-        policies = values.get("policies") or {}
-        return (
-            {**values, "policies": with_preset(values["preset"], policies)} if isinstance(policies, Mapping) else values
-        )
+    # They are of one night, so no keys of a file, see :func:`request.request_of`.
+    evaluation_date: ClassVar[None] = None  # type: ignore[misc]  # no field here
+    events_until: ClassVar[None] = None  # type: ignore[misc]  # no field here
+    counts_seen: ClassVar[bool] = False  # type: ignore[misc]  # no field here
 
-    @field_validator("models")
+    @field_validator("spark", mode="wrap")  # no check reads it, see :class:`Request`
     @classmethod
-    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return some_models_once(models, every="leave the key out for those found")
-
-    @field_validator("policies")
-    @classmethod
-    def _policies_fit(cls, policies: Policies, info: ValidationInfo) -> Policies:
-        gaps = rank_gap_faults(policies, info.data.get("preset"))
-        faults = [replace(fault, where=".rank_gaps") for fault in gaps]
-        refuse_faults([*faults, *cross_checks.policy_faults(policies, info.data)])
-        return policies
-
-    @field_validator("slices")
-    @classmethod
-    def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
-        return slices
-
-    # The validators below read several keys. Each is attached to the last key that it reads, and skips its check if
-    # another key is not valid itself. So faults of all keys are reported at once, and none twice.
-
-    @field_validator("measures")
-    @classmethod
-    def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if "cutoffs" in info.data:
-            try:
-                cross_checks.measure_set(measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset")))
-            except ConfigError as error:
-                raise fault_error(*error.faults) from None
-        return measures
-
-    @field_validator("bands")
-    @classmethod
-    def _bands_and_slices_have_their_inputs(cls, bands: Mapping[str, Band], info: ValidationInfo) -> Mapping[str, Band]:
-        refuse_faults(cross_checks.segment_faults(bands, info.data))
-        return bands
-
-    @field_validator("item_slices")
-    @classmethod
-    def _measures_have_what_they_need(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        refuse_faults(repeated_faults(item_slices, "item slice") or cross_checks.measure_faults(item_slices, info.data))
-        return item_slices
-
-    @field_validator("comparisons", mode="wrap")
-    @classmethod
-    def _comparisons_fit(
+    def _inputs_have_what_is_asked(
         cls,
         value: Any,  # noqa: ANN401 - a file can hold anything
         handler: ValidatorFunctionWrapHandler,
         info: ValidationInfo,
-    ) -> Comparisons | None:
-        faults = cross_checks.comparison_faults(value, info.data)
-        try:
-            comparisons: Comparisons | None = handler(value)
-        except ValidationError as error:
-            raise with_faults(error, faults) from None
-        refuse_faults(faults)
-        return comparisons
+    ) -> SparkConfig:
+        spark: SparkConfig = with_faults(handler, value, _input_faults(info.data) if "inputs" in info.data else [])
+        return spark
 
     @property
     def expected_models(self) -> tuple[str, ...] | None:
         """Models that must be in the log: `models`, else the keys of its paths; None: those found in it."""
         return self.models if self.models is not None else self.inputs.recommendations.expected_models
-
-    def measure_set(self) -> MeasureSet:
-        """Return every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
-        return cross_checks.requested_measures(dict(self))
 
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns to read: those of `inputs.segments.columns`, then other segments of `slices`.
@@ -375,3 +228,63 @@ class EvaluationConfig(Model):
         if settings := values.get("spark", {}).get("settings"):
             values["spark"]["settings"] = spark_settings.redact(settings)
         return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _input_faults(keys: Mapping[str, Any]) -> list[Fault]:
+    """Find what is asked and has no input, or does not fit the inputs, among the valid keys of a config."""
+    inputs: Inputs = keys["inputs"]
+    given = [name for name, one in inputs if one is not None]
+    faults, measures = list[Fault](), measures_of(keys)
+    if measures:
+        faults += _measure_faults(measures, given)
+    if "slices" in keys and "bands" in keys:
+        faults += _segment_faults(keys["slices"], keys["bands"], given)
+    if "policies" in keys:
+        faults += _policy_faults(keys["policies"], inputs, given)
+    if inputs.recommendations.paths and "models" in keys and keys["models"] is None:  # the paths name the models
+        models, compared = [*inputs.recommendations.paths], keys.get("comparisons")
+        faults += model_faults(measures, models) if measures else []
+        faults += baseline_faults(compared.baseline, models) if compared and compared.baseline else []
+    return faults
+
+
+def _measure_faults(measures: MeasureSet, given: Sequence[str]) -> list[Fault]:
+    """Find measures without their input."""
+    faults = [
+        Fault("/measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
+        for name, labels in measures.lacking(["evaluation_date", *given]).items()
+    ]
+    needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
+    if needing and not {"items", "train"} & {*given}:
+        found = f"{', '.join(needing)}, but no catalogue"
+        faults.append(Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items"))
+    return faults
+
+
+def _segment_faults(
+    slices: Sequence[Sequence[str]], bands: Mapping[str, Band], given: Sequence[str]
+) -> Iterator[Fault]:
+    """Find slices and bands without their input."""
+    made = segments_from_train(bands)
+    if "segments" not in given and any(name not in made for one in slices for name in one):
+        fix = "add inputs.segments"
+        if any("activity" in one for one in slices):
+            fix += ", or bands: {activity: {of: train}} for the activity in the training data"
+        yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
+    for name, fault in band_faults(bands, slices=slices, given=given):
+        yield replace(fault, where=f"/bands.{name}")
+
+
+def _policy_faults(policies: Policies, inputs: Inputs, given: Sequence[str]) -> Iterator[Fault]:
+    """Find policies that need an input that is missing, and settings of inputs that need a policy."""
+    for name, names in lacking_inputs(policies, given).items():
+        found = f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in names)}"
+        fix = f"add inputs.{names[0]}, or set {name} to keep"
+        yield Fault(f"/policies.{name}", found, "the input that says which items to drop", fix)
+    grace = inputs.held_out.late_data_grace
+    if grace is not None and not policies.is_attributed:
+        found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
+        yield Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix)
+    if C.LIST_ID in inputs.held_out.columns and policies.is_attributed and policies.lists != "pooled":
+        found = "a list of each judgement, and policies.attribution, which finds lists by time"
+        yield Fault("/inputs.held_out.columns.list_id", found, "one of the two", "remove one of them")

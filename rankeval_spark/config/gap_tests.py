@@ -57,7 +57,7 @@ def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list
 
 def _tested(options: GapTests, request: Request) -> list[Measure]:
     """Find the measures to test: means over users."""
-    measures = request.measures
+    measures = request.measure_set
     means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
     known = {str(one): one for one in means}
     others = {str(one) for one in measures.measures} - known.keys()

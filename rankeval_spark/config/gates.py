@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.base import Flag, Model, Number, refuse_faults, some_models_once
-from rankeval_spark.config.inference import ModelName
+from rankeval_spark.config.base import Flag, Model, Number, refuse_faults
+from rankeval_spark.config.inference import Models
 from rankeval_spark.config.presets import options_of
+from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, with_cutoff
 from rankeval_spark.measures.names import split_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rankeval_spark.config.presets import PresetName
     from rankeval_spark.measures import MeasureSet
@@ -39,7 +40,7 @@ class Gate(Model):
     measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """A measure of the evaluation with its cutoff, such as nDCG@10. For bounds it may be a group statistic, such as
     GroupGap(nDCG)@10."""
-    models: tuple[ModelName, ...] | None = None
+    models: Models | None = None
     """Models that must meet the rule. Without this key: every model, except the baseline in a comparison, and except
     the model with whose lists Overlap, Jaccard or RBO compares."""
     against: Literal["baseline", "previous"] = "baseline"
@@ -63,11 +64,6 @@ class Gate(Model):
     """No significant regression: one-sided tests at this level, with Holm's correction over the rows of the rule."""
     relative: Flag = False
     """Whether `least_gain` or `margin` is a share of the baseline's value, such as 0.01."""
-
-    @field_validator("models")
-    @classmethod
-    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return some_models_once(models, every="leave the key out for every model")
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:
@@ -166,7 +162,34 @@ class Gate(Model):
         return f"{self.measure}{models}{where}: {', '.join(parts)}{against}"
 
 
-def gate_measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
+def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
+    """Find a rule about a measure, slice, baseline or model that the evaluation does not have.
+
+    ``keys`` are the values of its valid keys; the check of one that is missing is skipped.
+    """
+    faults = []
+    if measures := measures_of(keys):
+        faults += _measure_faults(gate, keys["preset"], measures)
+    if "slices" in keys:
+        faults += _slice_faults(gate, [C.CROSSING.join(one) for one in keys["slices"]])
+    if "comparisons" in keys and gate.needs_baseline:
+        comparisons = keys["comparisons"]
+        baseline = comparisons.baseline if comparisons else None
+        if baseline is None:
+            fix = "name it under comparisons.baseline, or set against: previous"
+            faults.append(Fault("", f"{gate}, but no comparisons.baseline", "the model to compare with", fix))
+        elif baseline in (gate.models or ()):
+            found = f"the baseline {baseline!r}"
+            faults.append(Fault(".models", found, "models that are compared with it", "leave it out"))
+    models = keys.get("models") or (keys["inputs"].recommendations.paths if "inputs" in keys else None)
+    if models:
+        expected = f"one of the models: {', '.join(models)}"
+        unknown = [name for name in gate.models or () if name not in models]
+        faults += [Fault(".models", repr(name), expected, nearest(name, [*models])) for name in unknown]
+    return faults
+
+
+def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
     """Find a rule about a measure that is not computed, or that cannot be compared."""
     try:
         measure = gate.measured(preset)
@@ -212,7 +235,7 @@ def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
     return [found for found, n in n_groups.items() if n > 1]
 
 
-def gate_slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
+def _slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     """Find a rule about a slice that the evaluation does not have."""
     if gate.compares_groups and gate.slice == C.ALL_USERS:
         known = f"one of: {', '.join(slices)}" if slices else "a segment, but the evaluation has no slices"
@@ -222,24 +245,3 @@ def gate_slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
     same = [one for one in slices if sorted(one.split(C.CROSSING)) == sorted(gate.slice.split(C.CROSSING))]
     return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, same or slices))]
-
-
-def gate_baseline_faults(gate: Gate, baseline: str | None) -> list[Fault]:
-    """Find a comparison without a baseline, or of the baseline with itself."""
-    if not gate.needs_baseline:
-        return []
-    if baseline is None:
-        fix = "name it under comparisons.baseline, or set against: previous"
-        return [Fault("", f"{gate}, but no comparisons.baseline", "the model to compare with", fix)]
-    if baseline in (gate.models or ()):
-        return [Fault(".models", f"the baseline {baseline!r}", "models that are compared with it", "leave it out")]
-    return []
-
-
-def gate_model_faults(gate: Gate, models: Sequence[str] | None) -> list[Fault]:
-    """Find models of a rule that are not among the named models."""
-    return [
-        Fault(".models", repr(name), f"one of the models: {', '.join(models)}", nearest(name, models))
-        for name in gate.models or ()
-        if models is not None and name not in models
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures import MeasureSet
 
+
+def _some(models: tuple[str, ...]) -> tuple[str, ...]:
+    if not models:
+        raise fault_error(Fault("", "an empty list", "at least one model", "leave it out for every model"))
+    return models
+
+
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Models = Annotated[tuple[ModelName, ...], AfterValidator(_some), each_once("model")]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], each_once("quantile")]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
@@ -92,11 +100,12 @@ class Comparisons(Model):
         return self.pairs == "all"
 
 
-def baseline_faults(baseline: str, models: Sequence[str] | None) -> list[Fault]:
+def baseline_faults(baseline: str, models: Sequence[str]) -> list[Fault]:
     """Find a baseline that is not among the named models."""
-    if models is None or baseline in models:
+    if baseline in models:
         return []
-    return [Fault("", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models))]
+    expected = f"one of the models: {', '.join(models)}"
+    return [Fault("/comparisons.baseline", repr(baseline), expected, nearest(baseline, models))]
 
 
 def comparison_measure_faults(measures: MeasureSet) -> list[Fault]:
@@ -104,7 +113,7 @@ def comparison_measure_faults(measures: MeasureSet) -> list[Fault]:
     if measures.comparable:
         return []
     found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
-    return [Fault("", found, "at least one measure that is a mean or a ratio of sums over users")]
+    return [Fault("/measures", found, "at least one measure that is a mean or a ratio of sums over users")]
 
 
 NO_INTERACTION: Final = "none"  # band of a user without an interaction in the training data

@@ -59,6 +59,8 @@ def schema() -> dict[str, Any]:
     for name, part in {EvaluationConfig.__name__: described, **described["$defs"]}.items():
         for key, text in _descriptions(models[name]).items() if name in models else ():
             part["properties"][key]["description"] = text
+    properties = described["properties"]
+    described["properties"] = {**{name: properties[name] for name in ("evaluation", "inputs")}, **properties}  # first
     return {"$schema": _DIALECT, **_allow_empty(_one_line(described))}
 
 

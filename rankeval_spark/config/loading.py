@@ -300,42 +300,62 @@ _RENAMED: Final[dict[Place, str]] = {
 """Section and key of configs of earlier versions, and the name that the key has now."""
 
 _UNKNOWN_KEY: Final = "unknown key"
-_QUOTE_FIX: Final = "put it in quotes"
 
 
 def validation_faults(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
-    """Translate every error of a validation; the keys of ``model`` serve to suggest the nearest one.
+    """Translate every error of a validation, once, in the order of the keys of the model; missing keys come first.
 
-    Unknown keys come first: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
+    Unknown keys come before them: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
     """
-    faults = [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
+    order = {name: number for number, name in enumerate(model.model_fields)}
+    found = [one for details in error.errors(include_url=False) for one in _faults(details, model)]
+    found.sort(key=lambda one: order.get(str(next(iter(one[0]), "")), -1))
+    faults = dict.fromkeys(replace(fault, where=locate(place)) for place, fault in found)
     return sorted(faults, key=lambda fault: not fault.found.startswith(_UNKNOWN_KEY))
 
 
-def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> list[Fault]:
+def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, Fault]]:
+    """Translate an error into faults, each with its place."""
     place: Place = tuple(part for part in details["loc"] if part != "[key]")
-    context = details.get("ctx", {})
+    context, value = details.get("ctx", {}), details["input"]
     match details["type"]:
         case "faults":
-            return [_below(fault, place, locate) for fault in context["faults"]]
+            return [(_place_of(fault, place), fault) for fault in context["faults"]]
         case "extra_forbidden":
             known = _keys(model, place[:-1])
             ours = _RENAMED.get(place[-2:]) or _OTHER_WORDS.get(str(place[-1]))
             fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
             if "options" in known and place[-1] in _SEPARATOR_WORDS:
                 fix = "write options: {sep: ...}"
-            return [Fault(locate(place), f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix)]
+            return [(place, Fault("", f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix))]
         case "missing":
-            return [Fault(locate(place[:-1]), f"no {place_text(place)!r}", "this key, it is required")]
+            return [(place[:-1], Fault("", f"no {place_text(place)!r}", "this key, it is required"))]
         case "literal_error":
             known = re.findall(r"'([^']*)'", context["expected"])
-            fix = nearest(str(details["input"]), known)
-            return [Fault(locate(place), _found(details["input"], place), f"one of {', '.join(known)}", fix)]
+            fault = Fault("", _found(value, place), f"one of {', '.join(known)}", nearest(str(value), known))
         case "too_short":
             # pydantic counts only valid elements; here only a list that is empty in the file is called empty
-            return [] if details["input"] else [Fault(locate(place), "an empty list", "at least one element")]
-        case _:
-            return [_plain_fault(details, place, locate)]
+            return [] if value else [(place, Fault("", "an empty list", "at least one element"))]
+        case kind:
+            expected = _EXPECTED.get(kind, re.sub(r"^\w+ should (be |have )?", "", details["msg"]))
+            fix = ""
+            if kind == "string_type" and isinstance(value, int | float):
+                fix = "put it in quotes"
+            elif kind == "tuple_type" and isinstance(value, str | int):
+                fix = f"write [{value}]"
+            elif kind == "less_than" and isinstance(value, int | float) and 1 < value < 100:  # noqa: PLR2004 - percent
+                fix = f"did you mean {value / 100:g}?"
+            fault = Fault("", _found(value, place), expected, fix)
+    return [(place, fault)]
+
+
+def _place_of(fault: Fault, place: Place) -> Place:
+    """Return the place of a fault that a validator raised, see ``base.fault_error``."""
+    if fault.where.startswith("/"):
+        place = ()
+    # Below a value the rest is one key, because keys of Spark contain dots.
+    parts = re.findall(r"\[(\d+)\]|[./]" + ("(.+)" if place else r"([^./\[]+)"), fault.where)
+    return (*place, *(int(index) if index else name for index, name in parts))
 
 
 def _unknown_places(error: ValidationError) -> Iterator[Place]:
@@ -346,28 +366,6 @@ def _unknown_places(error: ValidationError) -> Iterator[Place]:
         for fault in details.get("ctx", {}).get("faults", ()):
             if fault.found.startswith(_UNKNOWN_KEY):  # of columns, types and options, which are mappings
                 yield *details["loc"], fault.where[1:]
-
-
-def _plain_fault(details: ErrorDetails, place: Place, locate: Locate) -> Fault:
-    kind, value = details["type"], details["input"]
-    expected = _EXPECTED.get(kind, re.sub(r"^\w+ should (be |have )?", "", details["msg"]))
-    fix = ""
-    if kind == "string_type" and isinstance(value, int | float):
-        fix = _QUOTE_FIX
-    elif kind == "tuple_type" and isinstance(value, str | int):
-        fix = f"write [{value}]"
-    elif kind == "less_than" and isinstance(value, int | float) and 1 < value < 100:  # noqa: PLR2004 - percent
-        fix = f"did you mean {value / 100:g}?"
-    return Fault(locate(place), _found(value, place), expected, fix)
-
-
-def _below(fault: Fault, place: Place, locate: Locate) -> Fault:
-    """Complete the place of a fault that a validator raised, see ``base.fault_error``."""
-    if fault.where.startswith("/"):
-        return Fault(locate((fault.where[1:],)), fault.found, fault.expected, fault.fix)
-    parts = re.findall(r"\[(\d+)\]|\.(.+)", fault.where)
-    below = tuple(int(index) if index else name for index, name in parts)
-    return Fault(locate((*place, *below)), fault.found, fault.expected, fault.fix)
 
 
 def _found(value: object, place: Place) -> str:

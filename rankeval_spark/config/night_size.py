@@ -72,7 +72,7 @@ def least_cost(config: EvaluationConfig) -> Cost:
     """Return the least number of rows of a night, before any data are read."""
     compared = config.comparisons
     return Cost(
-        len(config.measure_set().measures),
+        len(config.measure_set.measures),
         len(config.expected_models or ("",)),
         {CROSSING.join(names): 1 for names in config.slices},
         0 if compared is None else len(compared.tests),

@@ -165,7 +165,7 @@ def rank_gap_faults(policies: Policies, preset: str | None) -> list[Fault]:
     """Find the policy judged_only together with kept ranks."""
     if not (policies.judged_only and policies.rank_gaps == "keep"):
         return []
-    return [Fault("", f"{_kept_gaps(preset)} with judged_only", _NEW_RANKS, _RENUMBER)]
+    return [Fault("/policies.rank_gaps", f"{_kept_gaps(preset)} with judged_only", _NEW_RANKS, _RENUMBER)]
 
 
 def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | None) -> list[Fault]:
@@ -173,7 +173,8 @@ def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | N
     if policies.rank_gaps != "keep":
         return []
     labels = dict.fromkeys(one.label for one in measures.measures if one.is_judged_only)
-    return [Fault("", f"{label} with {_kept_gaps(preset).rstrip(',')}", _NEW_RANKS, _RENUMBER) for label in labels]
+    found = _kept_gaps(preset).rstrip(",")
+    return [Fault("/measures", f"{label} with {found}", _NEW_RANKS, _RENUMBER) for label in labels]
 
 
 def _kept_gaps(preset: str | None) -> str:

@@ -1,25 +1,112 @@
-"""Request of an evaluation, as both hosts compute it, and the slices that it reports on."""
+"""Request of an evaluation: everything that is asked, validated by the same rules in a call and in a config."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from rankeval_spark import columns as C
+from rankeval_spark.config import requested_measures as requested
+from rankeval_spark.config.base import (
+    Model,
+    Number,
+    Whole,
+    each_once,
+    fault_error,
+    refuse_faults,
+    repeated_faults,
+    with_faults,
+)
 from rankeval_spark.config.check_thresholds import Threshold
-from rankeval_spark.config.inference import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.inference import (
+    NO_INTERACTION,
+    Band,
+    Comparisons,
+    Intervals,
+    Models,
+    Quantiles,
+    baseline_faults,
+    comparison_measure_faults,
+    segments_from_train,
+)
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
+from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
+from rankeval_spark.measures.names import notes_on
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
-
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.inference import Band, Comparisons
-    from rankeval_spark.config.policies import Policies
     from rankeval_spark.measures.registry import KindOfMeanings
     from rankeval_spark.statistics.replicate_sums import Draws
+
+
+def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
+    if value == WHOLE_LIST_WORD:
+        return WHOLE_LIST_WORD
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CUTOFF:
+        fix = f"write {WHOLE_LIST_WORD} for the whole list" if value == 0 else ""
+        raise fault_error(Fault("", repr(value), f"a whole number from 1 to {MAX_CUTOFF} or {WHOLE_LIST_WORD!r}", fix))
+    return value
+
+
+def _measure(text: str, info: ValidationInfo) -> str:
+    try:
+        requested.read_measure(text, info.data.get("preset"))
+    except ConfigError as error:
+        raise fault_error(*requested.measure_faults(error, text)) from None
+    return text
+
+
+def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
+    names = tuple(value) if isinstance(value, list | tuple) else (value,)
+    faults = [
+        Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected)
+        for index, name in enumerate(names)
+        for expected in _segment_name_faults(name, names[:index])
+    ]
+    refuse_faults(faults if names else [Fault("", "an empty list", "one or more segment names")])
+    return names
+
+
+def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # noqa: ANN401 - as above
+    if not isinstance(name, str) or not name.strip():
+        return ["the name of a segment"]
+    if C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
+        return [f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
+    return ["each segment once in a crossing"] if name in earlier else []
+
+
+Cutoff = Annotated[
+    int | Literal["all"],
+    PlainValidator(_cutoff),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
+]
+MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
+_NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+Slice = Annotated[
+    tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
+]
+ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
+SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 
 @dataclass(frozen=True)
@@ -42,28 +129,144 @@ def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
 
 
-@dataclass(frozen=True)
-class Request:
-    """Everything an evaluation needs from a config or a call, independent of files."""
+class Request(Model):
+    """Everything that is asked of an evaluation, independent of files."""
 
-    measures: MeasureSet
-    policies: Policies
-    models: Sequence[str] | None = None  # expected ones; None: those in the log
-    slices: Sequence[Sequence[str]] = ()  # segments and crossings to report on, in addition to all users
-    min_slice_size: int = LEAST_USERS  # number of users below which a slice is small
-    confidence: float = 0.95  # nominal coverage of the intervals, in (0, 1)
-    evaluation_date: date | None = None  # for the age of items
-    comparisons: Comparisons | None = None  # of models; None: none
-    draws: Draws | None = None  # of bootstrap intervals; None: intervals by formula
-    bands: Mapping[str, Band] = field(default_factory=dict)  # by segment
-    # Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
-    # costs a join
+    models: Models | None = None
+    """Models that must be in the log. Without this key: the keys of `inputs.recommendations.paths`, else the models
+    found in the log."""
+    preset: PresetName | None = None
+    """Another tool whose policies and measure options apply wherever this file sets none."""
+    cutoffs: Annotated[tuple[Cutoff, ...], each_once("cutoff")] = ()
+    """Cutoffs of every measure without one of its own. `all` is the whole list, which is also the default. A measure
+    skips cutoffs that it does not support; P, for example, has no value for the whole list."""
+    measures: Annotated[tuple[MeasureText, ...], Field(json_schema_extra={"minItems": 1})]
+    """Measures, such as nDCG, P@5 or AP(denom='min'). `rankeval measures` lists them."""
+    policies: Policies = Policies()
+    """Rules for ties, duplicates, missing lists and invalid scores."""
+    slices: tuple[Slice, ...] = ()
+    """Segments to report on; a list of segments is their crossing. All users are always reported."""
+    bands: Mapping[SegmentName, Band] = {}
+    """Segments of `slices` made of numbers, by edges or quantiles, or of the number of a user's training interactions.
+    The table `checks` reports the edges."""
+    item_slices: Annotated[tuple[ItemSlice, ...], each_once("item slice")] = ()
+    """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
+    Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
+    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
+    """Number of users below which a slice is marked as small and a comparison has no p-value."""
+    confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    """Nominal coverage of the intervals."""
+    quantiles: Quantiles = ()
+    """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact
+    up to 2,049 distinct values of a slice and measure, else within `quantile_error`."""
+    max_rows_per_user: Annotated[Whole, Field(ge=1, lt=2**63)] = MAX_ROWS_PER_USER
+    """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
+    user at once. Such a user is often a robot, or the shared id of users who are not logged in."""
+    intervals: Annotated[Intervals, Field(validate_default=True)] = Intervals()
+    """How intervals of means are computed."""
+    comparisons: Comparisons | None = None
+    """Which models are compared. Without this key, none are."""
+
+    evaluation_date: dt.date | None = None
+    """Day at which the age of the items is taken."""
+    events_until: dt.datetime | None = None
+    """Moment up to which all events are there, with attribution by time."""
     counts_seen: bool = False
-    max_rows_per_user: int = MAX_ROWS_PER_USER  # in all inputs together
-    events_until: datetime | None = None  # moment up to which all events are there, with attribution by time
-    quantiles: Sequence[float] = ()  # shares of the users up to whose values quantiles are reported
-    # Notes on names with several meanings, of measures that a notebook wrote, see :func:`measures.names.notes_on`
-    notes: Mapping[str, KindOfMeanings] = field(default_factory=dict)
+    """Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
+    costs a join."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_policies_of_the_preset(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
+            return values
+        policies = values.get("policies") or {}
+        return (
+            {**values, "policies": with_preset(values["preset"], policies)} if isinstance(policies, Mapping) else values
+        )
+
+    # Validators read the valid keys before theirs, and skip a check if one of its keys is not valid itself. Faults of
+    # keys that do not fit each other are found at a key that no check reads (`intervals` here, `spark` in a config), so
+    # that these keys count as valid in later checks. So faults of all keys are reported at once, and none twice.
+
+    @field_validator("measures")
+    @classmethod
+    def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not measures:
+            raise fault_error(Fault("", "an empty list", "at least one, such as nDCG@10"))
+        if "cutoffs" in info.data:
+            try:
+                requested.measure_set(measures, info.data["cutoffs"], info.data.get("preset"))
+            except ConfigError as error:
+                raise fault_error(*error.faults) from None
+        return measures
+
+    @field_validator("slices")
+    @classmethod
+    def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
+        return slices
+
+    @field_validator("item_slices")
+    @classmethod
+    def _measures_have_item_slices(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        try:
+            requested.measures_of({**info.data, "item_slices": item_slices})
+        except ConfigError as error:  # the measures themselves are valid, so the fault is in the item slices
+            raise fault_error(*error.faults) from None
+        return item_slices
+
+    @field_validator("intervals", mode="wrap")
+    @classmethod
+    def _measures_and_policies_fit(
+        cls,
+        value: Any,  # noqa: ANN401 - a file can hold anything
+        handler: ValidatorFunctionWrapHandler,
+        info: ValidationInfo,
+    ) -> Intervals:
+        keys, faults = info.data, list[Fault]()
+        measures, models, policies = requested.measures_of(keys), keys.get("models"), keys.get("policies")
+        if policies:
+            faults += rank_gap_faults(policies, keys.get("preset"))
+        if measures and models:
+            faults += requested.model_faults(measures, models)
+        if measures and policies:
+            faults += [*requested.tie_faults(measures, policies.ties), *requested.judgement_faults(measures, policies)]
+            faults += measure_gap_faults(measures, policies, keys["preset"])
+        intervals: Intervals = with_faults(handler, value, faults)
+        return intervals
+
+    @field_validator("comparisons", mode="wrap")
+    @classmethod
+    def _comparisons_fit(
+        cls,
+        value: Any,  # noqa: ANN401 - a file can hold anything
+        handler: ValidatorFunctionWrapHandler,
+        info: ValidationInfo,
+    ) -> Comparisons | None:
+        faults, models = list[Fault](), info.data.get("models")
+        if isinstance(value, Mapping):
+            if models and isinstance(value.get("baseline"), str):
+                faults += baseline_faults(value["baseline"], models)
+            if measures := requested.measures_of(info.data):
+                faults += comparison_measure_faults(measures)
+        comparisons: Comparisons | None = with_faults(handler, value, faults)
+        return comparisons
+
+    @cached_property
+    def measure_set(self) -> MeasureSet:
+        """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
+        return requested.measure_set(self.measures, self.cutoffs, self.preset, self.item_slices)
+
+    @property
+    def notes(self) -> Mapping[str, KindOfMeanings]:
+        """Notes on names with several meanings, see :func:`measures.names.notes_on`."""
+        return notes_on(self.measures, options_of(self.preset))
+
+    @property
+    def draws(self) -> Draws | None:
+        """Random draws of bootstrap intervals; None: intervals by formula."""
+        return self.intervals.draws
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -73,7 +276,7 @@ class Request:
     @property
     def every_slice(self) -> list[tuple[str, ...]]:
         """Segments of each slice; all users first."""
-        return [(), *(tuple(one) for one in self.slices)]
+        return [(), *self.slices]
 
     @property
     def reported(self) -> ReportedSlices:
@@ -85,29 +288,28 @@ class Request:
         """Segment values of a user who is absent from the data, where absence has a value."""
         return dict.fromkeys(segments_from_train(self.bands), NO_INTERACTION)
 
+    def alone(self, **changes: object) -> Request:
+        """Return what is asked with changes, without what else a config or a call says."""
+        values = {name: getattr(self, name) for name in Request.model_fields}
+        return Request.model_construct(**{**values, **changes})
 
-def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
+    def changed(self, **changes: object) -> Self:
+        """Return the request with changes, which are not validated; ``measure_set`` replaces that of the texts."""
+        return self.model_copy(update=changes)
+
+
+def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
     """Return the request of a config for one date."""
-    return Request(
-        config.measure_set(),
-        config.policies,
-        config.expected_models,
-        config.slices,
-        config.min_slice_size,
-        config.confidence,
-        evaluation_date,
-        config.comparisons,
-        draws=config.intervals.draws,
-        bands=config.bands,
+    return config.alone(
+        models=config.expected_models,
+        evaluation_date=evaluation_date,
         counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
-        max_rows_per_user=config.max_rows_per_user,
-        quantiles=config.quantiles,
     )
 
 
 def counting_invalid_scores(request: Request) -> Request:
     """Return the request that drops scores which the policy refuses, for a caller who counts them instead."""
-    return replace(request, policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
+    return request.changed(policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
@@ -123,5 +325,5 @@ def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> t
         "rbo": Measure("RBO", (option, ("p", p)), k),
     }
     policies = request.policies.model_copy(update={"population": "run", "missing": "exclude"})
-    requested = MeasureSet.of([*measures.values()])
-    return replace(request, measures=requested, policies=policies, slices=(), counts_seen=False, draws=None), measures
+    plain = {"policies": policies, "slices": (), "counts_seen": False, "intervals": Intervals()}
+    return request.changed(measure_set=MeasureSet.of([*measures.values()]), **plain), measures

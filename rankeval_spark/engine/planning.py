@@ -57,7 +57,7 @@ _OF_CATALOGUE: Final = {
 def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
     """Return how lists become values and moments, by a request."""
     return ListOutputs(
-        request.measures,
+        request.measure_set,
         request.policies,
         tuple(request.every_slice),
         request.draws,
@@ -70,7 +70,7 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
 def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
     """Return the facts that the measures, and the check of seen items, read."""
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
-    return request.measures.needs | seen
+    return request.measure_set.needs | seen
 
 
 def item_needs(needs: frozenset[str]) -> frozenset[str]:
@@ -101,7 +101,7 @@ def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
         "train": N.ITEM_SEEN in needs or policies.seen_in_train == "drop",
         "items": policies.unknown_items == "drop",
     }
-    return read[name] or name in {one.partition(".")[0] for one in request.measures.requiring()}
+    return read[name] or name in {one.partition(".")[0] for one in request.measure_set.requiring()}
 
 
 def is_described(needs: frozenset[str]) -> bool:
@@ -123,9 +123,9 @@ class ExposureParts(NamedTuple):
 
 def exposure_parts(request: Request) -> ExposureParts:
     """Part the measures of all lists together by what they read."""
-    of_parity = (one for one in request.measures.exposures if one.entry.kind == "parity")
+    of_parity = (one for one in request.measure_set.exposures if one.entry.kind == "parity")
     parity = Parity(tuple(of_parity), tuple(map(tuple, request.every_slice)))
-    shown = tuple(one for one in request.measures.exposures if one not in parity.measures)
+    shown = tuple(one for one in request.measure_set.exposures if one not in parity.measures)
     of_train = tuple(one for one in shown if N.TRAINED_ITEMS in one.needs)
     others = tuple(one for one in shown if N.TRAINED_ITEMS not in one.needs)
     cutoffs = [one.k for one in shown]
@@ -149,7 +149,7 @@ def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) 
     reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
     ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
     times = [C.RECOMMENDED_AT] if policies.is_attributed else []
-    facts = [C.PREDICTED_REWARD] if N.PREDICTIONS in request.measures.needs and C.PREDICTED_REWARD in columns else []
+    facts = [C.PREDICTED_REWARD] if N.PREDICTIONS in request.measure_set.needs and C.PREDICTED_REWARD in columns else []
     return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *facts, *times]
 
 
@@ -164,7 +164,7 @@ def checks_ranks(columns: Collection[str], request: Request) -> bool:
 def judgement_facts(request: Request) -> list[str]:
     """Return the columns of the judgements, other than their gains, that measures read."""
     read = {C.VALUE: N.VALUES, C.PROPENSITY: N.PROPENSITIES, C.WEIGHT: N.WEIGHTS}
-    return [column for column, need in read.items() if need in request.measures.needs]
+    return [column for column, need in read.items() if need in request.measure_set.needs]
 
 
 def reads_event_times(request: Request) -> bool:
@@ -205,7 +205,7 @@ def job_of(
         segments=tuple(request.segments),
         absent=dict(request.absent),
         needs=needs,
-        depth=depth_of(request.measures),
+        depth=depth_of(request.measure_set),
         has_lists=has_lists,
         described=described_inputs(needs),
         refuses_invalid_scores=policies.invalid_scores == "error",

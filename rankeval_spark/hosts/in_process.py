@@ -145,7 +145,7 @@ class InProcess(Host[pa.Table]):
 
     @cached_property
     def _user_values(self) -> pa.Table:
-        return scored_rows.to_user_values(self._user_metrics, self.request.measures)
+        return scored_rows.to_user_values(self._user_metrics, self.request.measure_set)
 
     @override
     def ranked_items(self) -> pa.Table:

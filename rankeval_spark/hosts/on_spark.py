@@ -133,7 +133,7 @@ class OnSpark(Host[DataFrame]):
 
     @override
     def user_values(self) -> DataFrame:
-        requested = [(one.label, one.column, one.k) for one in self.request.measures.per_list]
+        requested = [(one.label, one.column, one.k) for one in self.request.measure_set.per_list]
         return result_frames.to_user_values(self.user_metrics(), requested=requested)
 
     @override

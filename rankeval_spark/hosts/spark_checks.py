@@ -142,7 +142,7 @@ def unreadable_of(items: DataFrame) -> str | None:
 
 
 def _item_facts(items: DataFrame, request: Request) -> list[DataFrame]:
-    has_vectors = required_facts.VECTOR in request.measures.requiring()
+    has_vectors = required_facts.VECTOR in request.measure_set.requiring()
     of_rows = input_checks.to_item_row_facts(items, unreadable=unreadable_of(items))
     return [of_rows, *([input_checks.to_vector_facts(items)] if has_vectors else [])]
 

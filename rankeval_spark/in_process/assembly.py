@@ -227,7 +227,7 @@ class Usable:
     @cached_property
     def plain_rows(self) -> UserRows:
         """The same for lists alone: nothing is described, and no user has a segment."""
-        plain = replace(self.request, slices=())
+        plain = self.request.changed(slices=())
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows
         return Usable(self.tables, plain, self.n_threads)._united(frozenset())
@@ -281,7 +281,7 @@ class Usable:
         """Rows of co-occurrence, which are made of the ranked items."""
         if needs.isdisjoint(SECOND_STEP) or self.trained is None:
             return {}
-        depth = depth_of(self.request.measures)
+        depth = depth_of(self.request.measure_set)
         ranked, found = self.ranked_items(depth=depth), {}
         if N.ITEM_FAMILIARITY in needs:
             found[row_kinds.FAMILIARITY] = to_familiarity(ranked, self.trained, depth)

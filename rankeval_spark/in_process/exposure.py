@@ -114,7 +114,7 @@ def _by_length(shown: ShownItems, one: UserSlice, *, k: int) -> ByLength:
 def to_exposures(usable: Usable) -> pa.Table:
     """Build the rows of ``schemas.METRICS``, from the model on, of these measures; none without a measure."""
     request, schema = usable.request, arrow_schema(schemas.METRICS)
-    if not request.measures.exposures:
+    if not request.measure_set.exposures:
         return schema.empty_table()
     segments = UserSegments(usable.segments, request.absent)
     parity, others, of_train, reads_catalogue, depth = exposure_parts(request)

@@ -57,7 +57,7 @@ class RowFacts:
             of_train = row_flags.flag_train(tables.train, since=request.evaluation_date)
             yield from _row_facts(tables.train, of_train, schemas.TRAIN.key)
         if tables.items is not None:
-            yield from _item_facts(tables.items, has_vectors=N.VECTOR in request.measures.requiring())
+            yield from _item_facts(tables.items, has_vectors=N.VECTOR in request.measure_set.requiring())
         yield from self._of_catalogue()
         if request.policies.seen_in_train == "drop" and tables.train is not None:
             yield _seen_fact(self._log, tables.train)

@@ -37,7 +37,7 @@ def warn_if_nothing_is_measured(
     if not judged.num_rows:
         found = "held_out has no rows"
     elif log.num_rows:
-        is_alone = bool(_absent(tables, request.measures.other_models))
+        is_alone = bool(_absent(tables, request.measure_set.other_models))
         found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
     elif _absent(tables, request.models or ()):
         return  # they have a warning of their own
@@ -85,14 +85,14 @@ def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
     """Write the times that attribution compares or, without it, where the measures are undefined."""
     if request.policies.is_attributed:
         return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
-    undefined = {one.name: one.entry.undefined for one in request.measures.per_list}
+    undefined = {one.name: one.entry.undefined for one in request.measure_set.per_list}
     return ": " + ", ".join(f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED])
 
 
 def _least_gain(request: Request) -> float | None:
     """Return the least gain without which no measure has a value; None where one needs no such gain."""
     least = []
-    for one in request.measures.per_list:
+    for one in request.measure_set.per_list:
         rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
         if not isinstance(rel, int | float) or not is_binary or math.isnan(one.without_relevant):
             return None
@@ -106,7 +106,7 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
     The users of the first are all missing, and the measures have no value.
     """
     absent = _absent(tables, request.models or ())
-    others = request.measures.other_models
+    others = request.measure_set.other_models
     lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
     if lost:
         known = sorted(filter(None, _models_of(tables)))

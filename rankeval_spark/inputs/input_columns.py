@@ -285,7 +285,7 @@ def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> No
     Raises InputError: all faults at once.
     """
     faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
-    for requirement, labels in request.measures.requiring().items():
+    for requirement, labels in request.measure_set.requiring().items():
         name, _, column = requirement.partition(".")
         if column and column not in given.get(name, ()):
             fix = _EITHER.format(column, name)
@@ -335,7 +335,7 @@ def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:
 
 
 def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
-    labels = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
+    labels = [str(one) for one in request.measure_set.measures if C.HIT_SCORES in one.needs]
     policies = request.policies
     ignoring = policies.ignoring_scores
     if labels and ignoring is not None:
@@ -349,6 +349,6 @@ def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Ite
 
 
 def _catalogue_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
-    needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
+    needing = ", ".join(str(measure) for measure in request.measure_set.measures if measure.needs_catalogue)
     if needing and "items" not in given and "train" not in given:
         yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add items=")

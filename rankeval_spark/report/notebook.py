@@ -37,7 +37,7 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
     ``name`` is that of the evaluation's class. Every text is escaped.
     """
     facts = {
-        "measures": ", ".join(_some(list(map(str, request.measures.measures)))),
+        "measures": ", ".join(_some(list(map(str, request.measure_set.measures)))),
         "slices": ", ".join("*".join(one) for one in request.slices),
         "baseline": "" if request.comparisons is None else request.comparisons.baseline or "all pairs",
         "models": ", ".join(_some(list(request.models or ()))),
@@ -188,7 +188,7 @@ class Plots:
 
     def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""
-        measures = self._evaluation.request.measures
+        measures = self._evaluation.request.measure_set
         comparable = set(measures.comparable)
         wanted = [
             one

@@ -295,7 +295,7 @@ def comparison_finisher(
     Small slices have no p; a verdict is given where the adjusted p is at most one minus the confidence. Expected models
     have rows without users too. The denominators are those of the measures where `weights` are left out.
     """
-    measures, comparisons = request.measures, request.comparisons
+    measures, comparisons = request.measure_set, request.comparisons
     if comparisons is None:
         message = "nothing is compared"
         raise ValueError(message)

@@ -41,7 +41,7 @@ _NO_VALUE: Final = "\x00"
 
 def has_groups(request: Request) -> bool:
     """Return True if there are groups to compare: slices, or two groups of items."""
-    return bool(request.slices) or len(request.measures.groups) > 1
+    return bool(request.slices) or len(request.measure_set.groups) > 1
 
 
 def to_group_table(metrics: pa.Table) -> pa.Table:

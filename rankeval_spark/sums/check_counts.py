@@ -224,7 +224,7 @@ class _Lists:
         is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
         n_rows, n_copies = self._numbers(N_LISTED), self._numbers(C.N_DUPLICATES)
         has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
-        n_lists, k = np.count_nonzero(has_list), self.request.measures.last_cutoff
+        n_lists, k = np.count_nonzero(has_list), self.request.measure_set.last_cutoff
         yield self._row(check_rows.DUPLICATES, n_copies.sum(), n_rows.sum(), n_copies > 0)
         yield self._flagged("short_lists", n_lists, has_list & (n_rows - n_copies < k))
         yield self._flagged("ties", np.count_nonzero(is_judged & has_list), has_ties)

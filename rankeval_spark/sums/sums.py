@@ -85,7 +85,7 @@ class Means(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Unite moments, and make a row of each measure."""
-        request, measures = self.request, self.request.measures
+        request, measures = self.request, self.request.measure_set
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.confidence)
@@ -236,7 +236,7 @@ class ListSource(Protocol):
 
 def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
     """Return the sums that result tables are made of."""
-    if not request.measures.columns:
+    if not request.measure_set.columns:
         return {}
     compared = {} if request.comparisons is None else {COMPARISONS: Differences(request, outputs)}
     return {METRICS: Means(request, outputs), **compared}

@@ -154,7 +154,7 @@ def test_an_evaluation_says_which_meaning_of_a_name_was_taken() -> None:
     assert "note: P" not in repr(named)
     assert evaluated(LOGS.tables(), measures=["RR@3", "AP@3"], preset="kaggle").notes == ()
     with pytest.warns(UserWarning, match="MAR is the recall averaged over the ranks of the hits.*is AP@k") as warned:
-        assert evaluated(LOGS.tables(), measures=["MAR@3"]).request.measures.labels == ("MAR(kind='hits_R')",)
+        assert evaluated(LOGS.tables(), measures=["MAR@3"]).request.measure_set.labels == ("MAR(kind='hits_R')",)
     assert warned[0].filename == __file__
 
 

@@ -52,7 +52,7 @@ def test_option_gives_the_values_of_the_policy_to_the_bit(measures: tuple[str, .
     )
     assert len(found) > 40
     assert found == expected
-    labels = dict(zip(by_option.request.measures.labels, by_policy.request.measures.labels, strict=True))
+    labels = dict(zip(by_option.request.measure_set.labels, by_policy.request.measure_set.labels, strict=True))
     values = {
         (labels[measure], *rest) for measure, *rest in tuples(by_option.user_values, "measure", "k", "user_id", "value")
     }

@@ -76,7 +76,7 @@ def test_trec_eval(preset: str, seed: int) -> None:
     theirs = pytrec_eval.RelevanceEvaluator(qrel, {"iprec_at_recall", *names.values()}).evaluate(run)
     missing = set(qrel) - set(run)
     assert missing
-    for (ours, their), measure in zip(names.items(), result.request.measures.measures, strict=True):
+    for (ours, their), measure in zip(names.items(), result.request.measure_set.measures, strict=True):
         worst = measure.without_relevant
         expected = {**dict.fromkeys(missing, worst), **{user: values[their] for user, values in theirs.items()}}
         assert_close(found[str(measure)], expected, ours, atol=1e-9)
@@ -120,7 +120,7 @@ def test_ranx() -> None:
     found = values_of(result)
     comparable = ranx.Run({user: items for user, items in run.items() if user in qrel})
     theirs = ranx.evaluate(ranx.Qrels(qrel), comparable, list(names.values()), return_mean=False, make_comparable=True)
-    for measure, name in zip(result.request.measures.measures, names.values(), strict=True):
+    for measure, name in zip(result.request.measure_set.measures, names.values(), strict=True):
         expected = dict(zip(sorted(qrel), map(float, theirs[name]), strict=True))
         assert_close(found[str(measure)], expected, name, atol=1e-9)
 

@@ -23,6 +23,6 @@ def to_checks(
     tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[CheckCount] = ()
 ) -> pa.Table:
     """Count what is wrong with the inputs and with lists; ``scored`` has a row per list and cutoff."""
-    lists = scored.filter(pc.equal(scored[C.K], request.measures.last_cutoff))
+    lists = scored.filter(pc.equal(scored[C.K], request.measure_set.last_cutoff))
     of_lists = list_facts(list_counts(lists, request), request)
     return to_check_rows([*RowFacts(tables, request).all(band_facts), *of_lists], checks)

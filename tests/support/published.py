@@ -126,7 +126,7 @@ def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float
         defaults_version=DEFAULTS_VERSION,
         code_version="test",
         sample_share=sample_share,
-        measures=measure_facts(request_of(config, day).measures, config.policies),
+        measures=measure_facts(config.measure_set, config.policies),
     )
 
 

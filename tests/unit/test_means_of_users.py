@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
@@ -36,7 +35,7 @@ def metrics(
     n_partitions: int = 1,
 ) -> pa.Table:
     """Summarise users, with a smallest slice of 2 users."""
-    request = Request(measures, Policies(), slices=slices, min_slice_size=2, confidence=0.95)
+    request = Request(measures=tuple(map(str, measures.measures)), slices=tuple(slices), min_slice_size=2)
     users = scored
     if request.segments:
         users = users.append_column(PACKED, packed_segments(scored[C.SEGMENTS].combine_chunks(), request.segments))

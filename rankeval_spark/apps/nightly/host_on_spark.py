@@ -72,7 +72,7 @@ class SparkHost(NightHost):
                 run.stage(schemas.LISTS.name, self.host.kept_rows(sums.LIST_ROWS, types))
                 step.n_rows = run.n_rows[schemas.LISTS.name]
         with steps.step("score") as step:
-            types = user_types(self.request.measures.stored)
+            types = user_types(self.request.measure_set.stored)
             run.stage(schemas.USER_METRICS.name, self.host.kept_rows(sums.USER_ROWS, types))
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]
         self.has_users = True

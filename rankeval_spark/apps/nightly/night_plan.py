@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class NightPlan:
         request = request_of(config, evaluation_date)
         if request.policies.is_attributed:  # the moment up to which events are complete matters
             until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
-            request = replace(request, events_until=until)
+            request = request.changed(events_until=until)
         return cls(config, request, evaluation_date, sample_share, config.public_json(), config.config_hash)
 
     @property
@@ -77,7 +77,7 @@ class NightPlan:
             defaults_version=self.defaults_version,
             code_version=__version__,
             sample_share=self.sample_share,
-            measures=measure_facts(self.request.measures, self.request.policies),
+            measures=measure_facts(self.request.measure_set, self.request.policies),
         )
 
 
@@ -106,7 +106,7 @@ def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet)
 
     ``config`` may read the inputs elsewhere, and ``rankeval score`` may have added ``measures`` to those of the config.
     """
-    request = replace(request_of(config, night.evaluation_date), measures=measures)
+    request = request_of(config, night.evaluation_date).changed(measure_set=measures)
     recorded = night.row["config"], night.row["config_hash"], night.defaults_version
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
 

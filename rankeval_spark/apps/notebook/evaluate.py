@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import request_of_call
+from rankeval_spark.apps.notebook.arguments import validated_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened, warn_of_likely_mistakes
-from rankeval_spark.config.inputs import Gains
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -214,19 +213,20 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    request = request_of_call(arguments, segments=None if segments is None else column_names(segments))
+    call = validated_call(arguments, segments=None if segments is None else column_names(segments))
+    request = call.alone()
     judged = column_names(held_out) if gains is None else []
     unused = column_names(segments) if not slices and not bands else []
     warn_of_likely_mistakes(request, column_names(recommendations), judged, unused)
-    events = None if gains is None else Gains.model_validate(gains)  # valid, as the request is
     if not is_on_spark(frames):
         from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded
 
-        return Evaluation(in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=events))
+        found = in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=call.gains)
+        return Evaluation(found)
     if threads is not None:
         fix = "leave it out: the cores of Spark are those of its session"
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
     import_module("rankeval_spark.spark.version").require_spark()
     from rankeval_spark.hosts import on_spark  # noqa: PLC0415 - as above
 
-    return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=events))
+    return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=call.gains))

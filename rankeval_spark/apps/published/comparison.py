@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -197,9 +197,8 @@ def _computed(
     asked = config.comparisons or Comparisons(baseline=baseline)
     made = segments_by_slice(config)
     comparisons = Comparisons(baseline=baseline, correction=asked.correction, margin=asked.margin)
-    request = replace(
-        request_of(config, night.evaluation_date),
-        measures=MeasureSet.of(per_user),
+    request = request_of(config, night.evaluation_date).changed(
+        measure_set=MeasureSet.of(per_user),
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
     )
@@ -211,7 +210,7 @@ def _computed(
     differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged))
     segments, unit = tuple(request.segments), request.policies.unit
     unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(unjudged))
-    totals = UserTotals(request.measures, {COMPARISONS: differences}, segments, unit, known=unjudged)
+    totals = UserTotals(request.measure_set, {COMPARISONS: differences}, segments, unit, known=unjudged)
     return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
 
 

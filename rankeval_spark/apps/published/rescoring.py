@@ -21,9 +21,9 @@ from rankeval_spark.apps.nightly.night_plan import (
 )
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.published_runs import PastNight, published_nights
-from rankeval_spark.config.cross_checks import judgement_faults, tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.config.request import request_of
+from rankeval_spark.config.requested_measures import judgement_faults, tie_faults
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
@@ -141,7 +141,7 @@ def _stage_rest(
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     tables = (schemas.METRICS.name, schemas.GATES.name, schemas.CHECKS.name)
     metrics, *others = (results.arrow(name, **of_night).drop_columns(list(C.RUN_KEY)) for name in tables)
-    labels = [one.label for one in request.measures.exposures]  # of all lists together
+    labels = [one.label for one in request.measure_set.exposures]  # of all lists together
     schema = arrow_schema(schemas.METRICS)
     stay = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
     means = [found[sums.METRICS]] if sums.METRICS in found else []
@@ -204,7 +204,7 @@ def _stage_users_on_spark(
     packed = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
     with cached(packed) as kept:
         with steps.step("score") as step:
-            users = plans.to_rows(kept, sums.USER_ROWS, user_types(request.measures.stored))
+            users = plans.to_rows(kept, sums.USER_ROWS, user_types(request.measure_set.stored))
             run.stage(schemas.USER_METRICS.name, users)
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]
         return plans.to_totals(kept, totals.sums)
@@ -226,7 +226,7 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
         raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
-    _refuse_inputs(night, plan.request.measures)
+    _refuse_inputs(night, plan.request.measure_set)
     return plan
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -36,7 +35,7 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     A row per item that is left in a list, in the population or not. ``gain`` is NULL without a judgement;
     ``is_relevant`` is true from a gain of 1 on.
     """
-    plain = replace(request, slices=())
+    plain = request.changed(slices=())
     ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items()
     list_id = F.col(C.LIST_ID) if C.LIST_ID in ranked.columns else F.lit(C.ONE_LIST)
     return ranked.select(
@@ -62,7 +61,7 @@ def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
 
 def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
-    if not request.measures.exposures:
+    if not request.measure_set.exposures:
         return None
     parity, others, of_train, reads_catalogue, depth = exposure_parts(request)
     by_catalogue = ((others, inputs.catalogue if reads_catalogue else None), (of_train, inputs.train))

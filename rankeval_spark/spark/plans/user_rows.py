@@ -284,8 +284,9 @@ def _cooccurrence_rows(
     """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
     if needs.isdisjoint(SECOND_STEP):
         return {}
-    depth, found = depth_of(request.measures), {}
-    plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
+    depth, found = depth_of(request.measure_set), {}
+    plain = request.changed(slices=())
+    once = replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
     lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
         familiarity = cooccurrence.to_familiarity(lists, sources=sources, depth=depth)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.config import Checks, Policies, Threshold
+from rankeval_spark.config import Checks, Threshold
 from rankeval_spark.config.request import Request
 from rankeval_spark.hosts.spark_checks import computed_facts
-from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.plans import InputFrames, input_checks
@@ -203,7 +202,7 @@ def test_items_whose_vector_has_another_length_than_most_are_counted(spark: Spar
 
 def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, tuple[Any, ...]]:
     """Count in lists that come of a log, at the cutoff 3; nobody but Ann is judged."""
-    request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
+    request = Request(measures=("RR@3",), counts_seen=train is not None)
     judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
     inputs = InputFrames(log, judged, has_one_list=True, train=train, model_names=("m",))
     rows, sums = evaluation_plans.to_user_rows(inputs, request), check_sums(request)
@@ -241,9 +240,7 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         input_checks.to_vector_facts(frame_of(spark, [], "item_id string, vector array<double>")),
         input_checks.to_alike_facts(table(spark, "user_id country"), names=["country"]),
     )
-    of_lists = check_counts.list_facts(
-        check_counts.COUNTS.empty_table(), Request(MeasureSet.parse(["P@1"]), Policies())
-    )
+    of_lists = check_counts.list_facts(check_counts.COUNTS.empty_table(), Request(measures=("P@1",)))
     verdicts = check_rows.to_check_rows([*computed_facts(facts), *of_lists], Checks())
     found = arrow_frames.tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4 + [check_rows.VECTOR_LENGTHS]

@@ -12,7 +12,6 @@ from scipy import stats
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
-from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
@@ -64,7 +63,9 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
 
 def comparisons(frame: DataFrame, **options: Any) -> pa.Table:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
-    request = Request(ASKED, Policies(), slices=SLICES, min_slice_size=5, comparisons=asked)
+    request = Request(
+        measures=tuple(map(str, ASKED.measures)), slices=tuple(SLICES), min_slice_size=5, comparisons=asked
+    )
     differences = Differences(request, outputs_of(request))
     totals = UserTotals(ASKED, {COMPARISONS: differences}, ("country",))
     return plans.to_published_users([frame], totals)[COMPARISONS]

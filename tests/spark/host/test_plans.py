@@ -5,7 +5,6 @@ An exchange moves every row over the network, so the number of them is what an e
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
 ONE = 1
 """The exchange of all rows of users."""
 
-FEW = Request(MeasureSet.parse(["nDCG@5", "P@5"]), Policies())
-MANY = replace(
-    FEW, measures=MeasureSet.parse([f"{name}@{k}" for name in ("nDCG", "P", "R", "AP", "RR") for k in (1, 5, 20)])
-)
+FEW = Request(measures=("nDCG@5", "P@5"))
+MANY = Request(measures=tuple(f"{name}@{k}" for name in ("nDCG", "P", "R", "AP", "RR") for k in (1, 5, 20)))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +118,7 @@ def user_metrics_of(
     ],
 )
 def test_all_rows_of_users_are_moved_once(tables: dict[str, DataFrame], policies: dict[str, Any]) -> None:
-    assert final_exchanges(lists_of(tables, replace(FEW, policies=Policies(**policies)))) == ONE
+    assert final_exchanges(lists_of(tables, FEW.changed(policies=Policies(**policies)))) == ONE
 
 
 def test_a_log_of_ranks_takes_no_more(spark: SparkSession, tables: dict[str, DataFrame], folder: Path) -> None:
@@ -130,11 +127,11 @@ def test_a_log_of_ranks_takes_no_more(spark: SparkSession, tables: dict[str, Dat
 
 
 def test_named_models_take_no_more(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(lists_of(tables, replace(FEW, models=["m0", "m1"]))) == ONE
+    assert final_exchanges(lists_of(tables, FEW.changed(models=["m0", "m1"]))) == ONE
 
 
 def test_segments_are_moved_with_the_other_rows_of_users(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(lists_of(tables, replace(FEW, slices=[("country",)]))) == ONE
+    assert final_exchanges(lists_of(tables, FEW.changed(slices=[("country",)]))) == ONE
 
 
 def test_the_per_user_table_crosses_into_python_once(tables: dict[str, DataFrame]) -> None:
@@ -151,7 +148,7 @@ def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables:
 
 
 def test_scores_of_hits_add_no_exchange(tables: dict[str, DataFrame]) -> None:
-    scored = replace(FEW, measures=MeasureSet.parse(["nDCG@5", "RMSE"]))
+    scored = FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "RMSE"]))
     assert final_exchanges(user_metrics_of(tables, scored)) == ONE
     assert python_nodes(user_metrics_of(tables, scored)) == ["MapInArrow"]
 
@@ -166,7 +163,7 @@ def test_without_a_measure_of_items_neither_training_data_nor_catalogue_is_in_th
 
 def asked(*measures: str) -> Request:
     """Ask for some measures beside those of ``FEW``."""
-    return replace(FEW, measures=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
+    return FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
 
 
 def test_a_small_catalogue_moves_no_recommendation(tables: dict[str, DataFrame]) -> None:
@@ -203,7 +200,7 @@ def test_lists_of_other_models_add_nothing_to_the_plan(tables: dict[str, DataFra
 def dropping(*policies: str, request: Request = FEW) -> Request:
     """Leave items out of the lists by some policies."""
     values: dict[str, Any] = dict.fromkeys(policies, "drop")
-    return replace(request, policies=Policies(**values))
+    return request.changed(policies=Policies(**values))
 
 
 def test_leaving_seen_items_out_adds_no_exchange(tables: dict[str, DataFrame]) -> None:
@@ -235,7 +232,7 @@ def test_leaving_unknown_items_out_by_another_catalogue_is_left_to_spark(
 
 def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, DataFrame]) -> None:
     several = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])
-    request = dropping("seen_in_train", "unknown_items", request=replace(FEW, measures=several))
+    request = dropping("seen_in_train", "unknown_items", request=FEW.changed(measure_set=several))
     some = {**tables, "train": tables["train"].where("item_id like '1%'")}  # of lists that are all seen nothing is left
     assert final_exchanges(metrics_of(some, request)) == ONE + 3
 
@@ -270,7 +267,7 @@ def test_co_occurrence_ranks_the_log_once_more(tables: dict[str, DataFrame]) -> 
 def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: dict[str, DataFrame]) -> None:
     """Segments come with the lists; of those only counts of items are moved."""
     measures = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Personalization(sim='cosine')@5"])
-    sliced = metrics_of(tables, replace(FEW, measures=measures, slices=[("country",)]))
+    sliced = metrics_of(tables, FEW.changed(measure_set=measures, slices=[("country",)]))
     assert [keys for keys in exchange_keys(sliced) if "user_id" in keys] == ["user_id"]
     assert joins(sliced) == []
 
@@ -295,7 +292,7 @@ def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
 def test_all_small_tables_are_made_of_one_exchange_of_the_rows(
     tables: dict[str, DataFrame], changes: dict[str, Any]
 ) -> None:
-    packed = one_job(tables, replace(FEW, **changes))
+    packed = one_job(tables, FEW.changed(**changes))
     assert final_exchanges(packed) == ONE + 1  # what the workers added up
     assert python_nodes(packed) == ["FlatMapGroupsInArrow", "MapInArrow"]
     scans = [node.text for node in plan(packed).walk() if "parquet" in node.text]
@@ -312,7 +309,7 @@ def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
 
 def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str, DataFrame]) -> None:
     """Of their own they move counts only: per group of users and item, per number of lists, per slice."""
-    both = metrics_of(tables, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    both = metrics_of(tables, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
     assert final_exchanges(both) == ONE + 3
     assert python_nodes(both) == ["MapInArrow"] * 3
 
@@ -324,7 +321,9 @@ def test_ranks_next_to_scores_are_checked_without_another_exchange(
     user_metrics = user_metrics_of(both)
     assert final_exchanges(user_metrics) == ONE
     assert joins(user_metrics) == joins(user_metrics_of(tables))
-    of_lists = metrics_of(both, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    of_lists = metrics_of(
+        both, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"]))
+    )
     assert final_exchanges(of_lists) == ONE + 3
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.config import validate_model
 from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.batch import row_kinds
@@ -22,7 +22,7 @@ from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.engine.ranking.compact_lists import ITEMS
 from rankeval_spark.in_process import cooccurrence, user_segments
 from rankeval_spark.in_process.cooccurrence import Interactions
-from rankeval_spark.measures import MeasureSet, required_facts as N
+from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans import bands, cooccurrence as spark_cooccurrence, item_facts
 from rankeval_spark.spark.plans.item_facts import FactFrames
 
@@ -220,9 +220,7 @@ def numbers_of(random: np.random.Generator, n_rows: int) -> dict[str, np.ndarray
 
 
 def requested(rules: dict[str, Any]) -> Request:
-    return Request(
-        MeasureSet.parse(["P@1"]), Policies(), bands={name: validate_model(Band, rules[name]) for name in rules}
-    )
+    return Request(measures=("P@1",), bands={name: validate_model(Band, rules[name]) for name in rules})
 
 
 @pytest.mark.parametrize(("rule", "n_rows"), [("given", 331), ("seven", 331), ("seven", 0)])

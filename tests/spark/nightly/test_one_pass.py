@@ -145,7 +145,7 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     names = [
         *(name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY),
         C.N_JUDGED,
-        *request.measures.stored,
+        *request.measure_set.stored,
     ]
     plain = plans.to_user_metrics(inputs, request=request)
     assert tuples(plans.to_rows(packed, USER_ROWS, rows.user_types), *names) == tuples(plain, *names)

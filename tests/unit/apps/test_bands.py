@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from rankeval_spark.apps.notebook.arguments import request_of_call
+from rankeval_spark.apps.notebook.arguments import validated_call
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes th
     """Ask for something in a call without segments, training data and items."""
     compared = {"baseline": None, "pairs": "baseline", "tests": ("t",), "correction": "holm"}
     everything = {**ASKED, "confidence": 0.95, "bands": {}, "item_slices": (), **asked}
-    return request_of_call({**everything, **compared}, segments=None)
+    return validated_call({**everything, **compared}, segments=None)
 
 
 def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:

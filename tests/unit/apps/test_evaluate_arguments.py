@@ -25,6 +25,18 @@ def test_what_is_no_table_is_refused_together(frames: tuple[object, object], fou
     assert told == [("evaluate(recommendations=)", found[0]), ("evaluate(held_out=)", found[1])]
 
 
+def test_each_measure_that_is_wrong_is_named_by_its_place() -> None:
+    measures: Any = ["nDCG@10", 5, "nDGC@10", "AP(weighted=True)"]
+    with pytest.raises(ConfigError) as raised:
+        evaluate(None, None, measures=measures, unknown_items="drop")
+    assert [fault.where for fault in raised.value.faults] == [
+        "evaluate(items=)",
+        "evaluate(measures=)[1]",
+        "evaluate(measures=)[2], nDGC@10",
+        "evaluate(measures=)[3], AP(weighted=True)",
+    ]
+
+
 def test_arguments_that_nothing_reads_yet_are_looked_at_too() -> None:
     wrong: dict[str, Any] = {"evaluation_date": datetime(2026, 1, 31, tzinfo=UTC), "correction": "holmm"}
     with pytest.raises(ConfigError) as raised:

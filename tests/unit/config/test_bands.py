@@ -71,7 +71,7 @@ def test_item_slices_ask_for_every_measure_of_judgements_within_a_category_too(c
     items = ["inputs.items={format: parquet, path: items}", "inputs.train={format: parquet, path: train}"]
     config = load_config(config_file, [*items, "measures=[R@5, ItemCoverage@5]", "item_slices=[drama, tail]"])
     expected = ["R@5", "ItemCoverage@5", "R(group='drama')@5", "R(group='tail')@5"]
-    assert [str(one) for one in config.measure_set().measures] == expected
+    assert [str(one) for one in config.measure_set.measures] == expected
     assert '"item_slices":["drama","tail"]' in config.public_json()
 
 

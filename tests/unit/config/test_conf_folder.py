@@ -45,7 +45,7 @@ def test_template_shows_the_defaults() -> None:
 
 def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
     config = load_config(CONF / "demo.yaml")
-    asked = config.measure_set()
+    asked = config.measure_set
     assert len(asked.columns) == 16
     assert asked.ks == (1, 5, 10, 20, 50, 100)
     assert set(asked.requested_ks.values()) == {asked.ks}

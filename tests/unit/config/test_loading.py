@@ -60,12 +60,12 @@ def test_relative_paths_start_from_the_folder_of_the_file(config_file: Path, mon
 
 
 def test_measures_take_the_cutoffs_they_can_have(config_file: Path) -> None:
-    asked = load_config(config_file, ["measures=[nDCG, P, AP@7, Precision@10]"]).measure_set()
+    asked = load_config(config_file, ["measures=[nDCG, P, AP@7, Precision@10]"]).measure_set
     assert [str(measure) for measure in asked.measures] == ["nDCG@5", "nDCG@10", "nDCG", "P@5", "P@10", "AP@7"]
 
 
 def test_measures_without_cutoffs_see_the_whole_list(config_file: Path) -> None:
-    asked = load_config(config_file, ["measures=[nDCG, P@5]", "cutoffs=[]"]).measure_set()
+    asked = load_config(config_file, ["measures=[nDCG, P@5]", "cutoffs=[]"]).measure_set
     assert [str(measure) for measure in asked.measures] == ["nDCG", "P@5"]
 
 
@@ -130,6 +130,7 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("inputs.recommendations.version=1.5", "1.5", ""),
         ("inputs.recommendations.timestamp=yesterday", "'yesterday'", ""),
         ("inputs.held_out.version=3", "version with format csv", "remove it"),
+        ("inputs.held_out.late_data_grace=6h", "'6h' with attribution 'none'", "set policies.attribution"),
         ("inputs.held_out.options.seperator=x", "unknown key 'seperator'", ""),
         ("inputs.held_out.options.sep=1", "1", "put it in quotes"),
         ("inputs.segments.table=text./etc/hostname", "'text./etc/hostname'", ""),
@@ -338,7 +339,7 @@ def test_measures_whose_inputs_are_missing_are_named_at_once(config_file: Path) 
     ]
     inputs = ("inputs.train={format: delta, path: t}", "inputs.items={format: delta, path: i}")
     config = load_config(config_file, ["measures=[MIUF, SRecall, nDCG]", *inputs])
-    assert config.measure_set().requiring() == {"train": ["MIUF", "SRecall"], "items.categories": ["SRecall"]}
+    assert config.measure_set.requiring() == {"train": ["MIUF", "SRecall"], "items.categories": ["SRecall"]}
 
 
 def test_model_that_lists_are_compared_with_must_be_one_of_those_named(config_file: Path) -> None:
@@ -406,6 +407,27 @@ def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
     ):
         assert part in str(raised.value)
     assert len(raised.value.faults) >= 4
+
+
+def test_a_fault_that_two_keys_make_is_found_where_it_is_written(config_file: Path) -> None:
+    attributed = "policies: {attribution: all, attribution_window: 7d}\n"
+    override = "inputs.held_out.columns.list_id=shown"
+    assert fault_of(append(config_file, attributed), override).where.startswith(f"--set {override}")
+    text = config_file.read_text(encoding="utf-8").replace("options: {", "columns: {list_id: shown}, options: {")
+    config_file.write_text(text, encoding="utf-8")
+    assert fault_of(config_file).where.endswith(", inputs.held_out.columns.list_id (line 4)")
+
+
+def test_parts_that_do_not_fit_hide_no_other_part(config_file: Path) -> None:
+    """Measures that the ties do not allow need their inputs too, and rules are about models that paths name."""
+    places = "inputs.recommendations={format: delta, paths: {als: a, popular: p}}"
+    rule = "gates=[{measure: MIUF@5, models: [asl], at_least: 0.5}]"
+    found = faults(config_file, places, "measures=[MIUF]", "cutoffs=[5]", "policies.ties=expected", rule)
+    assert [fault.partition(": found ")[2].partition(";")[0] for fault in found] == [
+        "MIUF with ties 'expected'",
+        "MIUF, but no inputs.train",
+        "'asl'",
+    ]
 
 
 def test_all_faults_of_comparisons_are_reported_at_once(config_file: Path) -> None:

@@ -304,7 +304,7 @@ def test_preset_fills_in_options_and_what_is_written_wins() -> None:
 
 def test_config_asks_for_the_measures_of_its_preset(config_file: Path) -> None:
     measures = load_config(config_file, ["preset=rectools", "measures=[nDCG, nDCG(rel=2), AP]", "cutoffs=[5]"])
-    assert [str(each) for each in measures.measure_set().measures] == [
+    assert [str(each) for each in measures.measure_set.measures] == [
         "nDCG(gains='binary',ideal='k_ones')@5",
         "nDCG(rel=2,gains='binary',ideal='k_ones')@5",
         "AP@5",
@@ -315,7 +315,7 @@ def test_stored_config_with_a_preset_means_the_same_again(config_file: Path) -> 
     config = load_config(config_file, ["preset=lenskit", "policies.ties=rank"])
     again = validate_model(EvaluationConfig, json.loads(config.public_json()))
     assert again.public_json() == config.public_json()
-    assert again.measure_set() == config.measure_set()
+    assert again.measure_set == config.measure_set
 
 
 @pytest.mark.parametrize("value", ["trec", "[trec_eval]", "{}"])

@@ -42,7 +42,7 @@ def rerun_of(*rerun: str) -> tuple[Path, list[str]]:
 
 
 def test_the_tables_have_one_line_of_measures_that_are_alike() -> None:
-    computed = load_config(PROJECT / "conf/demo.yaml").measure_set().labels
+    computed = load_config(PROJECT / "conf/demo.yaml").measure_set.labels
     rows = [{"measure": label, "model_id": "als"} for label in computed]
     assert [row["measure"] for row in without_variants(rows)] == [label for label in computed if label in SHOWN]
     assert set(SHOWN) < set(computed)

@@ -16,7 +16,6 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.sums.check_counts import N_LISTED
 from tests.support.arrow_sources import source
@@ -51,7 +50,7 @@ def scored(*rows: dict[str, Any]) -> pa.Table:
 def request(*measures: str, **asked: Any) -> Request:  # noqa: ANN401 - settings of every type
     """Ask for measures, P@1 where none is named, with some policies and other settings of a request."""
     policies = {name: asked.pop(name) for name in list(asked) if name in Policies.model_fields}
-    return Request(MeasureSet.parse(list(measures or ("P@1",))), Policies(**policies), **asked)
+    return Request(measures=measures or ("P@1",), policies=Policies(**policies), **asked)
 
 
 LOG: Final = source("recommendations", "model_id user_id item_id score", ("m", "ann", "a", 1.0), ("m", "bob", "a", 1.0))

@@ -64,7 +64,8 @@ def _row(own: list[float]) -> dict[str, Any]:
 
 def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:
     policies = Policies.model_validate({"unit": unit})
-    return planning.outputs_of(Request(measures, policies), averages_lists=True).denominators
+    request = Request(measures=tuple(map(str, measures.measures)), policies=policies)
+    return planning.outputs_of(request, averages_lists=True).denominators
 
 
 def of_clusters(users: Lists) -> tuple[float, float, int]:

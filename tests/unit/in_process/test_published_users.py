@@ -12,7 +12,6 @@ import pytest
 
 from rankeval_spark.apps.run_history import totals_of_users
 from rankeval_spark.config.inference import Comparisons
-from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import ReportedSlices, Request
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.planning import outputs_of
@@ -94,7 +93,9 @@ def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
 
 def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
     asked = Comparisons(baseline="pop", tests=("t", "sign", "wilcoxon", "bootstrap"), replicates=100)
-    request = Request(MEASURES, Policies(), slices=SLICES[1:], min_slice_size=5, comparisons=asked)
+    request = Request(
+        measures=tuple(map(str, MEASURES.measures)), slices=tuple(SLICES[1:]), min_slice_size=5, comparisons=asked
+    )
     differences = Differences(request, outputs_of(request, averages_lists=True))
     totals = UserTotals(MEASURES, {COMPARISONS: differences}, tuple(request.segments))
     return in_order(totals_of_users([night], totals)[COMPARISONS].to_pylist())

@@ -16,7 +16,6 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process import row_flags
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.measures import MeasureSet
 from tests.support.arrow_sources import source
 
 
@@ -26,7 +25,7 @@ def request(
     **policies: Any,  # noqa: ANN401 - fields of Policies
 ) -> Request:
     """Ask for some measures, P@1 where none is named."""
-    return Request(MeasureSet.parse(list(measures or ("P@1",))), Policies(**policies), models=models)
+    return Request(measures=measures or ("P@1",), policies=Policies(**policies), models=models)
 
 
 def flagged(flags: row_flags.Flags) -> dict[str, list[int]]:
@@ -223,10 +222,10 @@ def test_inputs_with_a_usable_row_or_without_rows_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("asked", "name"),
     [
-        (Request(MeasureSet.parse(["P@1"]), Policies(), slices=(("country",),)), "segments"),
+        (Request(measures=("P@1",), slices=(("country",),)), "segments"),
         (request(seen_in_train="drop"), "train"),
         (request("MIUF@1"), "train"),
-        (Request(MeasureSet.parse(["P@1"]), Policies(), counts_seen=True), "train"),
+        (Request(measures=("P@1",), counts_seen=True), "train"),
         (request(unknown_items="drop"), "items"),
         (request("ILD@1"), "items"),
     ],
@@ -244,5 +243,5 @@ def test_optional_inputs_are_refused_where_they_are_read(asked: Request, name: s
 
 def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() -> None:
     activity = {"activity": Band(of="train")}
-    asked = Request(MeasureSet.parse(["P@1"]), Policies(), slices=(("activity",),), bands=activity)
+    asked = Request(measures=("P@1",), slices=(("activity",),), bands=activity)
     refuse_unusable(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)

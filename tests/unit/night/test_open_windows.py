@@ -14,7 +14,6 @@ from rankeval_spark.config import HeldOutInput, Policies, load_config
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS, micros_of
 from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
-from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, events_end
 from rankeval_spark.spark.session import on_demand
 from rankeval_spark.sums.check_counts import list_counts, list_facts
@@ -56,7 +55,7 @@ def of_windows(*events_until: dt.datetime) -> list[tuple[int, int, list[str]]]:
     policies = Policies(attribution="all", attribution_window="2h")
     found = []
     for until in events_until:
-        request = Request(MeasureSet.parse(["R@1"]), policies, events_until=until)
+        request = Request(measures=("R@1",), policies=policies, events_until=until)
         (fact,) = (one for one in list_facts(list_counts(table, request), request) if one.check == "open_windows")
         found.append((fact.count, fact.total, [*fact.sample_keys]))
     return found

@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
-from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine import comparison_state, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH
@@ -68,8 +67,9 @@ def compared(
 ) -> Rows:
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    slices = [("country",)]
-    request = Request(ASKED, Policies(), models, slices=slices, min_slice_size=5, comparisons=asked)
+    texts, slices = tuple(map(str, ASKED.measures)), (("country",),)
+    expected = None if models is None else tuple(models)
+    request = Request(measures=texts, models=expected, slices=slices, min_slice_size=5, comparisons=asked)
     finisher = comparison_rows.comparison_finisher(request)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)

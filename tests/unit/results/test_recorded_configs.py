@@ -67,7 +67,7 @@ def test_the_plan_of_a_night_with_keys_that_are_gone_is_what_it_was(older: Works
     (night,) = published_nights(None, older.root, dates=[SECOND])
     with pytest.warns(UserWarning, match=MESSAGE):
         again = pinned(night.row)
-    assert again.measure_set().measures == night.measures.measures
+    assert again.measure_set.measures == night.measures.measures
     assert (again.gates[0].at_least, "old_column" in again.inputs.held_out.columns) == (0.0, False)
 
 

@@ -175,7 +175,7 @@ def test_a_share_of_gains_whose_sum_is_beyond_a_double_is_exact(measure: str, of
     found = evaluate(
         table("user_id item_id score", *log), table("user_id item_id gain value", *held_out), measures=[measure]
     )
-    ((column, asked),) = found.request.measures.by_column.items()
+    ((column, asked),) = found.request.measure_set.by_column.items()
     values = {row["user_id"]: row[column] for row in dicts(found.user_metrics)}
     assert values == pytest.approx({"u": 1, "v": of_half, "w": of_half}, rel=0, abs=1e-12)
     (mean,) = dicts(found.metrics)
@@ -188,7 +188,7 @@ def test_a_sum_of_gains_beyond_a_double_is_infinite_for_its_user_and_has_no_mean
     log = [(user, item, 1.0 - rank) for user in "uv" for rank, item in enumerate("ij")]
     held_out = [(user, item, gain) for user, gain in (("u", 1e308), ("v", 1.0)) for item in "ij"]
     found = evaluate(table("user_id item_id score", *log), table("user_id item_id gain", *held_out), measures=[measure])
-    (column,) = found.request.measures.columns
+    (column,) = found.request.measure_set.columns
     assert {row["user_id"]: row[column] for row in dicts(found.user_metrics)} == {"u": math.inf, "v": 2.0}
     assert [(row["value"], row["n_users"], row["n_undefined"]) for row in dicts(found.metrics)] == [(None, 2, 0)]
 

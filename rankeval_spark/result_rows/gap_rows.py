@@ -235,7 +235,7 @@ class GapBootstrap:
     @classmethod
     def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapBootstrap:
         """Test gaps between groups of the slices of a request."""
-        measures = request.measures
+        measures = request.measure_set
         columns = dict(zip(measures.labels, measures.columns, strict=True))
         slices = dict(zip(slice_names(request.slices), segment_columns(request.slices), strict=True))
         return cls(tuple(gaps), columns, slices, measures.ks, draws)

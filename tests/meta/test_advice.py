@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -67,6 +68,7 @@ def test_the_packages_of_delta_are_the_pinned_ones() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_template_and_the_schema(tmp_path: Path) -> None:
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools packs what an earlier build left there
     build = ["pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)]
     subprocess.run([sys.executable, "-m", *build], check=True, capture_output=True, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")

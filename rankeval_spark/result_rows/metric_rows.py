@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -39,6 +40,7 @@ from rankeval_spark.statistics.bootstrap import Parts, ratio_sums, spread_of
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.measures.definition import Link
     from rankeval_spark.statistics.replicate_sums import Draws
 
 
@@ -49,22 +51,6 @@ ROW_TYPE: Final = spark_columns(SCHEMA)
 WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 
 LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `ratios.skewed`
-
-
-def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
-    """Build the finisher of partial moments for the requested measures, cutoffs and slices."""
-    requested = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
-    each = measures.by_column.values()
-    return MetricRows(
-        state=state,
-        labels=tuple(measures.labels),
-        reported=reported,
-        requested=frozenset((measures.ks[row], index) for row, index in np.argwhere(requested).tolist()),
-        is_proportion=np.array([one.is_proportion for one in each]),
-        is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
-        links=tuple(one.link for one in each),
-        bounds=np.array([one.bounds for one in each]),
-    )
 
 
 def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.Array]:
@@ -101,16 +87,11 @@ def share_name(share: float) -> str:
 
 @dataclass(frozen=True)
 class MetricRows:
-    """Computes rows of ``metrics`` on the workers; measures are known by their index."""
+    """Computes rows of ``metrics`` on the workers, for the requested measures, cutoffs and slices."""
 
+    measures: MeasureSet
     state: AggregateLayout
-    labels: tuple[str, ...]
     reported: ReportedSlices
-    requested: frozenset[tuple[int, int]]  # cutoffs and measures
-    is_proportion: np.ndarray
-    is_ratio: np.ndarray
-    links: tuple[str, ...]
-    bounds: np.ndarray
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Build rows of ``schemas.METRICS``, without the run's columns, from all partial rows of some groups.
@@ -121,18 +102,30 @@ class MetricRows:
         if not held:
             return
         rows = self.state.pool(pa.Table.from_batches(held), quantiles=self.reported.quantiles)
+        asked = {(k, index) for index, ks in enumerate(self.measures.requested_ks.values()) for k in ks}
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
-        requested = rows.filter(pa.array([pair in self.requested for pair in pairs], pa.bool_()))
-        yield metric_batch(self._columns(with_ratios(requested, self.is_ratio[requested["measure_index"].to_numpy()])))
+        requested = rows.filter(pa.array([pair in asked for pair in pairs], pa.bool_()))
+        is_ratio = np.isin(requested["measure_index"].to_numpy(), self.state.weighted)
+        yield metric_batch(self._columns(with_ratios(requested, is_ratio), is_ratio))
 
-    def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """Least and greatest published value of each measure: shape (n_measures, 2)."""
+        return np.array([measure.bounds for measure in self.measures.by_column.values()])
+
+    @cached_property
+    def _links(self) -> list[Link]:
+        return [measure.link for measure in self.measures.by_column.values()]
+
+    def _columns(self, rows: pa.RecordBatch, is_ratio: np.ndarray) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
         measure = rows["measure_index"].to_numpy()
-        of_users = [intervals.linked(link, own) for link, own in zip(self.links, self.bounds, strict=True)]
+        of_users = [intervals.linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
+        is_proportion = np.array([one.is_proportion for one in self.measures.by_column.values()])[measure]
         spread = metric_spread(
             rows,
-            is_proportion=self.is_proportion[measure],
-            is_ratio=self.is_ratio[measure],
+            is_proportion=is_proportion,
+            is_ratio=is_ratio,
             bounds=np.array(of_users)[measure],
             confidence=self.reported.confidence,
         )
@@ -142,14 +135,14 @@ class MetricRows:
         linked = {C.VALUE: nullable(doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         if not is_drawn:
-            linked |= self._of_equal_users(rows, measure, linked)
-        linked |= in_range(linked, self.bounds[measure])
-        is_exempt = self.is_proportion[measure] & (not is_drawn)  # Wilson's interval needs no spread
+            linked |= self._of_equal_users(rows, self._bounds[measure], linked, is_proportion)
+        linked |= in_range(linked, self._bounds[measure])
+        is_exempt = is_proportion & (not is_drawn)  # Wilson's interval needs no spread
         of_uncertainty = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
         is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
         return {
             **slice_columns(rows, self.reported.names),
-            C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
+            C.MEASURE: pa.array(self.measures.labels, pa.string()).take(rows["measure_index"]),
             C.K: rows[C.K],
             "n_users": rows["n"],
             C.N_LISTS: rows[C.N_LISTS],
@@ -165,14 +158,14 @@ class MetricRows:
         }
 
     def _of_equal_users(
-        self, rows: pa.RecordBatch, measure: np.ndarray, found: dict[str, pa.Array]
+        self, rows: pa.RecordBatch, bounds: np.ndarray, found: dict[str, pa.Array], is_proportion: np.ndarray
     ) -> dict[str, pa.Array]:
         """Replace the interval of a mean of no shares where all users have the same value: it would have no width."""
         n = doubles(rows, "n")
         are_equal = intervals.are_equal(n, doubles(rows, "mean"), doubles(rows, "m2"))
-        is_equal = are_equal & ~self.is_proportion[measure]
+        is_equal = are_equal & ~is_proportion
         values, *ends = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
-        least, greatest = self.bounds[measure].T
+        least, greatest = bounds.T
         of_equal = intervals.equal_values_interval(n, values, (least, greatest), self.reported.confidence)
         method = np.where(np.isnan(of_equal[0]), "none", "wilson")
         low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, ends, strict=True))
@@ -192,9 +185,9 @@ class MetricRows:
         grid = doubles(rows, QUANTILE_GRID)[:, None]
         low, high = values.copy(), values + grid
         for index in set(measure.tolist()):
-            if self.links[index] != "identity":
+            if self._links[index] != "identity":
                 own = measure == index
-                low[own], high[own] = (intervals.published(self.links[index], each[own]) for each in (low, high))
+                low[own], high[own] = (intervals.published(self._links[index], each[own]) for each in (low, high))
         error = np.where(grid[:, 0] == 0, 0.0, (high - low).max(axis=1))
         has_none = np.isnan(low[:, 0])
         ends = pa.array(
@@ -210,9 +203,9 @@ class MetricRows:
         """Convert means of logarithms and squares, and the ends of their intervals, to values."""
         values = means.to_numpy(zero_copy_only=False)
         for index in set(measure.tolist()):
-            if self.links[index] != "identity":
+            if self._links[index] != "identity":
                 own = measure == index
-                values = np.where(own, intervals.published(self.links[index], values), values)
+                values = np.where(own, intervals.published(self._links[index], values), values)
         return nullable(values)
 
 

@@ -21,7 +21,7 @@ from rankeval_spark.engine.checks import PartitionTallies, refuse_without_usable
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
-from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, metric_finisher
+from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.grouping import applied, in_order_of
 
@@ -90,7 +90,7 @@ class Means(Sum):
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.confidence)
             rows = applied(rows.to_batches(), aggregate_state.GROUP, intervals.merge, WITH_SPREAD)
-        found = metric_finisher(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
+        found = MetricRows(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
         return pa.Table.from_batches(found, self.schema)
 
 

@@ -41,16 +41,8 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     schema = pa.Table.from_pylist([_row([0.5])]).schema
     parts = (pa.Table.from_pylist(rows[part::n_partitions], schema=schema) for part in range(n_partitions))
     batches = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
-    finisher = metric_rows.MetricRows(
-        state=AggregateLayout.of(ASKED.columns, weights, has_lists=True),
-        labels=ASKED.labels,
-        reported=ReportedSlices([()], 1, LEVEL),
-        requested=frozenset({(1, 0), (1, 1)}),
-        is_proportion=np.array([False, True]),
-        is_ratio=np.full(2, unit == "list"),
-        links=("identity", "identity"),
-        bounds=np.array([[0.0, 1.0], [0.0, 1.0]]),
-    )
+    state = AggregateLayout.of(ASKED.columns, weights, has_lists=True)
+    finisher = metric_rows.MetricRows(ASKED, state, ReportedSlices([()], 1, LEVEL))
     found = [row for batch in finisher.finish(iter(batches)) for row in batch.to_pylist()]
     return {row[C.MEASURE]: row for row in found}
 

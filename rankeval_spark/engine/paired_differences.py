@@ -203,7 +203,8 @@ class DifferenceAggregator:
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
-        yield from self._aggregate(Cube.of_rows(table, self.requested) for table in whole_users(batches))
+        cubes = (Cube.of_rows(table, self.requested) for table in whole_users(batches))
+        yield from comparison_state.to_batches(self._partials(cubes))
 
     def aggregate_lists(
         self,
@@ -212,7 +213,8 @@ class DifferenceAggregator:
     ) -> Iterator[pa.RecordBatch]:
         """Aggregate lists, all those of some users: the same rows."""
         if lists.num_rows:
-            yield from self._aggregate([Cube.of_lists(lists, values, self.requested)])
+            cubes = [Cube.of_lists(lists, values, self.requested)]
+            yield from comparison_state.to_batches(self._partials(cubes))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
@@ -245,9 +247,6 @@ class DifferenceAggregator:
             for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
                 key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
                 yield key, kind, of_group.tobytes()
-
-    def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
-        yield from comparison_state.to_batches(self._partials(cubes))
 
     def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
         """Yield sums of replicates added up over all chunks, all else chunk by chunk."""

@@ -107,44 +107,28 @@ def _to_batch(keys: Sequence[pa.Array], group: IntVector, totals: np.ndarray) ->
     return pa.RecordBatch.from_pydict(columns)
 
 
-@dataclass(frozen=True)
 class _Counts:
     """Counts for the pairs of a model and a user with lists."""
 
-    judgements: Judgements
-    ranked: RankedLists
-
-    @property
-    def batch(self) -> Batch:
-        return self.ranked.entries.batch
-
-    @property
-    def listed(self) -> IntVector:
-        """Lists with items; they come sorted by user and model."""
-        return self.ranked.listed
-
-    @cached_property
-    def starts(self) -> IntVector:
-        """Place among :attr:`listed` of the first list of each pair: int64, shape (n_pairs,)."""
-        keys, listed = self.ranked.keys, self.listed
-        return np.flatnonzero(starts_of_runs(keys.user[listed] * len(self.batch.models) + keys.model[listed]))
-
-    @property
-    def user(self) -> IntVector:
-        return self.ranked.keys.user[self.listed[self.starts]]
-
-    @property
-    def model(self) -> IntVector:
-        return self.ranked.keys.model[self.listed[self.starts]]
-
-    @property
-    def n_lists(self) -> IntVector:
-        return np.diff(self.starts, append=len(self.listed))
+    def __init__(self, judgements: Judgements, ranked: RankedLists) -> None:
+        self.judgements, self.ranked, self.batch = judgements, ranked, ranked.entries.batch
+        keys, self.listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
+        # Place among `listed` of the first list of each pair
+        self.starts = np.flatnonzero(
+            starts_of_runs(keys.user[self.listed] * len(self.batch.models) + keys.model[self.listed])
+        )
+        self.user, self.model = (each[self.listed[self.starts]] for each in (keys.user, keys.model))
+        self.n_lists = np.diff(self.starts, append=len(self.listed))
+        of_list = np.zeros(keys.n_lists, dtype=np.int64)
+        of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
+        self.pair, self.item = of_list[ranked.list_code], ranked.entries.item[ranked.row]  # of each ranked item
 
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
-        places, n_pairs, n_users = self._places_within(measure.k), len(self.starts), self.batch.n_users
-        pair, item = self._pair[places], self._item[places]
+        n_pairs, n_users, k = len(self.starts), self.batch.n_users, measure.k
+        places = np.arange(len(self.ranked.row))
+        places = places if k == C.WHOLE_LIST else places[self.ranked.rank_at(places) <= k]
+        pair, item = self.pair[places], self.item[places]
         if is_disparity(measure):
             has_it = has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
             user, trained = self._train_pairs
@@ -154,7 +138,8 @@ class _Counts:
             return [slots_of, own_of[self.user], np.bincount(pair, minlength=n_pairs), own[self.user]]
         if N.GROUP_RELEVANT in measure.needs:
             rel = cast("float", measure.options["rel"])
-            counts, possible = self._gain[places] >= rel, self._relevant(rel)
+            gain = np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row[places]]]
+            counts, possible = gain >= rel, self._relevant(rel)
         else:
             counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
         counts = counts & ~self._is_in_train[places]
@@ -184,25 +169,9 @@ class _Counts:
         return distinct_pairs(self.batch.train.user, self.batch.train.item, n_items=self.batch.n_items)
 
     @cached_property
-    def _item(self) -> IntVector:
-        return self.ranked.entries.item[self.ranked.row]
-
-    @cached_property
-    def _pair(self) -> IntVector:
-        """Pair of each ranked item."""
-        of_list = np.zeros(self.ranked.keys.n_lists, dtype=np.int64)
-        of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
-        return of_list[self.ranked.list_code]
-
-    @cached_property
-    def _gain(self) -> np.ndarray:
-        """Gain of each ranked item, NaN without a judgement."""
-        return np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row]]
-
-    @cached_property
     def _is_in_train(self) -> BoolVector:
         """Whether the user of each ranked item has it in the training data."""
-        return is_in_train(self.batch, self.batch.log.user[self.ranked.row], self._item)
+        return is_in_train(self.batch, self.batch.log.user[self.ranked.row], self.item)
 
     @cached_property
     def _is_in_catalogue(self) -> BoolVector:
@@ -212,10 +181,6 @@ class _Counts:
     @cached_property
     def _group(self) -> IntVector:
         return popularity_groups(self.batch.known_items)
-
-    def _places_within(self, k: int) -> IntVector:
-        places = np.arange(len(self.ranked.row))
-        return places if k == C.WHOLE_LIST else places[self.ranked.rank_at(places) <= k]
 
     def _by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
         width = len(BY_POPULARITY)

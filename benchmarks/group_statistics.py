@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from rankeval_spark.statistics import group_gaps
-from rankeval_spark.statistics.bootstrap import ReplicateSums
 from rankeval_spark.statistics.group_gaps import gap_p
+from rankeval_spark.statistics.resampling import ReplicateSums
 
 N_SAMPLES: Final = 2000
 LEVEL: Final = 0.95

@@ -10,7 +10,7 @@ from rankeval_spark.config.inference import Replicates, Seed
 from rankeval_spark.config.loading import validate_model
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.statistics.multiple_testing import Correction
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

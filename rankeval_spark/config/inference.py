@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, f
 
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -56,7 +56,7 @@ from rankeval_spark.measures.names import notes_on
 if TYPE_CHECKING:
     from rankeval_spark.config.evaluation_config import EvaluationConfig
     from rankeval_spark.measures.registry import KindOfMeanings
-    from rankeval_spark.statistics.replicate_sums import Draws
+    from rankeval_spark.statistics.resampling import Draws
 
 
 def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.paired_differences import DifferenceAggregator
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import IntVector
-    from rankeval_spark.statistics.replicate_sums import Draws
+    from rankeval_spark.statistics.resampling import Draws
 
 
 FACTS: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)

@@ -22,10 +22,10 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.comparison_state import ComparisonKey, HeldSums, Partial
 from rankeval_spark.engine.scorer import IS_EVALUATED
-from rankeval_spark.statistics import bootstrap, moments, paired_ratios, paired_tests, rank_tests, tukey
+from rankeval_spark.statistics import moments, multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.paired_tests import PairedValues
-from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, members
+from rankeval_spark.statistics.resampling import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
@@ -351,7 +351,7 @@ class _Chunk:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
         requested, hashes, sums = self.requested, self.cube.hashes, {}
         if "bootstrap" in requested.tests:
-            found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups)
+            found = resampling.weighted_sums(difference, hashes, requested.draws, groups)
             sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
         if "randomization" in requested.tests:
             sums[comparison_state.SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
@@ -369,9 +369,9 @@ class _Chunk:
         place, position = self.requested.slots
         names = tuple(self.cube.models[each] for each in models)
         values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
-        centred = tukey.row_centred(values)
-        rounding = tukey.squared_rounding(values, centred)
-        with_means = np.concatenate([centred, tukey.user_means(values)], axis=1).reshape(len(values), -1)
+        centred = multiple_testing.row_centred(values)
+        rounding = multiple_testing.squared_rounding(values, centred)
+        with_means = np.concatenate([centred, multiple_testing.user_means(values)], axis=1).reshape(len(values), -1)
         for slicing, is_own in zip(self.slicings, own, strict=True):
             users = np.flatnonzero(is_own[slicing.group])
             group, n_groups = slicing.group[users], len(slicing.values)
@@ -394,7 +394,7 @@ class _Chunk:
     ) -> Iterator[Partial]:
         """Add up users whose models are in random order."""
         for groups, meaning in self._blocks(centred[0].size):
-            sums = tukey.permuted_sums(
+            sums = multiple_testing.permuted_sums(
                 centred, self.cube.hashes, self.requested.draws, SliceGroups(groups, len(meaning))
             )
             for local, (index, group) in enumerate(meaning):

@@ -22,8 +22,7 @@ from rankeval_spark.engine.comparison_state import ComparisonKey
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, models_in_order
 from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.result_rows.metric_rows import readable
-from rankeval_spark.statistics import bootstrap, multiple_testing, paired_ratios, paired_tests, rank_tests, tukey
-from rankeval_spark.statistics.bootstrap import ReplicateSums
+from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired_ratios import RatioPairs
 from rankeval_spark.statistics.paired_tests import (
@@ -34,6 +33,7 @@ from rankeval_spark.statistics.paired_tests import (
     Listed,
     are_too_few,
 )
+from rankeval_spark.statistics.resampling import ReplicateSums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
@@ -78,8 +78,8 @@ class PairTests:
     def by_bootstrap(self, of_t: Numbers) -> Numbers:
         """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
         replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
-        low, high = bootstrap.percentile_interval(replicates.means[0], self.reported.confidence)
-        p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
+        low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
+        p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
         keeps = (of_t["method"] == "equal") | np.isnan(of_t["delta"])
         is_equal = of_t["method"] == "equal"
         return {
@@ -187,7 +187,7 @@ class ModelTests:
         """Compute the numbers of a test for every pair of models, in their order."""
         moments, n = self._moments, self._moments.n[0]
         rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(n - 1, 1))
-        found = tukey.compare_all(
+        found = multiple_testing.compare_all(
             n, moments.mean[:-1].T, moments.m2[:-1].T, level=self.reported.confidence, rounding=rounding
         )
         at_random = test == "randomized_tukey"
@@ -238,7 +238,9 @@ class ModelTests:
         absolute = np.sum([part[-1] for part in self._parts], axis=0)
         nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
         sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)
-        return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates))
+        return multiple_testing.randomised_p(
+            totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates)
+        )
 
     @property
     def _reasons(self) -> np.ndarray:

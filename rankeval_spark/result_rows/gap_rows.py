@@ -33,17 +33,16 @@ from rankeval_spark.engine.batch.codes import ascending, to_codes
 from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.bootstrap import ReplicateSums, weighted_sums
 from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
 from rankeval_spark.statistics.moments import SQUARES
 from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
-from rankeval_spark.statistics.replicate_sums import SliceGroups
+from rankeval_spark.statistics.resampling import ReplicateSums, SliceGroups, weighted_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
-    from rankeval_spark.statistics.replicate_sums import Draws
+    from rankeval_spark.statistics.resampling import Draws
 
 
 NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)  # columns that published rows have in addition

@@ -35,13 +35,13 @@ from rankeval_spark.engine.aggregation.partial_aggregates import STATES, in_full
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
 from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
 from rankeval_spark.statistics import intervals, moments, ratios
-from rankeval_spark.statistics.bootstrap import Parts, ratio_sums, spread_of
+from rankeval_spark.statistics.resampling import Parts, ratio_sums, spread_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.definition import Link
-    from rankeval_spark.statistics.replicate_sums import Draws
+    from rankeval_spark.statistics.resampling import Draws
 
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here

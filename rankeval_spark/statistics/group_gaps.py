@@ -17,8 +17,8 @@ from rankeval_spark.statistics import distributions, intervals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.statistics.bootstrap import ReplicateSums
     from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.resampling import ReplicateSums
 
 TIE: Final = 1e-10  # share of the greater of two means up to which their difference is only rounding
 MIN_HITS: Final = 20  # users of a group with a value other than that of a user without a hit, below which there is no p

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval_spark.limits import LEAST_USERS
-from rankeval_spark.statistics import distributions, intervals, ratios, replicate_sums
+from rankeval_spark.statistics import distributions, intervals, ratios, resampling
 from rankeval_spark.statistics.moments import SQUARES, membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
-    from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups, Sums
+    from rankeval_spark.statistics.resampling import Draws, SliceGroups, Sums
 
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -315,7 +315,7 @@ def randomized(
 
 def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
     """Add up the differences with random signs; all columns and groups share a user's signs."""
-    return replicate_sums.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
+    return resampling.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
 
 
 def monte_carlo_p(

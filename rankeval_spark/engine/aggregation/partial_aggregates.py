@@ -5,7 +5,7 @@ partial rows are merged. (31 grouping sets over 600,000 rows x 16 measures took 
 
 Where a bootstrap is requested, the weights of a user are drawn from a hash of the id, once for all models, slices and
 cutoffs that are summarised together. They add up in one matrix product per block of users
-(:func:`rankeval_spark.statistics.bootstrap.ratio_sums`).
+(:func:`rankeval_spark.statistics.resampling.ratio_sums`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.limits import ROUNDING
 from rankeval_spark.statistics import value_counts
-from rankeval_spark.statistics.bootstrap import Parts, ratio_sums
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group
-from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics.resampling import Draws, Parts, SliceGroups, ratio_sums
 from rankeval_spark.statistics.value_counts import Levels, ValueCounts
 
 STATES: Final = ("drawn_sums", "drawn_users")

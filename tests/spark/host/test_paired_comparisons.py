@@ -18,7 +18,7 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
 from rankeval_spark.statistics import hashed_random, paired_tests
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 from rankeval_spark.sums.published import UserTotals
 from rankeval_spark.sums.sums import COMPARISONS, Differences
 from tests.support.frames import scored_rows

@@ -15,7 +15,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.plans import InputFrames, usable_rows
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 from rankeval_spark.sums.sums import LIST_ROWS, USER_ROWS, ListTotals, check_sums, result_sums
 from tests.support.plans import (
     exchange_keys,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 TEMPLATE = Path(__file__).parents[3] / "rankeval_spark" / "config" / "template.yaml"
 DAY = date(2026, 1, 31)

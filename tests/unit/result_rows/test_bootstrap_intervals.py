@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
 from rankeval_spark.statistics import hashed_random
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

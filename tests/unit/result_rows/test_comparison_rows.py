@@ -19,9 +19,17 @@ from rankeval_spark.engine import comparison_state, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
-from rankeval_spark.statistics import bootstrap, hashed_random, moments, paired_ratios, paired_tests, rank_tests, tukey
+from rankeval_spark.statistics import (
+    hashed_random,
+    moments,
+    multiple_testing,
+    paired_ratios,
+    paired_tests,
+    rank_tests,
+    resampling,
+)
 from rankeval_spark.statistics.paired_tests import PairedValues, differences_by_group
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.rank_tests import Zeros
@@ -171,9 +179,9 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         pairs = differences_by_group(PairedValues.of(new, base), group, 1)
         sums = paired_tests.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         assert rows["randomization"]["p_value"] == paired_tests.randomized(pairs, sums)[0][0, 0]
-        drawn = bootstrap.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7))
-        low, high = bootstrap.percentile_interval(drawn.means, 0.95)
-        p = bootstrap.studentized_p(moments.moments_by_group(d[:, None], group, 1), drawn)
+        drawn = resampling.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7))
+        low, high = resampling.percentile_interval(drawn.means, 0.95)
+        p = resampling.studentized_p(moments.moments_by_group(d[:, None], group, 1), drawn)
         boot = rows["bootstrap"]
         assert (boot["p_value"], boot["replicates"], boot["seed"]) == (p[0, 0], REPLICATES, 7)
         assert boot["ci_low"] == pytest.approx(low[0, 0], rel=1e-12)
@@ -189,13 +197,13 @@ def test_both_tests_of_tukey_are_those_of_the_users_with_values_under_all_models
     per_model = [values(scored(), model, 1) for model in MODELS]
     users = [user for user in per_model[0] if all(user in each for each in per_model)]
     table = np.array([[each[user] for each in per_model] for user in users])
-    centred = tukey.row_centred(table[:, :, None])
+    centred = multiple_testing.row_centred(table[:, :, None])
     n = len(users)
-    expected = tukey.compare_all(
+    expected = multiple_testing.compare_all(
         np.array([n]), centred[:, :, 0].mean(axis=0)[None], n * centred[:, :, 0].var(axis=0)[None], level=0.95
     )
-    sums = tukey.permuted_sums(centred, hashed_random.user_hashes(users), Draws(REPLICATES, 7))[0]
-    random_p = tukey.randomised_p(centred.sum(axis=0), np.abs(centred).sum(axis=(0, 1)), sums)
+    sums = multiple_testing.permuted_sums(centred, hashed_random.user_hashes(users), Draws(REPLICATES, 7))[0]
+    random_p = multiple_testing.randomised_p(centred.sum(axis=0), np.abs(centred).sum(axis=(0, 1)), sums)
     for pair, (one, other) in enumerate(combinations(range(3), 2)):
         key = (MODELS[one], MODELS[other], "", "P", 1)
         row, drawn = found[("tukey", *key)], found[("randomized_tukey", *key)]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankeval_spark.statistics import bootstrap, hashed_random, moments
-from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics import hashed_random, moments, resampling
+from rankeval_spark.statistics.resampling import Draws, SliceGroups
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.bootstrap import ReplicateSums
+    from rankeval_spark.statistics.resampling import ReplicateSums
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(3000)])
 EVERYONE = np.zeros(3000, dtype=np.int64)
@@ -23,7 +23,7 @@ matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(n
 
 def of(values: np.ndarray, replicates: int = 40) -> ReplicateSums:
     """Replicates of the first users."""
-    return bootstrap.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5))
+    return resampling.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5))
 
 
 def assert_same(left: ReplicateSums, right: ReplicateSums, scale: float) -> None:
@@ -37,7 +37,7 @@ def assert_same(left: ReplicateSums, right: ReplicateSums, scale: float) -> None
 @given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
 def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
     groups[1] += 2 * (groups[1] >= 0)
-    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), SliceGroups(groups, 4))
+    found = resampling.weighted_sums(values, USERS[:12], Draws(40, 5), SliceGroups(groups, 4))
     weights = hashed_random.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
     assert found.squares is not None
     for group in range(4):
@@ -52,7 +52,8 @@ def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) 
 @given(values=matrices, cut=st.integers(0, 12))
 def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray, cut: int) -> None:
     parts = [
-        bootstrap.weighted_sums(values[part], USERS[:12][part], Draws(40, 5)) for part in (slice(cut), slice(cut, None))
+        resampling.weighted_sums(values[part], USERS[:12][part], Draws(40, 5))
+        for part in (slice(cut), slice(cut, None))
     ]
     whole = of(values)
     assert_same(parts[0].merge(parts[1]), whole, 1e6)
@@ -62,13 +63,13 @@ def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray,
 def test_blocks_and_their_order_change_nothing_but_rounding() -> None:
     values = np.random.default_rng(0).random((3000, 2))
     order = np.random.default_rng(1).permutation(3000)
-    shuffled = bootstrap.weighted_sums(values[order], USERS[order], Draws(40, 5))
+    shuffled = resampling.weighted_sums(values[order], USERS[order], Draws(40, 5))
     assert_same(of(values), shuffled, 3000)
 
 
 def test_a_constant_has_replicates_without_spread() -> None:
     """Without the normalisation they would vary as the number of users drawn does."""
-    low, high = bootstrap.percentile_interval(of(np.full((200, 1), 0.7)).means, 0.95)
+    low, high = resampling.percentile_interval(of(np.full((200, 1), 0.7)).means, 0.95)
     np.testing.assert_allclose([low, high], 0.7, rtol=0, atol=1e-12)
 
 
@@ -80,7 +81,7 @@ def test_standard_error_of_a_share_is_the_binomial_one() -> None:
 
 @given(values=arrays(np.float64, (3, 21), elements=st.floats(-10, 10)), level=st.sampled_from([0.5, 0.9, 0.95]))
 def test_interval_ends_are_linear_quantiles(values: np.ndarray, level: float) -> None:
-    low, high = bootstrap.percentile_interval(values, level)
+    low, high = resampling.percentile_interval(values, level)
     ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
     np.testing.assert_allclose([low, high], ends, rtol=0, atol=1e-12)
 
@@ -89,7 +90,7 @@ def test_interval_ends_are_linear_quantiles(values: np.ndarray, level: float) ->
 def test_interval_is_undefined_where_over_5_percent_of_replicates_are(n_empty: int, is_there: bool) -> None:
     values = np.arange(100.0)[None]
     values[0, :n_empty] = np.nan
-    low, high = bootstrap.percentile_interval(values, 0.95)
+    low, high = resampling.percentile_interval(values, 0.95)
     assert np.isnan([low, high]).any() != is_there
     if is_there:
         np.testing.assert_allclose(low, np.quantile(np.arange(float(n_empty), 100.0), 0.025), rtol=0, atol=1e-12)
@@ -98,7 +99,7 @@ def test_interval_is_undefined_where_over_5_percent_of_replicates_are(n_empty: i
 def test_replicate_without_a_user_is_undefined() -> None:
     found = of(np.array([[1.0]]), 100)
     np.testing.assert_array_equal(np.isnan(found.means), found.weights == 0)
-    assert np.isnan(bootstrap.percentile_interval(found.means, 0.95)).all()
+    assert np.isnan(resampling.percentile_interval(found.means, 0.95)).all()
 
 
 def test_replicates_of_a_ratio_are_ratios_of_sums() -> None:
@@ -107,12 +108,12 @@ def test_replicates_of_a_ratio_are_ratios_of_sums() -> None:
     weights = hashed_random.poisson_weights(USERS[:3], seed=5, replicates=50).astype(np.float64)
     with np.errstate(invalid="ignore"):
         expected = (weights.T @ hits) / (weights.T @ shown)
-    np.testing.assert_allclose(bootstrap.replicate_quotient(sums[0], sums[1]), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(resampling.replicate_quotient(sums[0], sums[1]), expected, rtol=0, atol=1e-12)
 
 
 def test_studentized_p_is_that_of_a_naive_loop() -> None:
     values = np.random.default_rng(4).normal(0.3, 1.0, (60, 1))
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
+    p = resampling.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
     t = abs(values.mean()) / (values.std(ddof=1) / np.sqrt(60))
     n_extreme = 0
     for weights in hashed_random.poisson_weights(USERS[:60], seed=5, replicates=199).T:
@@ -124,7 +125,7 @@ def test_studentized_p_is_that_of_a_naive_loop() -> None:
 def test_swapping_the_runs_keeps_the_p_of_the_bootstrap() -> None:
     values = np.random.default_rng(4).normal(0.1, 1.0, (60, 1))
     one, other = (
-        bootstrap.studentized_p(moments.moments_by_group(each, EVERYONE[:60], 1), of(each, 199))
+        resampling.studentized_p(moments.moments_by_group(each, EVERYONE[:60], 1), of(each, 199))
         for each in (values, -values)
     )
     assert one == other
@@ -132,12 +133,12 @@ def test_swapping_the_runs_keeps_the_p_of_the_bootstrap() -> None:
 
 def test_same_run_twice_has_p_1_and_a_constant_difference_has_none() -> None:
     values = np.column_stack([np.zeros(40), np.full(40, 0.25), np.full(40, np.nan)])
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:40], 1), of(values, 100))
+    p = resampling.studentized_p(moments.moments_by_group(values, EVERYONE[:40], 1), of(values, 100))
     np.testing.assert_array_equal(p, [[1.0, np.nan, np.nan]])
 
 
 @pytest.mark.parametrize(("spread", "is_told"), [(1e-6, False), (1e-5, False), (1e-2, True)])
 def test_differences_that_are_nearly_the_same_have_the_least_p_or_none(spread: float, is_told: bool) -> None:
     values = 1 + spread * np.random.default_rng(6).normal(0, 1, (60, 1))
-    p = bootstrap.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
+    p = resampling.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
     np.testing.assert_array_equal(p, [[1 / 200 if is_told else np.nan]])

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rankeval_spark.statistics import hashed_random
-from rankeval_spark.statistics.bootstrap import ratio_sums, spread_of
-from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics.resampling import Draws, SliceGroups, ratio_sums, spread_of
 
 DRAWS = Draws(replicates=200, seed=7)
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(300)])

@@ -9,17 +9,17 @@ import pytest
 from scipy import special, stats
 
 from rankeval_spark.statistics import (
-    bootstrap,
     hashed_random,
     intervals,
     moments,
     night_differences,
     paired_tests,
     ratios,
+    resampling,
 )
 from rankeval_spark.statistics.moments import Columns
 from rankeval_spark.statistics.paired_tests import PairedValues
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Moments
@@ -136,9 +136,9 @@ def test_poisson_bootstrap_and_its_p() -> None:
     holds, rejects = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
-        found = bootstrap.weighted_sums(values - 0.16, users, Draws(1000, seed))
-        holds.append(covered(*bootstrap.percentile_interval(found.means, 0.95), 0.0))
-        rejects.append((bootstrap.studentized_p(of(values - 0.16), found) <= 0.05).mean())
+        found = resampling.weighted_sums(values - 0.16, users, Draws(1000, seed))
+        holds.append(covered(*resampling.percentile_interval(found.means, 0.95), 0.0))
+        rejects.append((resampling.studentized_p(of(values - 0.16), found) <= 0.05).mean())
     assert 0.935 <= np.mean(holds) <= 0.965
     assert 0.035 <= np.mean(rejects) <= 0.065
 
@@ -152,7 +152,7 @@ def test_poisson_bootstrap_of_means_and_micro_averages_as_they_are_published() -
         values = per_user_values(draw, (400, 100))
         hits, shown = hits_and_shown(draw, (400, 100))
         above, below = np.hstack([values, hits]), np.hstack([np.ones_like(values), shown])
-        spread = bootstrap.spread_of(bootstrap.ratio_sums(above, below, users, Draws(1000, seed)), level=0.95)
+        spread = resampling.spread_of(resampling.ratio_sums(above, below, users, Draws(1000, seed)), level=0.95)
         of_means.append(covered(spread.low[:100], spread.high[:100], 0.16))
         of_ratios.append(covered(spread.low[100:], spread.high[100:], MICRO))
     assert 0.935 <= np.mean(of_means) <= 0.965

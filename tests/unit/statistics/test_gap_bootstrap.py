@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from rankeval_spark.statistics import bootstrap
-from rankeval_spark.statistics.bootstrap import ReplicateSums
+from rankeval_spark.statistics import resampling
 from rankeval_spark.statistics.group_gaps import gap_p
 from rankeval_spark.statistics.hashed_random import user_hashes
-from rankeval_spark.statistics.replicate_sums import Draws, SliceGroups
+from rankeval_spark.statistics.resampling import Draws, ReplicateSums, SliceGroups
 
 N_SAMPLES: Final = 500
 ALPHA: Final = 0.05
@@ -77,7 +76,7 @@ def p_of(values: np.ndarray, n_replicates: int = 50) -> float:
     means = np.array([values[group == GROUP].mean() for group in range(3)])
     deviations = np.array([values[group == GROUP].std(ddof=1) for group in range(3)])
     parts = [
-        bootstrap.weighted_sums(
+        resampling.weighted_sums(
             (values - means[GROUP])[part, None], USERS[part], Draws(n_replicates, 1), SliceGroups(GROUP[None, part], 3)
         )
         for part in (slice(0, 120), slice(120, None))

@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankeval_spark.statistics import hashed_random, paired_tests
 from rankeval_spark.statistics.paired_tests import Differences, PairedValues
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.paired_tests import Comparison

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import hashed_random, paired_tests
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics.resampling import Draws
 from tests.support import textbook
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(400)])

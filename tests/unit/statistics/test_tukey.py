@@ -11,12 +11,12 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import distributions, hashed_random, moments, tukey
-from rankeval_spark.statistics.replicate_sums import Draws
+from rankeval_spark.statistics import distributions, hashed_random, moments, multiple_testing
+from rankeval_spark.statistics.resampling import Draws
 from tests.support import textbook
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.tukey import Tukey
+    from rankeval_spark.statistics.multiple_testing import Tukey
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(1000)])
 
@@ -30,12 +30,12 @@ P_ANY = 0.04180440178529943
 
 def compared(values: np.ndarray) -> Tukey:
     """Compare the columns of one measure by way of merged moments."""
-    centred = tukey.row_centred(values[:, :, None])[:, :, 0]
+    centred = multiple_testing.row_centred(values[:, :, None])[:, :, 0]
     halves = [
         moments.moments_by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])
     ]
     found = halves[0].merge(halves[1])
-    return tukey.compare_all(found.n[:, 0], found.mean, found.m2, level=0.95)
+    return multiple_testing.compare_all(found.n[:, 0], found.mean, found.m2, level=0.95)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 5, 20])
@@ -120,13 +120,13 @@ def test_models_that_differ_by_a_constant_have_no_test() -> None:
 
 def randomised(values: np.ndarray, replicates: int) -> np.ndarray:
     """Compare models by random orders, of two parts of the users."""
-    centred = tukey.row_centred(values[:, :, None])
+    centred = multiple_testing.row_centred(values[:, :, None])
     parts = [
-        tukey.permuted_sums(centred[part], USERS[: len(values)][part], Draws(replicates, 2))[0]
+        multiple_testing.permuted_sums(centred[part], USERS[: len(values)][part], Draws(replicates, 2))[0]
         for part in (slice(0, 2), slice(2, None))
     ]
     absolute = np.nansum(np.abs(centred), axis=(0, 1))
-    p: np.ndarray = tukey.randomised_p(np.nansum(centred, axis=0), absolute, parts[0] + parts[1])[0]
+    p: np.ndarray = multiple_testing.randomised_p(np.nansum(centred, axis=0), absolute, parts[0] + parts[1])[0]
     return p
 
 
@@ -149,5 +149,5 @@ def test_random_orders_agree_with_the_studentized_range_on_normal_data() -> None
 
 
 def test_order_of_models_within_a_user_does_not_change_their_sum() -> None:
-    sums = tukey.permuted_sums(tukey.row_centred(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[0]
+    sums = multiple_testing.permuted_sums(multiple_testing.row_centred(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[0]
     np.testing.assert_allclose(sums.sum(axis=0), 0, rtol=0, atol=1e-12)

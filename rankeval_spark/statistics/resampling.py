@@ -1,4 +1,4 @@
-"""The Poisson bootstrap over users: replicate sums that merge; intervals and p-values from them.
+"""Sums over users with random factors that merge, and the Poisson bootstrap: intervals and p-values of replicates.
 
 Means and micro averages share one interval: a mean is the ratio of the sum of its values and the number of users who
 have one, so replicate b is ``sum w_b numerator / sum w_b denominator``.
@@ -8,19 +8,130 @@ Chamandy, Muralidharan, Najmi & Naidu (2012), Estimating uncertainty for massive
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval_spark.statistics import replicate_sums as replicated
+from rankeval_spark.statistics import hashed_random
 from rankeval_spark.statistics.intervals import Spread
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Moments
-    from rankeval_spark.statistics.replicate_sums import Draws, Matrix, SliceGroups, Sums
+
+
+Matrix: TypeAlias = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+Sums: TypeAlias = NDArray[np.float64]
+"""Shape (n_groups, n_columns, n_replicates); the sums of two sets of users are added."""
+
+Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
+"""Function that returns the random factors of users, (n_users, n_replicates), from their hashes."""
+
+USERS_AT_ONCE: Final = 1024  # users in a block: with 1000 replicates, 8 MB of doubles
+
+_LEAST_AT_ONCE: Final = 64
+"""Users in a block where replicates are many; smaller blocks would read and write the sums too often."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Number of random replicates and their seed: the same for every model, slice, measure and cutoff."""
+
+    replicates: int
+    seed: int
+
+    def weights(self, hashes: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return how often each user is drawn in each replicate; rows of one user have the same weights.
+
+        >>> Draws(replicates=5, seed=0).weights(hashed_random.user_hashes(["ann", "bob", "ann"]))
+        array([[0, 1, 1, 0, 3],
+               [1, 1, 2, 1, 2],
+               [0, 1, 1, 0, 3]], dtype=uint8)
+        """
+        users, place = np.unique(hashes, return_inverse=True)
+        return hashed_random.poisson_weights(users, seed=self.seed, replicates=self.replicates)[place]
+
+    def signs(self, hashes: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Random sign of each user in each replicate."""
+        return hashed_random.signs(hashes, seed=self.seed, replicates=self.replicates)
+
+
+class SliceGroups(NamedTuple):
+    """Groups of several slicings."""
+
+    codes: NDArray[np.integer]  # (n_slicings, n_users), from 0 to `n - 1`, below 0 for none; slicings share no group
+    n: int  # groups of all slicings
+
+    @classmethod
+    def everyone(cls, n_users: int) -> SliceGroups:
+        """Build one group of all users."""
+        return cls(np.zeros((1, n_users), dtype=np.int64), 1)
+
+
+def sums_by_group(
+    columns: Matrix,  # (n_users, n_columns), without NaN
+    hashes: NDArray[np.int64],
+    draw: Draw,  # called once for all columns and slicings
+    groups: SliceGroups | None = None,  # everyone by default
+) -> Sums:
+    """Sum of the columns times the random factors over the users of each group: (n_groups, n_columns, n_replicates).
+
+    NaN where a sum is beyond the range of a double. Blocks and partitions of users add up to the same numbers except
+    for the order of rounding.
+
+    >>> sums = sums_by_group(
+    ...     np.array([[1.0], [2.0]]),
+    ...     np.array([7, 8]),
+    ...     lambda hashes: hashes[:, None] * np.array([1, -1]),
+    ...     SliceGroups(np.array([[0, 0], [1, -1]]), 2),
+    ... )
+    >>> sums.tolist()
+    [[[23.0, -23.0]], [[7.0, -7.0]]]
+    """
+    slicings, n_groups = groups or SliceGroups.everyone(len(columns))
+    n_replicates = draw(hashes[:0]).shape[1]
+    sums = np.zeros((n_groups, columns.shape[1], n_replicates))
+    at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
+    for start in range(0, len(columns), at_once):
+        block = slice(start, start + at_once)
+        factors = draw(hashes[block]).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for codes in slicings[:, block]:
+                for group, users in members(codes):
+                    sums[group] += columns[block][users].T @ factors[users]
+    return np.where(np.isfinite(sums), sums, np.nan)
+
+
+def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
+    """Keep one of equal columns; return the columns that are kept, and which of them each column is.
+
+    Most measures are defined for the same users, so that one sum of weights serves many.
+    """
+    texts = [column.tobytes() for column in columns.T]
+    firsts: dict[bytes, int] = {}
+    for position, text in enumerate(texts):
+        firsts.setdefault(text, position)
+    places = {text: place for place, text in enumerate(firsts)}
+    return columns[:, list(firsts.values())], np.array([places[text] for text in texts], dtype=np.int64)
+
+
+def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
+    """Find the groups of a slicing and the positions of their users; a Python slice for everyone, to copy nothing."""
+    if codes.size and codes.min() == codes.max():
+        if codes[0] >= 0:
+            yield int(codes[0]), slice(None)
+        return
+    order = np.argsort(codes, kind="stable")
+    found, starts = np.unique(codes[order], return_index=True)
+    for group, users in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        if group >= 0:
+            yield group, users
+
 
 Parts: TypeAlias = NDArray[np.float64]
 """Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
@@ -56,11 +167,11 @@ def weighted_sums(
 ) -> ReplicateSums:
     """Add up users with Poisson weights. Columns that are undefined for the same users share the sums of weights."""
     is_defined = ~np.isnan(values)
-    masks, mask_of = replicated.distinct_columns(is_defined)
+    masks, mask_of = distinct_columns(is_defined)
     filled = np.where(is_defined, values, 0.0)
     with np.errstate(over="ignore"):
         columns = np.hstack([masks.astype(np.float64), filled, filled**2])
-    sums = replicated.sums_by_group(columns, hashes, draws.weights, groups)
+    sums = sums_by_group(columns, hashes, draws.weights, groups)
     n_masks, n_columns = masks.shape[1], values.shape[1]
     weights, first, second = np.split(sums, [n_masks, n_masks + n_columns], axis=1)
     return ReplicateSums(weights[:, mask_of], first, second)
@@ -77,11 +188,11 @@ def ratio_sums(
     Single precision is a third faster, but a mean would be off by 1e-7.
 
     >>> from rankeval_spark.statistics.hashed_random import user_hashes
-    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), replicated.Draws(5, 0)).tolist()
+    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), Draws(5, 0)).tolist()
     [[[[0.0, 1.0, 1.0, 0.0, 3.0]], [[0.0, 2.0, 2.0, 0.0, 6.0]]]]
     """
-    kept, which = replicated.distinct_columns(denominators)
-    sums = replicated.sums_by_group(np.hstack([kept, numerators]), hashes, draws.weights, groups)
+    kept, which = distinct_columns(denominators)
+    sums = sums_by_group(np.hstack([kept, numerators]), hashes, draws.weights, groups)
     n_kept = kept.shape[1]
     return np.stack([sums[:, n_kept:], sums[:, :n_kept][:, which]], axis=1)
 

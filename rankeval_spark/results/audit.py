@@ -1,25 +1,35 @@
-"""The audit between staging and publishing: keys, numbers, and agreement between the tables."""
+"""The audit between staging and publishing: keys, numbers, and agreement between the tables.
+
+Rows on this machine are read by Arrow in this process; ``spark_writes`` has the same queries for other stores.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.staged_rows import Key, Summary
+from rankeval_spark.results.tables import CONSTRAINTS
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pathlib import Path
 
+    from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.results.run_record import MeasureRecord
-    from rankeval_spark.results.staged_rows import StagedRows, Summaries
+    from rankeval_spark.results.tables import Constraint
     from rankeval_spark.schemas import Schema
+
 
 TOLERANCE: Final = 1e-9
 """Largest relative difference between a mean as published and as recomputed: room for the order of summation."""
@@ -142,3 +152,207 @@ def _agree(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+class Summary(NamedTuple):
+    """Count, lowest, highest, and mean or ratio of sums, over the non-NULL values in a column."""
+
+    n: int = 0
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+
+
+Key: TypeAlias = tuple[str, int]  # model and cutoff
+Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]  # summaries of columns by model and cutoff
+
+
+class StagedRows(ABC):
+    """Rows of a staged table."""
+
+    @abstractmethod
+    def refused(self, schema: Schema) -> list[Fault]:
+        """Return faults: repeated keys, and rows that break a constraint.
+
+        The table itself would refuse the rows only after the run has announced its publish, which nobody could finish.
+        """
+
+    @abstractmethod
+    def has_several_lists(self) -> bool:
+        """Return whether a user has several lists of a model."""
+
+    @abstractmethod
+    def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
+        """Summarise columns by model and cutoff, with ``over_users`` after averaging the lists of each user.
+
+        ``weights`` maps each column to that of its denominators, if its mean is a ratio of sums.
+        """
+
+
+def key_of(schema: Schema) -> list[str]:
+    """Key of a table within one run."""
+    return [name for name in schema.key if name not in C.RUN_KEY]
+
+
+def rules_of(schema: Schema) -> list[Constraint]:
+    """Constraints of a table on columns that it has."""
+    names = schema.field_names()
+    return [rule for rule in CONSTRAINTS.get(schema.name, {}).values() if set(rule.columns) <= set(names)]
+
+
+def plain_columns(schema: Schema) -> list[str]:
+    """Return columns that must not be NULL, except arrays and maps, which would have to be read for that."""
+    return [
+        field.name
+        for field in schema.fields
+        if not field.nullable and "<" not in field.type and field.name not in C.RUN_KEY
+    ]
+
+
+MAX_EXAMPLES: Final = 3
+_COUNT: Final = "count_all"
+_KEY: Final = (C.MODEL_ID, C.K)
+_MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
+"""Aggregates of each column of numbers, and how those of several parts are combined."""
+
+
+@dataclass(frozen=True)
+class RowsInProcess(StagedRows):
+    """Rows of a table in memory, or in Parquet files of this machine, which are read one after another."""
+
+    parts: Sequence[pa.Table | Path]  # each user's rows may lie in several of them
+
+    def refused(self, schema: Schema) -> list[Fault]:
+        """Return faults of repeated keys and of rows that break a constraint."""
+        names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
+        keys, broken = list[pa.Table](), list[Fault]()
+        for rows in self._read(list(dict.fromkeys(names))):
+            keys.append(_as_keys(rows.select(key_of(schema))))
+            broken += [] if broken else _broken(rows, schema)
+        return [*broken, *_repeated(pa.concat_tables(keys), schema)] if keys else broken
+
+    def has_several_lists(self) -> bool:
+        """Return whether a list has a name."""
+        return any(pc.any(pc.not_equal(rows[C.LIST_ID], C.ONE_LIST)).as_py() for rows in self._read([C.LIST_ID]))
+
+    def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
+        """Summarise the parts one after another; all at once if users are averaged."""
+        names = [*_KEY, *([C.USER_ID] if over_users else []), *_values(weights)]
+        parts: Iterable[pa.Table] = self._read(names)
+        if over_users:
+            parts = [_over_lists(pa.concat_tables(parts), weights)]
+        sums = [_sums(rows, weights) for rows in parts]
+        return {
+            (row[C.MODEL_ID], row[C.K]): {name: _summary(row, name, weight) for name, weight in weights.items()}
+            for row in (_merged(pa.concat_tables(sums)).to_pylist() if sums else ())
+        }
+
+    def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        for part in self.parts:
+            yield part.select(names) if isinstance(part, pa.Table) else pq.read_table(part, columns=list(names))
+
+
+# ---- keys and constraints --------------------------------------------------------------------------------------------
+
+
+def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
+    """Return the fault of a row that breaks a constraint, if any."""
+    conditions: dict[str, BoolVector] = {
+        f"{name} IS NOT NULL": to_numpy(rows[name].is_valid()) for name in plain_columns(schema)
+    }
+    conditions |= {str(rule): rule.holds(rows) for rule in rules_of(schema)}
+    for rule, holds in conditions.items():
+        if not holds.all():
+            (row,) = rows.select(key_of(schema)).slice(int(np.argmin(holds)), 1).to_pylist()
+            return [Fault(f"table {schema.name}", _written(row), f"rows with {rule}")]
+    return []
+
+
+def _repeated(keys: pa.Table, schema: Schema) -> list[Fault]:
+    counted = keys.group_by(keys.column_names).aggregate([([], _COUNT)])
+    repeated = counted.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
+    if not repeated.num_rows:
+        return []
+    found = "; ".join(_written(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
+    return [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")]
+
+
+def _written(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in row.items())
+
+
+def _as_keys(rows: pa.Table) -> pa.Table:
+    """Encode lists as distinct texts: Arrow does not group by lists."""
+    return pa.Table.from_pydict(
+        {
+            name: _list_texts(rows[name]) if pa.types.is_list(rows.schema.field(name).type) else rows[name]
+            for name in rows.column_names
+        }
+    )
+
+
+def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
+    """Encode each element with its length before it, so that no two lists have the same text."""
+    whole = in_one_piece(lists)
+    elements = pc.list_flatten(whole)
+    lengths = pc.binary_length(elements).cast(pa.string())
+    colon, no_element = to_texts([":", "-"])
+    texts = pc.coalesce(pc.binary_join_element_wise(lengths, elements, colon), no_element)
+    ends = np.concatenate(([0], np.cumsum(to_numpy(pc.list_value_length(whole), null=0)))).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), texts), to_texts([""])[0])
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Add products of values and denominators, named ``x*``."""
+    products = {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
+    return pa.Table.from_pydict({**{name: rows[name] for name in rows.column_names}, **products})
+
+
+def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Aggregate each column of numbers by model and cutoff."""
+    found = _with_products(rows, weights)
+    how = [(name, function) for name in found.column_names if name not in _KEY for function in _MERGED]
+    return found.group_by(list(_KEY)).aggregate(how)
+
+
+def _merged(parts: pa.Table) -> pa.Table:
+    """Merge the aggregates of several parts."""
+    how = [(name, _MERGED[name.rpartition("_")[2]]) for name in parts.column_names if name not in _KEY]
+    rows = parts.group_by(list(_KEY)).aggregate(how)
+    return pa.Table.from_pydict(
+        {name: rows[name] for name in _KEY} | {name: rows[f"{name}_{way}"] for name, way in how}
+    )
+
+
+def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary:
+    n, low, high, total = (row[f"{column}_{function}"] for function in _MERGED)
+    if not n:
+        return Summary()
+    if math.isnan(total):  # Arrow leaves NaN out of the lowest and the highest
+        low = high = total
+    top, by = (total, n) if weight is None else (row[f"{column}*_sum"] or 0.0, row[f"{weight}_sum"])
+    return Summary(n, low, high, top / by if by else None)
+
+
+def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
+    """Average the lists of each user: one row per (model, user, k)."""
+    ratios = {column: weight for column, weight in weights.items() if weight is not None}
+    terms = dict.fromkeys([*(f"{column}*" for column in ratios), *ratios.values()], "sum")
+    how = [*((name, "mean") for name in _values(weights)), *terms.items()]
+    found = _with_products(rows, weights).group_by([*_KEY, C.USER_ID]).aggregate(how)
+    averaged = {**{name: found[name] for name in _KEY}, **{name: found[f"{name}_mean"] for name in _values(weights)}}
+    for column, weight in ratios.items():
+        # Sums, not means of the products: a list may have one of both only.
+        top, bottom = (to_numpy(found[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(bottom != 0, top / bottom, to_numpy(averaged[column]))
+        averaged[column] = to_arrow(ratio, is_null=np.isnan(ratio))  # a NaN among the values was refused before
+    return pa.Table.from_pydict(averaged)
+
+
+def _values(weights: Mapping[str, str | None]) -> list[str]:
+    """Return the columns of numbers: values, then denominators, each once."""
+    return list(dict.fromkeys([*weights, *filter(None, weights.values())]))

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from contextlib import suppress
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from rankeval_spark.errors import ConfigError, Fault, ResultsError
 
@@ -29,7 +29,7 @@ _WRITER_OF_CONSTRAINTS: Final = 3  # version of Delta's protocol from which on w
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
-_AS_IT_IS: Final = "/!$&'()+,:;=@~"
+AS_IT_IS: Final = "/!$&'()+,:;=@~"
 """Characters that the log does not write as %XX in a path, besides letters, digits, ``-``, ``.`` and ``_``."""
 
 NO_OTHER_WRITER: Final = (
@@ -59,21 +59,18 @@ def exists(storage: Storage, table: str) -> bool:
     return any(True for _ in _newest_first(names, _COMMIT))
 
 
-def is_unborn(storage: Storage, table: str) -> bool:
-    """Return whether the creator of a table died before its first commit: a log of temporary files, and no data.
+def is_free(storage: Storage, table: str) -> bool:
+    """Return whether a new table may take a folder: nothing is in it, but what its creator left before it died.
 
-    Delta mistakes such a folder for a table.
+    Temporary files of a first commit, for which Delta takes the folder for a table, are removed; not the folder, in
+    which another writer may just make one.
     """
-    if storage.names(table) != [LOG_FOLDER]:
+    names, drafts = storage.names(table), storage.names(f"{table}/{LOG_FOLDER}")
+    if names not in ([], [LOG_FOLDER]) or not all(name.startswith(".") or name == _STAGED_COMMITS for name in drafts):
         return False
-    return all(name.startswith(".") or name == _STAGED_COMMITS for name in storage.names(f"{table}/{LOG_FOLDER}"))
-
-
-def remove_drafts(storage: Storage, table: str) -> None:
-    """Remove temporary files of a first commit; not the folder, in which another writer may just make one."""
-    for name in storage.names(f"{table}/{LOG_FOLDER}"):
-        if name.startswith(".") or name == _STAGED_COMMITS:
-            storage.remove(f"{table}/{LOG_FOLDER}/{name}")
+    for name in drafts:
+        storage.remove(f"{table}/{LOG_FOLDER}/{name}")
+    return True
 
 
 def versions(storage: Storage, table: str) -> list[int]:
@@ -153,21 +150,16 @@ def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | 
 
 def reader_version(storage: Storage, table: str, *, after: int) -> int:
     """Return the highest reader protocol of the commits after ``after``; 0 if none changed it."""
-    protocols = [
-        protocol
-        for version in takewhile(
-            lambda version: version > after, _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)
-        )
-        for protocol in _actions(storage, table, version, "protocol")
-    ]
+    newest_first = _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)
+    new = takewhile(lambda version: version > after, newest_first)
+    protocols = (protocol for version in new for protocol in _actions(storage, table, version, "protocol"))
     return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
 
 
 def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
     """Return the rows that a commit wrote; None without statistics."""
-    counts = [
-        json.loads(action.get("stats") or "{}").get("numRecords") for action in _actions(storage, table, version, "add")
-    ]
+    adds = _actions(storage, table, version, "add")
+    counts = [json.loads(action.get("stats") or "{}").get("numRecords") for action in adds]
     return None if None in counts else sum(counts)
 
 
@@ -197,11 +189,6 @@ def commit(
     except FileExistsError as error:
         fault = Fault(f"table {table}", f"a version {version} of another writer", "to be the only one", NO_OTHER_WRITER)
         raise OvertakenError(fault) from error
-
-
-def path_text(path: str) -> str:
-    """Return the path of a file within its table as in the log."""
-    return quote(path, safe=_AS_IT_IS)
 
 
 def fence(storage: Storage, table: str) -> None:

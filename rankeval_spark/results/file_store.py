@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from rankeval_spark import allowed_folders
@@ -31,39 +31,11 @@ UNLOCKED_SCHEMES: Final = ("s3", "s3a", "s3n")
 _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
 
 
-class Storage(Protocol):
-    """A results root; every path is relative to it, with ``/`` between its parts."""
-
-    root: str
-    has_locks: bool
-
-    def names(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty where there is no such folder."""
-
-    def read(self, path: str) -> bytes:
-        """Content of a file; ``FileNotFoundError`` where there is none."""
-
-    def create(self, path: str, content: bytes) -> bool:
-        """Write a new file and its folders; return False if it exists."""
-
-    def put(self, path: str, content: bytes) -> None:
-        """Write a new file and its folders, visible only when whole; FileExistsError if it exists."""
-
-    def replace(self, path: str, content: bytes) -> None:
-        """Write a file in place of the old one."""
-
-    def age(self, path: str) -> float:
-        """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
-
-    def size(self, path: str) -> int:
-        """Bytes of a file; ``FileNotFoundError`` where there is none."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds; nothing happens where there is none."""
-
-
 class LocalStorage:
-    """A folder of this machine or of a mounted file system."""
+    """A results root in a folder of this machine or of a mounted file system.
+
+    Every path is relative to the root, with ``/`` between its parts.
+    """
 
     has_locks = True
 
@@ -81,11 +53,11 @@ class LocalStorage:
             return []
 
     def read(self, path: str) -> bytes:
-        """Content of a file."""
+        """Content of a file; ``FileNotFoundError`` where there is none."""
         return self._path(path).read_bytes()
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a new file, whole or not at all; the file system lets one of several contenders create it."""
+        """Write a new file and its folders, whole or not at all; False if it exists. One of several contenders may."""
         try:
             self._create(self._path(path), content, is_synced=False)
         except FileExistsError:
@@ -93,7 +65,7 @@ class LocalStorage:
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a new file and its folders, whole or not at all; a power loss does not take it from its folder."""
+        """Write a new file as ``create``, which a power loss does not take; ``FileExistsError`` if it exists."""
         target = self._path(path)
         self._create(target, content, is_synced=True)
         sync(target.parent)
@@ -115,22 +87,22 @@ class LocalStorage:
                 _write_new(target, content, is_synced=is_synced)
 
     def age(self, path: str) -> float:
-        """Seconds since a file was last written."""
+        """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
         return max(0.0, time.time() - self._path(path).stat().st_mtime)
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Bytes of a file; ``FileNotFoundError`` where there is none."""
         return self._path(path).stat().st_size
 
     def require_writable(self) -> None:
-        """Raise ``PermissionError`` where no file can be made in the folder, or in the one that it would be made in."""
+        """Raise ``PermissionError`` if no file can be made in the folder, or in the one that it would be made in."""
         folder = self._path("")
         there = next(one for one in (folder, *folder.parents) if one.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds."""
+        """Remove a file or a folder with all it holds; nothing happens where there is none."""
         target = self._path(path)
         if target.is_dir():
             shutil.rmtree(target)
@@ -252,6 +224,9 @@ class HadoopStorage:
             stream.write(content)
         finally:
             stream.close()
+
+
+Storage: TypeAlias = LocalStorage | HadoopStorage
 
 
 def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import delta_log, local_tables, local_writes
-from rankeval_spark.results.commits import lost, retried, turn_for_runs
+from rankeval_spark.results.locks import lost, retried, turn_for_runs
 from rankeval_spark.results.readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.commits import Root
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.locks import Lock
@@ -122,26 +121,6 @@ def record(
     return record_all(spark, storage, [event.values(after)], after=after, held=held)
 
 
-@dataclass(frozen=True)
-class PublishOutcome:
-    """Outcome of a publish that its run did not complete."""
-
-    status: str
-    reason: str
-    table_versions: Mapping[str, int]
-
-
-def record_outcome(root: Root, intent: Event, outcome: PublishOutcome, *, after: datetime) -> datetime:
-    """Append the outcome of a recovered run to the row of its intent; return the time."""
-    values = {
-        **intent,
-        "status": outcome.status,
-        "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
-        "table_versions": dict(outcome.table_versions),
-    }
-    return record_all(root.spark, root.storage, [values], after=after, held=[root.lock])
-
-
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
     """Record FAILED for a run that ended silently, unless it has more events than RUNNING.
 
@@ -151,13 +130,8 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
         return
     reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
-    values = {
-        **events[0],
-        "status": FAILED,
-        "reason": reason,
-        "error": asdict(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word")),
-    }
-    record_all(spark, storage, [values], after=_EPOCH)
+    error = asdict(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word"))
+    record_all(spark, storage, [{**events[0], "status": FAILED, "reason": reason, "error": error}], after=_EPOCH)
 
 
 def record_all(

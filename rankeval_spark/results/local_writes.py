@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import deltalake
 import pyarrow as pa
@@ -157,7 +157,7 @@ def replace_night(
     own = present.filter(pc.and_(*is_own)).to_pylist()
     actions = [
         *(added(folder, _linked(file, folder), night, stats=file.get("stats") or "{}") for file in files),
-        *(removed(unquote(file["path"]), night, size=file["size_bytes"]) for file in own),
+        *(removed(DataFile(unquote(file["path"]), file["size_bytes"], night)) for file in own),
     ]
     return commit(storage, table, opened.version(), actions, tag=tag)
 
@@ -245,23 +245,23 @@ def added(folder: str, path: str, night: NightKey | None, *, stats: str, changes
     """Return the add action of a file in the folder of a table."""
     found = Path(folder, path).stat()
     action = {
-        **_file_action(path, night, size=found.st_size, changes=changes),
+        **_file_action(path, found.st_size, night, changes=changes),
         "modificationTime": found.st_mtime_ns // 1_000_000,
         "stats": stats,
     }
     return {"add": action}
 
 
-def removed(path: str, night: NightKey | None, *, size: int, changes: bool = True) -> dict[str, Any]:
+def removed(file: DataFile, *, changes: bool = True) -> dict[str, Any]:
     """Return the remove action of a file, which older versions keep."""
-    action = _file_action(path, night, size=size, changes=changes)
+    action = _file_action(*file, changes=changes)
     return {"remove": {**action, "deletionTimestamp": delta_log.now_ms(), "extendedFileMetadata": True}}
 
 
-def _file_action(path: str, night: NightKey | None, *, size: int, changes: bool) -> dict[str, Any]:
+def _file_action(path: str, size: int, night: NightKey | None, *, changes: bool) -> dict[str, Any]:
     """Return fields of both actions; ``changes`` is False if other files have the rows before or afterwards."""
-    values = local_tables.partition_of(night)
-    return {"path": delta_log.path_text(path), "partitionValues": values, "size": size, "dataChange": changes}
+    name, values = quote(path, safe=delta_log.AS_IT_IS), local_tables.partition_of(night)
+    return {"path": name, "partitionValues": values, "size": size, "dataChange": changes}
 
 
 def _linked(file: Mapping[str, Any], table: str) -> str:
@@ -312,7 +312,7 @@ def replace_files(
     """Rewrite files in one commit: by a change of each batch, or None to delete their rows; see commit."""
     seen = delta_log.latest_version(storage, table) if after is None else after
     written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
-    actions = [*filter(None, written), *(_removed(file, changes=True) for file in files)]
+    actions = [*filter(None, written), *map(removed, files)]
     commit(storage, table, seen, actions)
 
 
@@ -334,7 +334,7 @@ def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = 
         )
         rows = pa.RecordBatchReader.from_batches(schema, batches)
         written.append(_written_next_to(storage, table, files[0], rows, changes=False))
-    removes = [_removed(file, changes=False) for files in groups for file in files]
+    removes = [removed(file, changes=False) for files in groups for file in files]
     commit(storage, table, opened.version(), [*filter(None, written), *removes])
     return sum(map(len, groups)), len(groups)
 
@@ -358,7 +358,7 @@ def merge_events(storage: LocalStorage, table: str, *, after: int | None = None)
         for rows in _in_parts(small.to_batches(columns=[field.name for field in opened.schema().fields]))
     ]
     own = {file.path: file for file in _files_of(opened)}
-    removes = [_removed(own[path], changes=False) for path in paths]
+    removes = [removed(own[path], changes=False) for path in paths]
     metadata = [described(opened, partitionColumns=[])] if partitions else []
     commit(storage, table, opened.version(), [*metadata, *adds, *removes])
     return len(paths), len(adds)
@@ -372,7 +372,7 @@ def give_up_damaged(storage: LocalStorage, table: str, *, after: int) -> list[st
         if reason := local_tables.why_damaged(Path(location, file.path)):
             damaged[file] = f"{file.path}, which is {reason}"
     if damaged:
-        commit(storage, table, after, [_removed(file, changes=True) for file in damaged])
+        commit(storage, table, after, [removed(file) for file in damaged])
     return list(damaged.values())
 
 
@@ -417,11 +417,6 @@ def delete_unneeded(storage: LocalStorage, table: str) -> None:
         storage.remove(f"{table}/{path}")
 
 
-def properties_of(storage: LocalStorage, table: str) -> dict[str, str]:
-    """Return the properties of a table, its constraints among them."""
-    return dict(local_tables.delta_table(storage, table).metadata().configuration)
-
-
 def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
     # The log has paths as parts of a URL.
     return [
@@ -430,10 +425,6 @@ def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
         )
         for file in pa.table(opened.get_add_actions()).to_pylist()
     ]
-
-
-def _removed(file: DataFile, *, changes: bool) -> dict[str, Any]:
-    return removed(file.path, file.night, size=file.size, changes=changes)
 
 
 def _rewritten(

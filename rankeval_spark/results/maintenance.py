@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import delta_log, journal, local_tables, local_writes, staging
-from rankeval_spark.results.commits import Root, retried, turn_for_runs
 from rankeval_spark.results.failpoints import failpoint
+from rankeval_spark.results.locks import Root, retried, turn_for_runs
 from rankeval_spark.results.publish import changes_of, finish_deletions, recover
 from rankeval_spark.results.published_results import OF_USERS
-from rankeval_spark.results.row_changes import NAMED_IN
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.staging import STAGING_FOLDER
+from rankeval_spark.results.table_changes import NAMED_IN
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -100,11 +101,9 @@ class Maintenance:
         storage, table = self._storage, schemas.RUNS.name
         if not local_tables.are_at(storage):
             return []
+        give_up = partial(local_writes.give_up_damaged, storage, table)
         with self._publish_lock(self._id) as lock, turn_for_runs(storage, self._id) as turn:
-            held = [lock, turn]
-            return retried(
-                storage, table, lambda seen: local_writes.give_up_damaged(storage, table, after=seen), held=held
-            )
+            return retried(storage, table, lambda seen: give_up(after=seen), held=[lock, turn])
 
     def remove_staging(self) -> Staged:
         """Remove staging folders that no live run and no announced publish needs.
@@ -137,16 +136,19 @@ class Maintenance:
                 return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
             staging.remove_quarantined(self._storage, evaluation=evaluation, before=oldest_kept)
-            tables_by_night = self._tables_by_night(root, oldest_kept, evaluation)
-            if tables_by_night:
-                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
-                intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
-                announced = journal.record_all(
-                    self._spark, self._storage, intents, after=state.last_recorded, held=[root.lock]
-                )
+            found: dict[NightKey, list[str]] = {}
+            for table in OF_USERS:
+                for night in changes_of(root).nights_before(table, oldest_kept, evaluation):
+                    found.setdefault(night, []).append(table)
+            nights = sorted(found, key=lambda night: (night.evaluation_date, night.evaluation))
+            reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
+            intents = [self._intent(night, found[night], reason) for night in nights]
+            if intents:
+                after, held = state.last_recorded, [root.lock]
+                announced = journal.record_all(self._spark, self._storage, intents, after=after, held=held)
                 failpoint("after_maintaining")
                 finish_deletions(root, intents, after=announced)
-        return DeletedNights(oldest_kept, tuple(tables_by_night))
+        return DeletedNights(oldest_kept, tuple(nights))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
         """Erase a user from every table that names users; return the number of affected rows by table.
@@ -222,14 +224,6 @@ class Maintenance:
             raise InputError(Fault("--evaluation", found, "a published evaluation"))
         return newest
 
-    def _tables_by_night(self, root: Root, day: date, evaluation: str | None) -> dict[NightKey, list[str]]:
-        """Return the earlier nights that have rows of single users, with their tables, oldest first."""
-        found: dict[NightKey, list[str]] = {}
-        for table in OF_USERS:
-            for night in changes_of(root).nights_before(table, day, evaluation):
-                found.setdefault(night, []).append(table)
-        return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
-
     def _intent(self, night: NightKey, names: list[str], reason: str) -> dict[str, object]:
         # With an id of its own: an intent is pending by its id, and other steps publish in between.
         facts = self._facts(night, f"{self._id}-delete")
@@ -246,9 +240,8 @@ def require_retention(table: str, properties: Mapping[str, str]) -> None:
     length = length_of(found)
     if length is None or length < MIN_RETENTION:
         expected = f"at least {MIN_RETENTION.days} days, such as 'interval 30 days': readers hold older versions"
-        raise ConfigError(
-            Fault(f"table {table}, property {RETENTION}", repr(found), expected, "set the property of the table")
-        )
+        where = f"table {table}, property {RETENTION}"
+        raise ConfigError(Fault(where, repr(found), expected, "set the property of the table"))
 
 
 def length_of(retention: str) -> timedelta | None:

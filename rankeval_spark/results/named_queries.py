@@ -221,8 +221,7 @@ class Results(PublishedResults[Frame]):
             raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
         order = [(C.VALUE, side.worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
-        with_value = self._reader.with_value(self._users(side))
-        return self._reader.ordered(with_value, columns=USERS, order=order, n=n)
+        return self._reader.ordered(self._users(side), columns=USERS, order=order, n=n)
 
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
 from rankeval_spark.results import audit, delta_log, journal, local_tables, local_writes, tables
-from rankeval_spark.results.commits import Root, is_local_root, lost, retried
 from rankeval_spark.results.failpoints import failpoint
+from rankeval_spark.results.locks import Root, is_local_root, lost, retried
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.staging import Staging
@@ -24,10 +24,8 @@ from rankeval_spark.results.table_changes import ChangesOnDisk, TableChanges
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rankeval_spark.results.commits import LocalRoot, Root
+    from rankeval_spark.results.locks import LocalRoot, Root
 
-
-_LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
 
 _REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
 """Delta's names for rows that a table never takes; the audit looks for them before the run announces itself."""
@@ -79,33 +77,39 @@ def recover(root: Root) -> journal.JournalState:
 
 
 def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState, *, after: datetime) -> datetime:
-    night = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
-    staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
-    outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
-    if outcome.status == journal.MAINTAINED:
-        versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
-        outcome = replace(outcome, table_versions=versions)
-    recorded_at = journal.record_outcome(root, intent, outcome, after=after)
+    """Complete a publish that its run did not complete, and record the outcome; return the time."""
+    night, run_id = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE]), intent[C.RUN_ID]
+    staging = Staging(root.spark, root.storage, night, run_id)
+    found = "its staging area was lost" if staging.lacking(intent["n_rows"]) else None
+    found = found or _refused_rows(staging)
+    versions: Mapping[str, int] = {}
+    if found is None:
+        try:
+            versions = _write_tables(root, night, run_id, staging)
+        except Exception as error:
+            if not _REFUSED.search(str(error)):
+                raise  # a disk that is full, a lock that was lost: the next one tries again
+            found = first_line(str(error))
+    status, reason = journal.PUBLISHED, "rolled forward from its staging area after a crash"
+    if found is not None:
+        versions = _roll_back(root, night, run_id, state.versions)
+        status, reason = journal.MAINTAINED, f"rolled back: {found}"
+    reasons = "; ".join(filter(None, (intent["reason"], reason)))
+    event = {**intent, "status": status, "reason": reasons, "table_versions": dict(versions)}
+    recorded_at = journal.record_all(root.spark, root.storage, [event], after=after, held=[root.lock])
     staging.remove()
     return recorded_at
 
 
-def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
-    # Checked again: the files may have changed since the run announced them.
+def _refused_rows(staging: Staging) -> str | None:
+    """Return the first fault of the staged rows, which may have changed since the run announced them."""
     found = []
     for schema in schemas.PUBLISHED:
         if staging.has(schema.name):  # with the columns that the version that staged the rows declared
             names = {field["name"] for field in staging.columns(schema.name)["fields"]}
             found.append(replace(schema, fields=tuple(field for field in schema.fields if field.name in names)))
-    if faults := audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found):
-        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
-    try:
-        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
-    except Exception as error:
-        if not _REFUSED.search(str(error)):
-            raise  # a disk that is full, a lock that was lost: the next one tries again
-        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(error))}", {})
-    return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
+    faults = audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found)
+    return first_line(str(faults[0])) if faults else None
 
 
 def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
@@ -156,7 +160,7 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
 
         before = None
         if version is not None:
-            rows = spark_tables.read_table(root.spark, root.storage, table, version)
+            rows = spark_tables.read_table(root.spark, root.storage.root, table, version)
             before = rows.where(spark_tables.rows_of(night))
         versions[table] = spark_writes.replace_night(root, schema, night, run_id, before)
     return versions
@@ -183,6 +187,6 @@ def changes_of(root: Root) -> TableChanges[Any]:
     """Return the changes of a root: by this process on a disk of this machine, by Spark elsewhere."""
     if is_local_root(root):
         return ChangesOnDisk(root)
-    from rankeval_spark.results.table_changes_spark import ChangesOnSpark  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.results.spark_writes import ChangesOnSpark  # noqa: PLC0415 - imports pyspark
 
     return ChangesOnSpark(root)

@@ -83,14 +83,11 @@ class Reader(Protocol[Scan, Frame]):
         A user of one side alone has NULL on the other; ``delta`` is the value less the other value.
         """
 
-    def with_value(self, frame: Frame) -> Frame:
-        """Leave out the rows without a value."""
-
     def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
         """Add a column of the text that belongs to each value of the column ``key``; NULL where there is none."""
 
     def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
-        """Sort rows, keep the first ``n`` where it is given, and take some columns."""
+        """Sort rows, and select columns; with ``n`` only of the first rows that have a value."""
 
     def of_arrow(self, rows: pa.Table) -> Frame:
         """Return a few Arrow rows as a user gets them."""
@@ -125,7 +122,7 @@ def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:
 
 def spark_reader(spark: SparkSession, root: str) -> Reader[Any, Any]:
     """Return the reader by Spark, which reads a root in any store."""
-    from rankeval_spark.results.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.results.spark_tables import SparkReader  # noqa: PLC0415 - imports pyspark
 
     return SparkReader(spark, normalise(root))
 
@@ -197,10 +194,6 @@ class NativeReader:
         rows = pa.table({C.USER_ID: ids, **own, **others})
         return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
 
-    def with_value(self, frame: pa.Table) -> pa.Table:
-        """Leave out the rows without a value."""
-        return frame.filter(pc.is_valid(frame[C.VALUE]))
-
     def with_texts(self, frame: pa.Table, name: str, texts: Mapping[str, str], *, key: str) -> pa.Table:
         """Add a column of texts."""
         places = pc.index_in(frame[key], value_set=pa.array(texts.keys(), pa.string()))
@@ -208,7 +201,8 @@ class NativeReader:
 
     def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
         """Sort rows, and keep the first of them."""
-        rows = frame.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
+        known = frame if n is None else frame.filter(pc.is_valid(frame[C.VALUE]))
+        rows = known.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
         return rows if n is None else rows.slice(0, n)
 
     def of_arrow(self, rows: pa.Table) -> pa.Table:

@@ -21,13 +21,13 @@ from rankeval_spark.errors import (
 )
 from rankeval_spark.report.wording import FAILED_IN
 from rankeval_spark.results import audit, journal, staging, tables
-from rankeval_spark.results.commits import Root
+from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.file_store import open_storage
+from rankeval_spark.results.locks import Root
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.run_record import Failure, RunRecord
-from rankeval_spark.results.staged_rows import RowsInProcess
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

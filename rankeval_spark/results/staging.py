@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from rankeval_spark.results import delta_log, local_tables, local_writes
+from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.file_store import inside
 from rankeval_spark.results.local_writes import NewTable
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.staged_rows import RowsInProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.result_rows.column_types import Json
+    from rankeval_spark.results.audit import StagedRows
     from rankeval_spark.results.file_store import Storage
-    from rankeval_spark.results.staged_rows import StagedRows
 
 
 STAGING_FOLDER: Final = "_staging"
@@ -87,7 +87,7 @@ class Staging:
         """Return the rows of a staged table for the audit: read here, if they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MAX_ROWS_HERE:
             return RowsInProcess(self._paths(table))
-        from rankeval_spark.results.staged_rows_spark import RowsOnSpark  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.results.spark_writes import RowsOnSpark  # noqa: PLC0415 - imports pyspark
 
         return RowsOnSpark(self.read(table))
 

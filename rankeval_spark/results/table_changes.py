@@ -5,25 +5,32 @@ Everything here happens while the publish lock of the root is held.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, local_tables, local_writes
-from rankeval_spark.results.commits import Made, Root, retried
 from rankeval_spark.results.delta_log import NO_OTHER_WRITER
-from rankeval_spark.results.row_changes import RowChange, without_name, without_rows
+from rankeval_spark.results.locks import Made, Root, retried
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.results.commits import LocalRoot
+    from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.results.local_writes import DataFile
+    from rankeval_spark.results.locks import LocalRoot
     from rankeval_spark.results.run_record import NightKey
+
 
 Part = TypeVar("Part")
 
@@ -143,7 +150,7 @@ class ChangesOnDisk(TableChanges["DataFile"]):
 
     @override
     def properties(self, table: str) -> dict[str, str]:
-        return local_writes.properties_of(self.root.storage, table)
+        return dict(local_tables.delta_table(self.root.storage, table).metadata().configuration)
 
     def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
         found = local_writes.data_files(self.root.storage, table, version)
@@ -163,3 +170,82 @@ class ChangesOnDisk(TableChanges["DataFile"]):
     @override
     def _rewrite(self, table: str, parts: Collection[DataFile], change: RowChange, *, after: int) -> None:
         local_writes.replace_files(self.root.storage, table, dict.fromkeys(parts, change.changed), after=after)
+
+
+NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
+
+WITHOUT_USERS: Final = (schemas.METRICS.name, "items")
+"""Inputs whose checks name other things than users; so do checks of :data:`BANDS`."""
+
+BANDS: Final = "bands."
+REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
+BETWEEN_KEYS: Final = r"[\s;,]+"
+
+
+def with_blanks(text: str) -> str:
+    """Return a text with one blank between its keys, and one at each end.
+
+    >>> with_blanks("ann;m, bob")
+    ' ann m bob '
+    """
+    return f" {re.sub(BETWEEN_KEYS, ' ', text, flags=re.ASCII)} "
+
+
+def names_user(text: str | None, user: str) -> bool:
+    """Return whether a user id is in a text between blanks, commas or semicolons, which separate keys.
+
+    >>> names_user("m ann, m bob", "ann"), names_user("m anna", "ann")
+    (True, False)
+    """
+    return text is not None and with_blanks(user) in with_blanks(text)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of some rows of a table."""
+
+    columns: list[str]  # read to find the affected rows
+    affects: Callable[[pa.RecordBatch], BoolVector]  # (n_rows,) affected rows of a batch with these columns
+    apply: Callable[[pa.RecordBatch, BoolVector], pa.RecordBatch]  # whole batch and affected rows -> new batch
+
+    def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the new rows of a batch."""
+        return self.apply(batch, self.affects(batch))
+
+
+def without_rows(user: str) -> RowChange:
+    """Return the change that deletes the rows of a user."""
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return to_numpy(pc.equal(batch[C.USER_ID], user).fill_null(False))
+
+    return RowChange([C.USER_ID], affects, lambda batch, own: batch.filter(to_arrow(~own)))
+
+
+def without_name(table: str, user: str, evaluation: str | None) -> RowChange:
+    """Return the change that removes a user from the sample keys of ``checks`` or from error messages of ``runs``."""
+    column = "sample_keys" if table == schemas.CHECKS.name else "error"
+    columns = [C.EVALUATION, "error"] if column == "error" else ["input", "check", "sample_keys"]
+
+    def names(row: Mapping[str, Any]) -> bool:
+        if column == "error":  # a check that fails gives a few keys as examples
+            is_own = evaluation in (None, row[C.EVALUATION])  # other tables have files of one evaluation each
+            return is_own and row["error"] is not None and names_user(row["error"]["message"], user)
+        is_of_users = row["input"] not in WITHOUT_USERS and not row["check"].startswith(BANDS)
+        return is_of_users and any(names_user(key, user) for key in row["sample_keys"] or ())
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return np.array([names(row) for row in batch.select(columns).to_pylist()], dtype=np.bool_)
+
+    def apply(batch: pa.RecordBatch, affected: BoolVector) -> pa.RecordBatch:
+        place = batch.schema.get_field_index(column)
+        values = batch[column].to_pylist()
+        for row in np.flatnonzero(affected):
+            if column == "error":
+                values[row] = {**values[row], "message": REMOVED}
+            else:
+                values[row] = [key for key in values[row] if not names_user(key, user)]
+        field = batch.schema.field(place)
+        return batch.set_column(place, field, pa.array(values, field.type))
+
+    return RowChange(columns, affects, apply)

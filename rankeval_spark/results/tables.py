@@ -22,16 +22,16 @@ from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
 from rankeval_spark.results import delta_log, local_tables, local_writes
-from rankeval_spark.results.commits import retried
 from rankeval_spark.results.file_store import LocalStorage, sync
+from rankeval_spark.results.locks import retried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.measures.arrays import BoolVector, FloatVector
     from rankeval_spark.result_rows.column_types import Json
-    from rankeval_spark.results.commits import Root
     from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.locks import Root
     from rankeval_spark.results.run_record import RunRecord
     from rankeval_spark.schemas import Field, Schema
 
@@ -62,9 +62,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
     """
     if delta_log.exists(storage, schema.name):
         return
-    if delta_log.is_unborn(storage, schema.name):
-        delta_log.remove_drafts(storage, schema.name)
-    elif storage.names(schema.name):
+    if not delta_log.is_free(storage, schema.name):
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
     rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
@@ -87,7 +85,7 @@ def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
         return local_tables.schema_of(storage, table)
     from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
-    return spark_tables.read_table(spark, storage, table).schema.jsonValue()
+    return spark_tables.read_table(spark, storage.root, table).schema.jsonValue()
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:

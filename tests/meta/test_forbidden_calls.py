@@ -58,7 +58,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/plans/packed_rows.py": "all rows of a user in, partial rows of the sums out",
     "rankeval_spark/spark/session/session_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/plans/bands.py": "numbers of users in, edges of bands by quantiles out",
-    "rankeval_spark/results/table_changes_spark.py": "rows that name a user in, these rows without the name out",
+    "rankeval_spark/results/spark_writes.py": "rows that name a user in, these rows without the name out",
 }
 JVM_ALLOWED: Final = {
     "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",
@@ -68,8 +68,7 @@ JVM_ALLOWED: Final = {
     "rankeval_spark/apps/error_translation.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/staged_rows_spark.py": "constraints of the tables, as Delta is told them",
-    "rankeval_spark/results/table_changes_spark.py": "Delta offers them as SQL only",
+    "rankeval_spark/results/spark_writes.py": "constraints as Delta is told them; what Delta offers as SQL only",
     "rankeval_spark/results/spark_tables.py": "Delta offers the merging of files as SQL only",
     "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }

@@ -17,7 +17,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts import in_process
 from rankeval_spark.result_rows.column_types import columns_json
-from rankeval_spark.results import commits, delta_log, journal, local_writes, tables
+from rankeval_spark.results import delta_log, journal, local_writes, locks, tables
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
@@ -104,7 +104,7 @@ class Root:
             columns = columns_json(schemas.USER_METRICS, facts.measure_fields())
             measured = tables.measure_columns(columns)
             with Lock(self._storage, "publish", owner=facts.run_id) as lock:
-                root = commits.Root(None, self._storage, lock)  # type: ignore[arg-type]  # no Spark here
+                root = locks.Root(None, self._storage, lock)  # type: ignore[arg-type]  # no Spark here
                 tables.add_columns(root, table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"

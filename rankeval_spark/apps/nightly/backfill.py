@@ -102,7 +102,7 @@ def backfill_dates(
             raise ending
         if ending is not None:
             return
-        publishing = None if isinstance(begun, DateOutcome) else _publishing(day, started, begun.publish)
+        publishing = None if isinstance(begun, DateOutcome) else _Publishing(day, started, begun.publish)
     if publishing is not None:
         found, stopped = publishing.outcomes()
         yield from found
@@ -129,13 +129,21 @@ def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutc
     return DateOutcome(day, result=result, seconds=time.perf_counter() - started)
 
 
-@dataclass(frozen=True)
 class _Publishing:
-    """A date whose publish is under way."""
+    """A date that is published in a thread, which does not outlive the process; its seconds end with its publish."""
 
-    evaluation_date: date
-    started: float
-    future: Future[DateOutcome]
+    def __init__(self, day: date, started: float, publish: Callable[[], NightResult]) -> None:
+        self.day, self.started, self.future = day, started, Future[DateOutcome]()
+        Thread(target=self._work, args=(publish,), name="publish", daemon=True).start()
+
+    def _work(self, publish: Callable[[], NightResult]) -> None:
+        result: NightResult | None = None
+        error: BaseException | None = None
+        try:
+            result = publish()
+        except BaseException as failure:
+            error = failure
+        self.future.set_result(DateOutcome(self.day, result, error, seconds=time.perf_counter() - self.started))
 
     def outcomes(self, *, is_stopped: bool = False) -> tuple[list[DateOutcome], KeyboardInterrupt | None]:
         """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
@@ -152,24 +160,7 @@ class _Publishing:
         if self.future.done():
             return [self.future.result()], stopped
         seconds = time.perf_counter() - self.started
-        return [DateOutcome(self.evaluation_date, error=stopped, seconds=seconds)] if stopped else [], stopped
-
-
-def _publishing(day: date, started: float, publish: Callable[[], NightResult]) -> _Publishing:
-    """Publish in a thread that does not outlive the process; the seconds of the date end with its publish."""
-    future: Future[DateOutcome] = Future()
-
-    def work() -> None:
-        result: NightResult | None = None
-        error: BaseException | None = None
-        try:
-            result = publish()
-        except BaseException as failure:
-            error = failure
-        future.set_result(DateOutcome(day, result, error, seconds=time.perf_counter() - started))
-
-    Thread(target=work, name="publish", daemon=True).start()
-    return _Publishing(day, started, future)
+        return [DateOutcome(self.day, error=stopped, seconds=seconds)] if stopped else [], stopped
 
 
 def exit_code(outcomes: Sequence[DateOutcome]) -> int:

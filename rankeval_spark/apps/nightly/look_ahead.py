@@ -51,11 +51,11 @@ class LookAhead:
         request = request_of(config, day)
         look = look_at_inputs(config, request, day)
         self.errors += look.errors
-        self.errors += errors_of(partial(self._count, look.opened, config, day))
+        self.errors += errors_of(lambda: self._count(look.opened, config, day))
         compared = request.comparisons
         if compared is not None and compared.baseline is not None and request.models is None:
-            logs = [one for one in look.opened if one.name == check_rows.RECOMMENDATIONS]
-            self.errors += errors_of(*(partial(_require_baseline, request, one) for one in logs))
+            for log in (one for one in look.opened if one.name == check_rows.RECOMMENDATIONS):
+                self.errors += errors_of(partial(_require_baseline, request, log))
 
     def require(self) -> None:
         """Refuse the night for all of its faults at once."""
@@ -66,7 +66,10 @@ class LookAhead:
 
     def _count(self, inputs: Sequence[FileInput], config: EvaluationConfig, day: date) -> None:
         """Find the inputs without a row, of the date or at all."""
-        empty = [one for one in inputs if _has_no_row(one)]
+        empty = []
+        for one in inputs:
+            with suppress(ForSparkError):  # of very many files
+                empty += [one] if one.count() == 0 else []
         wholly = [one for one in empty if one.table.n_rows == 0]
         if wholly:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
@@ -106,13 +109,6 @@ def config_errors(config: EvaluationConfig, day: date) -> list[FaultsError]:
         root = partial(check_root, config.results.location, one_run_per_root=config.results.one_run_per_root)
         errors += errors_of(root)
     return errors
-
-
-def _has_no_row(one: FileInput) -> bool:
-    try:
-        return one.count() == 0
-    except ForSparkError:  # of very many files
-        return False
 
 
 def _require_baseline(request: Request, log: FileInput) -> None:

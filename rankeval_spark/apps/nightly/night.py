@@ -60,14 +60,10 @@ if TYPE_CHECKING:
 
 
 _MODELS_SHOWN: Final = 20
-
-
-_OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
+_OF_CATALOGUE: Final = {  # expected, and the fix, of the checks of the catalogue that tolerate no case
     check_rows.DUPLICATES: (ONCE_EXPECTED, ONCE_FIX),
     check_rows.VECTOR_LENGTHS: (f"vectors of {ONE_LENGTH_EXPECTED}", ONE_LENGTH_FIX),
 }
-"""Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
-
 MOST_COLUMNS: Final = 3  # columns that a check names
 CheckRow: TypeAlias = Mapping[str, Any]  # A row of `schemas.CHECKS`
 
@@ -287,8 +283,12 @@ class PreparedNight:
         reason = self._check()
         if reason is None:
             self._measure()
-        else:
-            self._leave_empty(reason)
+        else:  # nothing is measured, unless lists of named models are missing, or means were published before
+            if self.plan.request.models is not None:
+                self.facts += [fact for fact in self.host.list_facts() if fact.check == check_rows.MISSING_USERS]
+                self._refuse()
+            self.history.require_no_means(reason)
+            self.recorded.discard()
         self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
 
@@ -305,22 +305,25 @@ class PreparedNight:
                 )
                 for one in self.host.inputs
             ]
-            self.facts += _candidate_facts(self.plan.config)
+            n_candidates = self.plan.config.inputs.recommendations.sampled_candidates
+            if n_candidates is not None:  # which readers of the results cannot see
+                words = f"lists rank {n_candidates:,} sampled candidates: "
+                words += "no value or order of models holds for the whole catalogue"
+                self.facts += [
+                    CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words]),
+                ]
             self.facts += self.history.volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
                 of_both = (check_rows.UNMATCHED_ITEMS, row_kinds.UNMATCHED_LISTS)
                 self.facts = [fact for fact in self.facts if fact.check not in of_both]
-            self._quarantine()
+            # What cannot be used is kept before anything is refused for it.
+            has_refused = any(fact.count and fact.check in row_kinds.REFUSALS for fact in self.facts)
+            is_needed = self.plan.config.results.quarantine and has_refused
+            self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
             self._refuse(*self._unusable())
         return reason
-
-    def _quarantine(self) -> None:
-        """Keep what cannot be used before anything is refused for it."""
-        has_refused = any(fact.count and fact.check in row_kinds.REFUSALS for fact in self.facts)
-        is_needed = self.plan.config.results.quarantine and has_refused
-        self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
     def _measure(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
@@ -332,14 +335,6 @@ class PreparedNight:
             self.facts += [] if metrics is None else self.history.of_means(metrics)
         self._refuse()
         self._judge()
-
-    def _leave_empty(self, reason: str) -> None:
-        """Measure nothing, unless lists of named models are missing, or means were published before."""
-        if self.plan.request.models is not None:
-            self.facts += [fact for fact in self.host.list_facts() if fact.check == check_rows.MISSING_USERS]
-            self._refuse()
-        self.history.require_no_means(reason)
-        self.recorded.discard()
 
     def _judge(self) -> None:
         """Compare what is staged with the rules of the config; the results are published in any case."""
@@ -430,15 +425,6 @@ class PreparedNight:
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
 
-def _candidate_facts(config: EvaluationConfig) -> list[CheckCount]:
-    """Return the fact that lists rank a sample of the catalogue, which readers of the results cannot see."""
-    n_candidates = config.inputs.recommendations.sampled_candidates
-    if n_candidates is None:
-        return []
-    words = f"lists rank {n_candidates:,} sampled candidates: no value or order of models holds for the whole catalogue"
-    return [CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words])]
-
-
 def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Return the fault of what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
@@ -460,19 +446,18 @@ def _counted(row: CheckRow) -> str:
     return f"{row['count']:,} ({row['share']:.2%}){examples}"
 
 
-COUNTED_CHEAPLY = ("delta", "parquet")
-"""Formats whose rows are counted from statistics and footers; of the others every byte would be read."""
-
-
 def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[ReadInput, int | None, int | None]], Cost]:
     """Open every input, check its columns and types, count its rows and files, and estimate the cost of the night.
 
-    The counts are None where they would mean reading everything. Raises ConfigError if the night has more rows than it
+    The counts are None where they would mean reading every byte. Raises ConfigError if the night has more rows than it
     may, or the baseline is no model of the log.
     """
     with host_of(spark, plan) as host:
         cost = host.read()
         cost.require_at_most(plan.config.results.most_rows)
         require_baseline(plan.request, host.host.models)
-        is_cheap = {one.name: one.format in COUNTED_CHEAPLY and plan.sample_share >= 1 for one in host.inputs}
-        return [(one, *(host.size_of(one.name) if is_cheap[one.name] else (None, None))) for one in host.inputs], cost
+        sizes = [  # of formats with statistics or footers
+            host.size_of(one.name) if one.format in ("delta", "parquet") and plan.sample_share >= 1 else (None, None)
+            for one in host.inputs
+        ]
+        return [(one, *size) for one, size in zip(host.inputs, sizes, strict=True)], cost

@@ -71,18 +71,21 @@ def report_tables(
     if not _has_commit(runs):
         return ReportTables.of_runs(runs)
     days = [one for own, one in results.nights() if own == name and one <= day][-MAX_NIGHTS:]
-    night: dict[str, Any] = {"evaluation": name, "date": day}
     before = [one for one in days if one != day]
-    metrics = [_read(results, schemas.METRICS, **night), _read_earlier(results, schemas.METRICS, name, before)]
-    gates = [_read(results, schemas.GATES, **night), _read_earlier(results, schemas.GATES, name, before)]
+
+    def read(schema: Schema, *, is_history: bool = False) -> pa.Table:
+        own = _read(results, schema, evaluation=name, date=day)
+        earlier = [_read_earlier(results, schema, name, before)] if is_history else []
+        return pa.concat_tables([own, *earlier], promote_options="default")
+
     since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
     tables = ReportTables(
         runs=keep(runs.filter(since), **{C.EVALUATION: name}),
-        metrics=pa.concat_tables(metrics, promote_options="default"),
-        group_metrics=_read(results, schemas.GROUP_METRICS, **night),
-        comparisons=_read(results, schemas.COMPARISONS, **night),
-        gates=pa.concat_tables(gates, promote_options="default"),
-        checks=_read(results, schemas.CHECKS, **night),
+        metrics=read(schemas.METRICS, is_history=True),
+        group_metrics=read(schemas.GROUP_METRICS),
+        comparisons=read(schemas.COMPARISONS),
+        gates=read(schemas.GATES, is_history=True),
+        checks=read(schemas.CHECKS),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
     return _with_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))

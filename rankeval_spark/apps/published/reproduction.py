@@ -96,17 +96,11 @@ def reproduce_run(
         try:
             rehearse_night(spark, plan, rehearsal, progress=progress)
             then, columns = {one["name"]: one["n_rows"] for one in night.row["inputs"]}, night.input_columns
-            inputs = tuple(
-                InputVersions(
-                    one.name,
-                    one.format,
-                    one.version,
-                    (then[one.name], one.n_rows),
-                    (columns.get(one.name), one.columns),
-                )
-                for one in rehearsal.inputs
-            )
-            return Reproduction(run, inputs, compare_tables(spark, root, run, rehearsal), left_out(run))
+            inputs = []
+            for one in rehearsal.inputs:
+                n_rows, names = (then[one.name], one.n_rows), (columns.get(one.name), one.columns)
+                inputs.append(InputVersions(one.name, one.format, one.version, n_rows, names))
+            return Reproduction(run, tuple(inputs), compare_tables(spark, root, run, rehearsal), left_out(run))
         finally:
             rehearsal.discard()
 
@@ -193,29 +187,20 @@ def compare_tables(
     The rows of a run that was superseded are read at the versions that it published; raises InputError if these are no
     longer retained.
     """
-    replaced = run.successor is not None
+    replaced, recorded = run.successor is not None, run.night.row["n_rows"]
     results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
+    names = {*recorded, *rehearsal.n_rows} - set(CARRIED if run.night.was_scored_again else ())
+    made = [schema for schema in schemas.PUBLISHED if schema.name in names]
     try:
-        return _tables(results, run, rehearsal)
+        rows = {schema.name: _rows(results, run, rehearsal, schema) for schema in made}
+        counts = {row["table"]: row.asDict() for row in table_diff.difference_counts(rows).collect()}
+        return tuple(_compared(rows[one.name], one, counts[one.name], recorded.get(one.name, 0)) for one in made)
     except Exception as error:
         if not replaced or not (isinstance(error, FaultsError) or explain(error, {})):
             raise
         found = f"run {run.run_id}, whose rows run {run.successor} replaced, and versions that are no longer retained"
         fix = "reproduce the newer run"
         raise InputError(Fault(f"results {root}", found, "the rows that the run published", fix)) from error
-
-
-def _tables(results: Results, run: RecordedRun, rehearsal: Rehearsal) -> tuple[TableComparison, ...]:
-    recorded = run.night.row["n_rows"]
-    carried = CARRIED if run.night.was_scored_again else ()
-    made = [
-        schema
-        for schema in schemas.PUBLISHED
-        if schema.name in {*recorded, *rehearsal.n_rows} and schema.name not in carried
-    ]
-    rows = {schema.name: _rows(results, run, rehearsal, schema) for schema in made}
-    counts = {row["table"]: row.asDict() for row in table_diff.difference_counts(rows).collect()}
-    return tuple(_compared(rows[one.name], one, counts[one.name], recorded.get(one.name, 0)) for one in made)
 
 
 def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:

@@ -55,11 +55,28 @@ def past_nights(
 ) -> list[PastNight]:
     """List the published nights that can be scored again; ``needs`` are the facts that their lists must hold.
 
-    Raises InputError as :func:`published_nights`, and if one of the nights is without its lists or those facts.
+    Raises InputError as :func:`published_nights`, and if nights are without their lists or those facts, all at once.
     """
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
-    _refuse_without_lists(nights, results_of(spark, root).deleted(evaluation=evaluation))
-    _refuse_without_facts(nights, needs)
+    measured = [night for night in nights if not night.is_empty]
+    fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
+    without = [night for night in measured if not night.has_lists]
+    faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
+    deleted = results_of(spark, root).deleted(evaluation=evaluation)
+    is_deleted = {key for key, tables in deleted.items() if schemas.LISTS.name in tables}
+    gone = [one for one in nights if (one.evaluation, one.evaluation_date) in is_deleted and one not in without]
+    if gone:  # most nights of a year: one sentence for all
+        where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
+        fix = f"{FIX}, or choose others with --date"
+        faults.append(Fault(where, f"no lists: {DELETED}", "the lists of the night", fix))
+    fix = "run the date again with such a measure in its config"
+    faults = faults or [  # a night has the facts that its own measures needed
+        Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
+        for night in measured
+        for fact in sorted((needs - night.measures.needs) & {C.HIT_SCORES})
+    ]
+    if faults:
+        raise InputError(*faults)
     return nights
 
 
@@ -68,7 +85,13 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
 
     Only versioned inputs are known to be the same; with others, no date is.
     """
-    versions = _versions(spark, config, max(dates))
+    try:
+        inputs: Sequence[Any] = open_inputs(config, request_of(config, max(dates)), max(dates))
+    except ForSparkError:
+        from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - imports pyspark
+
+        inputs = read_all(spark, config, max(dates)).all()
+    versions = {one.name: one.version for one in inputs}
     if None in versions.values():
         return set()
     try:
@@ -78,17 +101,6 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     expected = (config.config_hash, __version__, versions)
     unchanged = {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again}
     return unchanged & set(dates)
-
-
-def _versions(spark: SparkSession, config: EvaluationConfig, day: date) -> dict[str, int | None]:
-    """Look up the versions of the inputs, in this process where it can."""
-    try:
-        inputs: Sequence[Any] = open_inputs(config, request_of(config, day), day)
-    except ForSparkError:
-        from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - imports pyspark
-
-        inputs = read_all(spark, config, day).all()
-    return {one.name: one.version for one in inputs}
 
 
 def score_night(
@@ -101,8 +113,7 @@ def score_night(
     Raises InputError as :func:`past_nights`: what is scored is what is published once the night is ours, and another
     run may have replaced what ``night`` was read from.
     """
-    steps = Steps(progress or Progress())
-    run_id = new_run_id()
+    steps, run_id = Steps(progress or Progress()), new_run_id()
     one_run_per_root = night.config.results.one_run_per_root
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     with store.run_lock(night.evaluation, night.evaluation_date, run_id):
@@ -115,10 +126,8 @@ def score_night(
         run = store.start(plan.run(run_id))
         inputs = [InputRecord(**one, columns=now.input_columns.get(one["name"])) for one in now.row["inputs"]]
         with failures_recorded(run, steps, lambda: inputs):
-            if is_native(root):
-                stage_users, results = _stage_users_here, Results(root)
-            else:
-                stage_users, results = _stage_users_on_spark, Results(spark, root)
+            results = results_of(spark, root)
+            stage_users = _stage_users_here if is_native(root) else _stage_users_on_spark
             found = stage_users(run, steps, now, plan.request, results)
             _stage_rest(run, steps, now, plan.request, results, found)
             with steps.step("audit"):
@@ -221,50 +230,16 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
         raise ConfigError(Fault("--measure", names, "measures that the published lists are enough for", fix))
     config = night.config
     plan = plan_again(night, config, MeasureSet.of((*night.measures.measures, *measures.measures)))
-    policies = plan.request.policies
+    policies, both = plan.request.policies, plan.request.measure_set
     faults = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
         raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
-    _refuse_inputs(night, plan.request.measure_set)
-    return plan
-
-
-def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[str, date], frozenset[str]]) -> None:
-    """Refuse all at once, before the first of them is scored."""
-    without = [night for night in nights if not night.is_empty and not night.has_lists]
-    fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
-    faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
-    is_deleted = {key for key, tables in deleted.items() if schemas.LISTS.name in tables}
-    gone = [one for one in nights if (one.evaluation, one.evaluation_date) in is_deleted and one not in without]
-    if gone:  # most nights of a year: one sentence for all
-        where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
-        fix = f"{FIX}, or choose others with --date"
-        faults.append(Fault(where, f"no lists: {DELETED}", "the lists of the night", fix))
-    if faults:
-        raise InputError(*faults)
-
-
-def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) -> None:
-    """Refuse all at once; a night has what its own measures needed."""
-    fix = "run the date again with such a measure in its config"
-    faults = [
-        Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
-        for night in nights
-        if not night.is_empty
-        for fact in sorted((needs - night.measures.needs) & {C.HIT_SCORES})
-    ]
-    if faults:
-        raise InputError(*faults)
-
-
-def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
-    """Refuse measures that read more than the published lists hold."""
-    requiring = measures.requiring()
-    of_catalogue = [one.label for one in measures.per_list if one.needs_catalogue]
+    requiring, of_catalogue = both.requiring(), [one.label for one in both.per_list if one.needs_catalogue]
     if of_catalogue:
         requiring["items or train"] = of_catalogue
     if requiring:
         labels = dict.fromkeys(label for each in requiring.values() for label in each)
         found = f"{', '.join(labels)}, which need {', '.join(requiring)}"
         raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
+    return plan

@@ -12,7 +12,7 @@ from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.results import MeasureRecord, Results, audit
-from rankeval_spark.results.staged_rows import RowsInProcess
+from rankeval_spark.results.audit import RowsInProcess
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval

@@ -13,15 +13,15 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureRecord, Results, ResultsStore, audit
-from rankeval_spark.results.staged_rows import RowsInProcess
-from rankeval_spark.results.staged_rows_spark import RowsOnSpark
+from rankeval_spark.results.audit import RowsInProcess
+from rankeval_spark.results.spark_writes import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rankeval_spark.errors import Fault
-    from rankeval_spark.results.staged_rows import StagedRows
+    from rankeval_spark.results.audit import StagedRows
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 

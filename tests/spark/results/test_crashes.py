@@ -20,8 +20,8 @@ from tests.spark.results import nights
 from tests.support.arrow_frames import assert_key, tuples, where
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.commits import Root
     from rankeval_spark.results.journal import JournalState
+    from rankeval_spark.results.locks import Root
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 

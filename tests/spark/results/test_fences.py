@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark.results import delta_log, spark_tables
-from rankeval_spark.results.commits import is_conflict
 from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.locks import is_conflict
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TABLE = "metrics"
 
 def test_a_write_of_spark_that_a_fence_overtakes_commits_nothing(spark: SparkSession, root: str) -> None:
     storage = LocalStorage(root)
-    rows = spark_tables.read_table(spark, storage, TABLE).withColumn("run_id", F.lit("late")).toArrow()
+    rows = spark_tables.read_table(spark, storage.root, TABLE).withColumn("run_id", F.lit("late")).toArrow()
 
     def fence_and_pass(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -46,14 +46,14 @@ def test_a_write_of_spark_that_a_fence_overtakes_commits_nothing(spark: SparkSes
     writer.append()  # the fence came before the write
     assert delta_log.latest_version(storage, TABLE) == seen + 1
 
-    runs = spark_tables.read_table(spark, storage, TABLE).select("run_id").distinct().collect()
+    runs = spark_tables.read_table(spark, storage.root, TABLE).select("run_id").distinct().collect()
     assert [row["run_id"] for row in runs] == ["first"]
 
 
 def test_a_write_of_no_rows_is_a_commit_of_its_own(spark: SparkSession, root: str) -> None:
     storage = LocalStorage(root)
     seen = delta_log.latest_version(storage, TABLE)
-    none = spark_tables.read_table(spark, storage, TABLE).limit(0)
+    none = spark_tables.read_table(spark, storage.root, TABLE).limit(0)
     writer = none.writeTo(spark_tables.identifier(storage, TABLE)).option("userMetadata", "none")
     writer.options(**spark_tables.only_after(seen)).overwrite(F.col("evaluation") == nights.NIGHTLY + " not")
     assert delta_log.find_commit(storage, TABLE, tag="none", after=seen) == seen + 1

@@ -60,8 +60,11 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
     if not owners:
         return []
     weights = {column: measure.weight for column, measure in owners.items()}
-    lists = rows.summaries(weights)
-    faults = _bad_values(lists, owners)
+    lists, faults = rows.summaries(weights), []
+    for (model, k), of_columns in lists.items():
+        for column, measure in owners.items():
+            where, found = f"table user_metrics, model {model}, {measure.measure} at k = {k}", of_columns[column]
+            faults += _range_faults(where, found.low, found.high, measure)
     if faults or metrics is None:
         return faults
     users = rows.summaries(weights, over_users=True) if rows.has_several_lists() else lists
@@ -87,20 +90,6 @@ def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Faul
         where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}"
         found += _range_faults(where, low, high, measure)
     return found
-
-
-def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureRecord]) -> list[Fault]:
-    return [
-        fault
-        for (model, k), of_columns in summaries.items()
-        for column, measure in owners.items()
-        for fault in _range_faults(
-            f"table user_metrics, model {model}, {measure.measure} at k = {k}",
-            of_columns[column].low,
-            of_columns[column].high,
-            measure,
-        )
-    ]
 
 
 def _range_faults(where: str, low: float | None, high: float | None, measure: MeasureRecord) -> list[Fault]:
@@ -283,12 +272,9 @@ def _written(row: Mapping[str, Any]) -> str:
 
 def _as_keys(rows: pa.Table) -> pa.Table:
     """Encode lists as distinct texts: Arrow does not group by lists."""
-    return pa.Table.from_pydict(
-        {
-            name: _list_texts(rows[name]) if pa.types.is_list(rows.schema.field(name).type) else rows[name]
-            for name in rows.column_names
-        }
-    )
+    columns = {field.name: rows[field.name] for field in rows.schema}
+    lists = {field.name: _list_texts(rows[field.name]) for field in rows.schema if pa.types.is_list(field.type)}
+    return pa.Table.from_pydict(columns | lists)
 
 
 def _list_texts(lists: pa.ChunkedArray) -> pa.Array:

@@ -84,16 +84,12 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
     Only those after the last checkpoint are read. The table must have the version ``published``, which readers see.
     """
     names = storage.names(f"{table}/{LOG_FOLDER}")
-    newest = next(_newest_first(names, _COMMIT), -1)
-    last = max(newest if version is None else version, published)
+    last = max(next(_newest_first(names, _COMMIT), -1) if version is None else version, published)
     _require_commits(storage, table, names, last, published=published)
 
 
 def readable(storage: Storage, table: str, version: int | None = None) -> tuple[int, list[str]] | None:
-    """Return a version of a table, by default the newest, and the log files that define it; None without it.
-
-    Raises LostCommitsError as :func:`require_whole`.
-    """
+    """Return a version, by default the newest, and the log files that define it; None without it. See require_whole."""
     try:
         names = storage.names(f"{table}/{LOG_FOLDER}")
     except NotADirectoryError:  # a file in place of the root
@@ -199,11 +195,9 @@ def fence(storage: Storage, table: str) -> None:
     while True:
         version = latest_version(storage, table) + 1
         transaction = {"appId": FENCE, "version": version, "lastUpdated": now_ms()}
-        try:
+        with suppress(OvertakenError):
             commit(storage, table, version, [{"txn": transaction}])
-        except OvertakenError:
-            continue
-        return
+            return
 
 
 def create_log(
@@ -252,12 +246,9 @@ def repair(storage: Storage, table: str) -> bool:
 
     Only where the commits before it are all there, so that nothing is lost by it.
     """
+    if is_hint_valid(storage, table) or (present := versions(storage, table)) != list(range(len(present))):
+        return False
     folder = f"{table}/{LOG_FOLDER}"
-    if is_hint_valid(storage, table):
-        return False
-    present = versions(storage, table)
-    if present != list(range(len(present))):
-        return False
     with suppress(ValueError, TypeError, KeyError, FileNotFoundError):
         hint = json.loads(storage.read(f"{folder}/{HINT}"))
         storage.remove(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")

@@ -190,27 +190,18 @@ def event_frame(
     where: Filters = (),
     is_lenient: bool = False,
 ) -> list[Event]:
-    """Read events of a root, see :func:`events_of`; ConfigError if there are no results."""
-    return events_of(reader_of(spark, root), columns=columns, where=where, is_lenient=is_lenient)
-
-
-def events_of(
-    reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
-) -> list[Event]:
-    """Read events as dictionaries, see :func:`event_table`."""
-    return [*local_tables.to_rows(event_table(reader, columns=columns, where=where, is_lenient=is_lenient))]
+    """Read events of a root as dictionaries, see :func:`event_table`; ConfigError if there are no results."""
+    events = event_table(reader_of(spark, root), columns=columns, where=where, is_lenient=is_lenient)
+    return [*local_tables.to_rows(events)]
 
 
 def event_table(
     reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
 ) -> pa.Table:
-    """Read events in the order of their times; ``recorded_at`` is in UTC.
+    """Read events in the order of their times; ``recorded_at``, in UTC, is read in addition to ``columns``.
 
-    Dictionaries of ten thousand nights take a second: those who need a few events choose them first.
-
-    ``columns`` are read in addition to ``recorded_at``; by default all. ``where`` are conditions on the events.
     With ``is_lenient`` those of damaged files are left out, with a warning. Never where anything is written: what is
-    not read may be the publish of a night.
+    not read may be the publish of a night. (Dictionaries of ten thousand nights take a second: choose events first.)
     """
     wanted = None if columns is None else [*columns, "recorded_at"]
     scan = reader.readable_events(where) if is_lenient else reader.scan(schemas.RUNS.name, where=where)
@@ -226,11 +217,9 @@ def state(spark: SparkSession, storage: Storage) -> JournalState:
     done = pc.is_in(events[C.RUN_ID], value_set=commits[C.RUN_ID].combine_chunks())
     pending = events[C.RUN_ID].filter(pc.invert(done)).to_pylist()
     intents = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
-    return JournalState(
-        last_recorded=events["recorded_at"][-1].as_py() if events.num_rows else _EPOCH,
-        versions=last_versions(commits),
-        pending=tuple(event_frame(spark, storage.root, where=intents)) if pending else (),
-    )
+    last_recorded = events["recorded_at"][-1].as_py() if events.num_rows else _EPOCH
+    announced = event_frame(spark, storage.root, where=intents) if pending else ()
+    return JournalState(last_recorded, last_versions(commits), tuple(announced))
 
 
 def last_versions(commits: pa.Table) -> dict[str, int]:

@@ -107,8 +107,14 @@ def scan(
     folders, or a condition with a value of another type than its column; DamagedResultsError for other files that are
     missing or damaged.
     """
-    opened = delta_table(storage, table, version)
-    _require_own_files(storage, table, opened)
+    opened, location = delta_table(storage, table, version), inside(storage.root, table)
+    # No run writes files outside the table, and deltalake skips them silently.
+    paths = pa.table(opened.get_add_actions())["path"]
+    absolute = paths.filter(pc.match_substring_regex(paths, _ABSOLUTE.pattern)).to_pylist()
+    elsewhere = [match["path"] for path in absolute if (match := _ABSOLUTE.match(path))]
+    allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in elsewhere))
+    if elsewhere:
+        raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
     partitions = partitions_of(opened)
@@ -122,7 +128,7 @@ def scan(
     ]
     # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
     # ends abort the process, one in three on a busy machine.
-    files = fs.SubTreeFileSystem(inside(storage.root, table), fs.LocalFileSystem())
+    files = fs.SubTreeFileSystem(location, fs.LocalFileSystem())
     try:
         dataset = opened.to_pyarrow_dataset(
             filesystem=files, file_pruning_predicate=partition_filters or None, schema=schema
@@ -130,12 +136,14 @@ def scan(
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
-    _require_no_links(storage, table, dataset.files)
+    if allowed_folders.is_limited():  # no link may lead out of them
+        linked = ((f"results root, table {table}", f"{location}/{file}") for file in dataset.files)
+        allowed_folders.require_allowed(*linked)
     if without:
         kept = [fragment for fragment in dataset.get_fragments() if fragment.path not in without]
         dataset = ds.FileSystemDataset(kept, dataset.schema, dataset.format, files)
         row_filters += [~is_of(night) for span in without.values() if span and (night := span.night)]
-    require_files(inside(storage.root, table), dataset.files)
+    require_files(location, dataset.files)
     for condition in row_filters:
         dataset = dataset.filter(condition)
     return dataset
@@ -155,23 +163,6 @@ def declared_first(table: str, found: pa.Schema) -> pa.Schema:
         for field in declared
     ]
     return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
-
-
-def _require_own_files(storage: LocalStorage, table: str, opened: deltalake.DeltaTable) -> None:
-    """Raise ConfigError for a log with files outside the table, which no run writes and deltalake skips silently."""
-    paths = pa.table(opened.get_add_actions())["path"]
-    absolute = paths.filter(pc.match_substring_regex(paths, _ABSOLUTE.pattern)).to_pylist()
-    elsewhere = [match["path"] for path in absolute if (match := _ABSOLUTE.match(path))]
-    allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in elsewhere))
-    if elsewhere:
-        raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
-
-
-def _require_no_links(storage: LocalStorage, table: str, files: Iterable[str]) -> None:
-    """Raise ConfigError for files of a table that a link leads out of the allowed folders."""
-    if allowed_folders.is_limited():
-        location = inside(storage.root, table)
-        allowed_folders.require_allowed(*((f"results root, table {table}", f"{location}/{file}") for file in files))
 
 
 def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
@@ -219,11 +210,9 @@ def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | 
 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
     """Return a condition of Arrow, with values of the type of the column."""
-    type_ = schema.field(name).type
+    type_, column = schema.field(name).type, pc.field(name)
     try:
-        if how == "in":
-            return pc.field(name).isin(pa.array(value, type_))
-        return pc.field(name) == pa.scalar(value, type_)
+        return column.isin(pa.array(value, type_)) if how == "in" else column == pa.scalar(value, type_)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ConfigError(Fault(f"filter of {table}, {name}", repr(value), f"a value of type {type_}")) from error
 
@@ -246,7 +235,8 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
             return deltalake.DeltaTable(location, version=version)
         newest, names = readable
         log = Path(location, delta_log.LOG_FOLDER)
-        return _opened(location, newest, tuple((name, *_mark(log / name)) for name in names))
+        stats = ((name, (log / name).stat()) for name in names)
+        return _opened(location, newest, tuple((name, own.st_ino, own.st_size, own.st_mtime_ns) for name, own in stats))
     except TableNotFoundError as error:
         raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
     except DeltaError as error:
@@ -266,12 +256,6 @@ def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...])
     After thousands of nights an open takes 50 ms, and a run asks 30 times.
     """
     return deltalake.DeltaTable(location, version=version)
-
-
-def _mark(file: Path) -> tuple[int, int, int]:
-    """Return properties that change with a file."""
-    found = file.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _without_table(root: Path, table: str) -> tuple[str, str]:

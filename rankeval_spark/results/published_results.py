@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeGuard
 
@@ -15,7 +15,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.file_store import normalise
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.local_tables import Requested, to_rows
+from rankeval_spark.results.local_tables import DamagedResultsError, Requested, to_rows
 from rankeval_spark.results.readers import reader_of, require_whole, spark_reader
 from rankeval_spark.spark.version import require_spark
 
@@ -76,7 +76,12 @@ class PublishedResults(Generic[Frame]):
 
         Events of damaged files are left out, and a warning names the files with their nights.
         """
-        return self._reader.frame(self._reader.readable_events(_night(date, evaluation)))
+        where = _night(date, evaluation)
+        try:
+            self._small.scan(schemas.RUNS.name, where=where)
+        except DamagedResultsError:  # found on a local disk, whoever reads it; Spark cannot leave out a file
+            return self._reader.of_arrow(self._small.arrow(self._small.readable_events(where)))
+        return self._reader.frame(self._reader.scan(schemas.RUNS.name, where=where))
 
     def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
@@ -198,8 +203,8 @@ class PublishedResults(Generic[Frame]):
                 found.setdefault(of, set()).add(event[C.RUN_ID])
         return found
 
-    def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
-        return journal.events_of(self._small, columns=columns, where=where, is_lenient=True)
+    def _events(self, *, where: Filters, columns: Sequence[str]) -> Sequence[Event]:
+        return to_rows(journal.event_table(self._small, columns=columns, where=where, is_lenient=True))
 
     def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
         return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))

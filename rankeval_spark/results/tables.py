@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -153,17 +153,13 @@ def require_declared(columns: Json, schema: Schema) -> None:
         raise ResultsError(Fault(f"table {schema.name}", others, "declared columns", fix))
 
 
-class Range(NamedTuple):
-    """Allowed values of a number: as SQL, with ``{0}`` for its name, and as a condition; never NaN."""
+Range: TypeAlias = tuple[str, Callable[["FloatVector"], "BoolVector"]]
+"""Allowed values of a number: as SQL, with ``{0}`` for its name, and as a condition; never NaN."""
 
-    sql: str
-    has: Callable[[FloatVector], BoolVector]
-
-
-_NOT_NEGATIVE: Final = Range("{0} >= 0", lambda values: values >= 0)
-_SHARE: Final = Range("{0} >= 0 AND {0} <= 1", lambda values: (values >= 0) & (values <= 1))
-_SOME_SHARE: Final = Range("{0} > 0 AND {0} <= 1", lambda values: (values > 0) & (values <= 1))
-_FINITE: Final = Range("{0} > double('-Infinity') AND {0} < double('Infinity')", np.isfinite)
+_NOT_NEGATIVE: Final[Range] = ("{0} >= 0", lambda values: values >= 0)
+_SHARE: Final[Range] = ("{0} >= 0 AND {0} <= 1", lambda values: (values >= 0) & (values <= 1))
+_SOME_SHARE: Final[Range] = ("{0} > 0 AND {0} <= 1", lambda values: (values > 0) & (values <= 1))
+_FINITE: Final[Range] = ("{0} > double('-Infinity') AND {0} < double('Infinity')", np.isfinite)
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ class Bound:
 
     def text(self, *, is_alone: bool) -> str:
         """Return the bound as SQL, in brackets if it is one of several and has an OR."""
-        rules = " AND ".join(map(self.range.sql.format, self.columns))
+        rules = " AND ".join(map(self.range[0].format, self.columns))
         if not self.is_optional:
             return rules
         text = f"{self.columns[0]} IS NULL OR {f'({rules})' if ' AND ' in rules else rules}"
@@ -184,7 +180,7 @@ class Bound:
 
     def holds(self, rows: pa.Table) -> BoolVector:
         """Return which rows keep the bound."""
-        kept: BoolVector = reduce(and_, (self.range.has(to_numpy(rows[name])) for name in self.columns))
+        kept: BoolVector = reduce(and_, (self.range[1](to_numpy(rows[name])) for name in self.columns))
         return kept | to_numpy(rows[self.columns[0]].is_null()) if self.is_optional else kept
 
 

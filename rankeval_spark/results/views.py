@@ -39,10 +39,6 @@ class Dialect:
     type_name: Callable[[str | Json], str]  # writes a type of a declared column
     unread: re.Pattern[str]  # what a location must not hold
 
-    def text_of(self, values: str) -> str:
-        """Return SQL for a map of texts as one text."""
-        return f"{self.joined}({self.pairs.format(values)}, ', ')"
-
 
 def _duckdb_type(type_: str | Json) -> str:
     """Return the name of a type in DuckDB, which knows the plain types of the declarations."""
@@ -114,40 +110,38 @@ def statements(
 
 def selects(root: str, dialect: Dialect, columns: Mapping[str, Collection[str]]) -> dict[str, str]:
     """Return the query of each view, by name."""
-    tables = {
-        schema.name: _with_declared(_location(root, schema.name, dialect), schema, dialect, columns.get(schema.name))
-        for schema in (schemas.RUNS, *schemas.PUBLISHED)
-    }
+    tables = {}
+    for schema in (schemas.RUNS, *schemas.PUBLISHED):  # declared columns that a table lacks are NULL
+        tables[schema.name] = dialect.table.format(f"{root}/{schema.name}".replace(dialect.quote, dialect.quote * 2))
+        there = columns.get(schema.name, schema.field_names())
+        lacking = [field for field in schema.fields if field.name not in there]
+        nulls = [f"CAST(NULL AS {dialect.type_name(type_json(field.type))}) AS {field.name}" for field in lacking]
+        if nulls:
+            tables[schema.name] = f"(SELECT *, {', '.join(nulls)} FROM {tables[schema.name]}) AS {schema.name}"
     runs, metrics = tables[schemas.RUNS.name], tables[schemas.METRICS.name]
     shown = {schema.name: _plain(tables[schema.name], schema, dialect) for schema in _SHOWN}
     shown[C.QUANTILES] = _quantiles(metrics, dialect)
+    # The newest night with means of each evaluation, without samples of users.
+    is_sample = dialect.matching.format(C.EVALUATION, SAMPLE)
+    newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} WHERE NOT {is_sample} GROUP BY evaluation"
+    options, policies = (f"{dialect.joined}({dialect.pairs.format(one)}, ', ')" for one in ("each.options", "policies"))
+    definition = "each.measure, each.k, each.column AS column_name, each.name"
+    definition += f",\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
     return {
         **shown,
-        **{f"latest_{name}": _latest(select, metrics, dialect) for name, select in shown.items()},
+        **{f"latest_{name}": f"{select}\nWHERE ({_NIGHT}) IN ({newest})" for name, select in shown.items()},
         "runs": _runs(runs, dialect),
         "nights": _nights(runs, dialect),
         "run_stages": _exploded(runs, "map_entries(timings)", "each.key AS stage, each.value AS seconds", dialect),
         "run_inputs": _exploded(
             runs, "inputs", "each.name AS input, each.location, each.format, each.version, each.n_rows", dialect
         ),
-        "run_measures": _exploded(runs, "measures", _definition(dialect), dialect),
+        "run_measures": _exploded(runs, "measures", definition, dialect),
     }
 
 
 _SHOWN: Final = tuple(schema for schema in schemas.PUBLISHED if schema is not schemas.LISTS)
 """Tables with views; ``lists`` is made of arrays, and is read as it is."""
-
-
-def _location(root: str, table: str, dialect: Dialect) -> str:
-    path = f"{root}/{table}".replace(dialect.quote, dialect.quote * 2)
-    return dialect.table.format(path)
-
-
-def _with_declared(table: str, schema: schemas.Schema, dialect: Dialect, columns: Collection[str] | None) -> str:
-    """Add the declared columns that a table lacks, as NULL."""
-    lacking = [] if columns is None else [field for field in schema.fields if field.name not in columns]
-    nulls = [f"CAST(NULL AS {dialect.type_name(type_json(field.type))}) AS {field.name}" for field in lacking]
-    return f"(SELECT *, {', '.join(nulls)} FROM {table}) AS {schema.name}" if nulls else table
 
 
 def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
@@ -157,13 +151,6 @@ def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
     if "sample_keys" in others:
         columns += f", {dialect.joined}(sample_keys, ', ') AS examples"
     return f"SELECT {columns} FROM {table}"
-
-
-def _latest(select: str, metrics: str, dialect: Dialect) -> str:
-    """Return SQL for the newest night with means of each evaluation, without samples of users."""
-    is_sample = dialect.matching.format(C.EVALUATION, SAMPLE)
-    newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} WHERE NOT {is_sample} GROUP BY evaluation"
-    return f"{select}\nWHERE ({_NIGHT}) IN ({newest})"
 
 
 def _quantiles(metrics: str, dialect: Dialect) -> str:
@@ -203,13 +190,6 @@ def _nights(runs: str, dialect: Dialect) -> str:
         f"  WHERE status IN ('{PUBLISHED}', '{FAILED}')) AS ended\n"
         f"WHERE place = 1"
     )
-
-
-def _definition(dialect: Dialect) -> str:
-    """Return SQL for the definition of a measure in plain columns."""
-    options, policies = dialect.text_of("each.options"), dialect.text_of("policies")
-    names = "each.measure, each.k, each.column AS column_name, each.name"
-    return f"{names},\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
 
 
 def _exploded(runs: str, array: str, columns: str, dialect: Dialect) -> str:

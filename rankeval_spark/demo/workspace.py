@@ -9,7 +9,7 @@ import datetime as dt
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -110,17 +110,9 @@ class DemoLogs:
     @classmethod
     def of(cls, folder: Path, data: Dataset, *, dates: tuple[dt.date, ...], n_rows: Mapping[str, int]) -> DemoLogs:
         """Describe logs that were just written from ``data``."""
-        return cls(
-            folder=folder,
-            source_name=data.source_name,
-            was_reused=False,
-            dates=dates,
-            n_users=len(data.users),
-            n_items=len(data.items),
-            n_interactions=len(data.interactions),
-            n_recommendations=n_rows[RECOMMENDATIONS],
-            n_held_out=n_rows[HELD_OUT],
-        )
+        n_users, n_items, n_ratings = map(len, (data.users, data.items, data.interactions))
+        logged = n_rows[RECOMMENDATIONS], n_rows[HELD_OUT]
+        return cls(folder, data.source_name, False, dates, n_users, n_items, n_ratings, *logged)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -224,24 +216,25 @@ def _make_logs(
     """Train the models and return the three tables, all dates together."""
     cuts = rolling_cuts(data.interactions, dates=settings.dates, window=settings.window)
     for cut in cuts:
-        progress(_summary(cut))
+        trained, judged = cut.train[C.USER_ID].unique(), cut.held_out[C.USER_ID].unique()
+        n_cold = int(np.setdiff1d(judged, trained).size)
+        progress(
+            f"{cut.date}: training {POPULAR}, {ITEM_KNN} and {ALS} on {len(cut.train):,} ratings of {len(trained):,} "
+            f"users; {len(cut.held_out):,} held out of {len(judged):,} users, {n_cold:,} of them without a past"
+        )
     # A fit is hundreds of tiny Spark tasks in a row; run in parallel they keep more than one core busy.
     with ThreadPoolExecutor(max_workers=len(cuts)) as pool:
         recommended = list(pool.map(partial(_recommendations, spark, data=data, settings=settings), cuts))
-    return {
-        RECOMMENDATIONS: _all_dates(cuts, recommended),
-        HELD_OUT: _all_dates(cuts, [cut.held_out[[C.USER_ID, C.ITEM_ID, C.GAIN]] for cut in cuts]),
-        SEGMENTS: _all_dates(cuts, [segments_of(data.users, train=cut.train) for cut in cuts]),
+    frames = {
+        RECOMMENDATIONS: recommended,
+        HELD_OUT: [cut.held_out[[C.USER_ID, C.ITEM_ID, C.GAIN]] for cut in cuts],
+        SEGMENTS: [segments_of(data.users, train=cut.train) for cut in cuts],
     }
-
-
-def _summary(cut: Cut) -> str:
-    trained, judged = cut.train[C.USER_ID].unique(), cut.held_out[C.USER_ID].unique()
-    n_cold = int(np.setdiff1d(judged, trained).size)
-    return (
-        f"{cut.date}: training {POPULAR}, {ITEM_KNN} and {ALS} on {len(cut.train):,} ratings of {len(trained):,} users;"
-        f" {len(cut.held_out):,} held out of {len(judged):,} users, {n_cold:,} of them without a past"
-    )
+    dates = [cut.date for cut in cuts]
+    return {
+        name: pd.concat([one.assign(**{C.EVALUATION_DATE: day}) for day, one in zip(dates, own, strict=True)])
+        for name, own in frames.items()
+    }
 
 
 def _recommendations(spark: SparkSession, cut: Cut, *, data: Dataset, settings: DemoSettings) -> pd.DataFrame:
@@ -284,10 +277,6 @@ def fit(liked: DataFrame, settings: AlsSettings) -> tuple[Factors, Factors]:
         for rows in (each.toPandas().sort_values("id") for each in (model.userFactors, model.itemFactors))
     )
     return users, items
-
-
-def _all_dates(cuts: Sequence[Cut], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat([frame.assign(**{C.EVALUATION_DATE: cut.date}) for cut, frame in zip(cuts, frames, strict=True)])
 
 
 def _write(frame: pd.DataFrame, table: Path) -> None:

@@ -66,15 +66,12 @@ def _board(rows: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
     measures = names[:MAX_MEASURES]
     head = _row("th", ["model", *measures, "users"])
-    cells = (
-        [str(row[C.MODEL_ID]), *(wording.number(row[name]) for name in measures), wording.count(row["n_users"])]
-        for row in rows[:MAX_MODELS]
-    )
-    body = "".join(_row("td", each) for each in cells)
-    left = [
-        *([f"{len(rows) - MAX_MODELS} more models"] if len(rows) > MAX_MODELS else []),
-        *([f"{len(names) - len(measures)} more measures"] if len(names) > len(measures) else []),
-    ]
+    body = ""
+    for row in rows[:MAX_MODELS]:
+        numbers = (wording.number(row[name]) for name in measures)
+        body += _row("td", [str(row[C.MODEL_ID]), *numbers, wording.count(row["n_users"])])
+    more = {"models": len(rows) - MAX_MODELS, "measures": len(names) - len(measures)}
+    left = [f"{n} more {what}" for what, n in more.items() if n > 0]
     note = f'<div style="opacity:.7">{" and ".join(left)} in <code>.leaderboard()</code></div>' if left else ""
     return f'<table style="margin:8px 0"><thead>{head}</thead><tbody>{body}</tbody></table>{note}'
 
@@ -142,25 +139,20 @@ class Plots:
 
     def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
-        named = measure or self._first()
-        return figures.groups(
-            self._evaluation.metrics, measure=named, slices=slices, baseline=self._baseline, look=self._look
-        )
+        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
+        return figures.groups(self._evaluation.metrics, measure=measure or self._first(), slices=slices, **options)
 
     def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
-        named = measure or self._first()
-        return figures.tradeoffs(
-            self._evaluation.metrics, measure=named, against=against, baseline=self._baseline, look=self._look
-        )
+        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
+        return figures.tradeoffs(self._evaluation.metrics, measure=measure or self._first(), against=against, **options)
 
     def pr_curve(self, *models: str) -> Chart:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
         users = pruned(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
-        return figures.pr_curve(
-            self._evaluation.metrics, users, models=models, baseline=self._baseline, look=self._look
-        )
+        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
+        return figures.pr_curve(self._evaluation.metrics, users, models=models, **options)
 
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
         """Draw how the values of single users are spread; a panel a model."""
@@ -189,12 +181,9 @@ class Plots:
     def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""
         measures = self._evaluation.request.measure_set
+        computed = measures.per_list if is_of_users or is_compared else measures.measures
         comparable = set(measures.comparable)
-        wanted = [
-            one
-            for one in (measures.per_list if is_of_users or is_compared else measures.measures)
-            if not is_compared or one.column in comparable
-        ]
+        wanted = [one for one in computed if not is_compared or one.column in comparable]
         by_name = {(one.label, one.k): str(one) for one in wanted}
         found = defaults.headline_measure(list(by_name), list(by_name))
         if found is None:
@@ -239,13 +228,11 @@ class PublishedPlots:
         shown = days[-MAX_NIGHTS:]
         rows = self._results.arrow("metrics", evaluation=name, date=shown, slice=C.ALL_USERS)
         nights = newest_runs(to_arrow(self._results.runs(date=shown, evaluation=name)), name)
-        return figures.history(
-            rows,
-            measures=measures,
-            baseline=baseline,
-            marks=lambda measure: Marks(redefined=redefined_nights(nights, measure)),
-            look=self._look,
-        )
+
+        def marks(measure: defaults.MeasureKey) -> Marks:
+            return Marks(redefined=redefined_nights(nights, measure))
+
+        return figures.history(rows, measures=measures, baseline=baseline, marks=marks, look=self._look)
 
     def leaderboard(
         self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None

@@ -154,10 +154,10 @@ class Drawer:
 
     def draw(
         self,
-        make: Callable[..., Any],
-        *frames: object,
         title: str,
         summary: str,
+        make: Callable[..., Any],
+        *frames: object,
         note: str = "",
         is_wide: bool = False,
         **options: object,

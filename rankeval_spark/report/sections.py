@@ -77,7 +77,7 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         rows = leaderboard_rows(night.metrics, one)
         means = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
         summary = f"{name} by model, {defaults.order_in_words(one[0])}: {means}"
-        drawn += drawer.draw(figures.leaderboard, night.metrics, title=name, summary=summary, measures=[name])
+        drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, measures=[name])
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
     left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
@@ -116,15 +116,13 @@ def _interval(row: Row) -> str:
     return "" if row["interval"] == "none" else str(row["interval"])
 
 
+def _users(row: Row) -> Cell:
+    return Cell(wording.count(row["users"]), row["users"])
+
+
 def _all_means(night: Night) -> TableView:
     rows = [
-        [
-            with_cutoff(*one),
-            row["model"],
-            Cell(row["text"], row["value"]),
-            _interval(row),
-            Cell(wording.count(row["users"]), row["users"]),
-        ]
+        [with_cutoff(*one), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
         for one in night.requested
         for row in leaderboard_rows(night.metrics, one)
     ]
@@ -176,19 +174,9 @@ def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_f
     counts = {word: sum(row["outcome"] == word for row in rows) for word in GAINS}
     said = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     whole = f"Differences of {name} by slice, {model} less {night.baseline}: {said}. The table below has every number."
-    drawn = drawer.draw(
-        figures.forest,
-        night.comparisons,
-        title=title,
-        summary=whole,
-        note=f"{wording.count(len(rows), 'slice')}: {said}",
-        is_wide=True,
-        measure=name,
-        model=model,
-    )
-    if not drawn:
-        return []
-    return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)]
+    options = {"note": f"{wording.count(len(rows), 'slice')}: {said}", "measure": name, "model": model}
+    drawn = drawer.draw(title, whole, figures.forest, night.comparisons, is_wide=True, **options)
+    return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)] if drawn else []
 
 
 def _differences(night: Night, first: MeasureKey) -> TableView:
@@ -201,7 +189,7 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
             Cell(row["relative"], row["relative_delta"]),
             Cell(row["outcome"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
             Cell(row["p"], row["p_adjusted"]),
-            Cell(wording.count(row["users"]), row["users"]),
+            _users(row),
         ]
         for one in dict.fromkeys([first, *night.headlines])
         for model in night.models
@@ -223,7 +211,7 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     drawn: list[FigureView] = []
     for label in labels[:MAX_CURVES]:
         summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
-        drawn += drawer.draw(figures.curves, night.metrics, title=label, summary=summary, measures=[label])
+        drawn += drawer.draw(label, summary, figures.curves, night.metrics, measures=[label])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
     left = f" {MAX_CURVES} of {len(labels)} measures are drawn." if len(labels) > MAX_CURVES else ""
@@ -242,9 +230,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     for one in night.headlines or ([first] if first else []):
         name = with_cutoff(*one)
         summary = f"{name} over {wording.count(night.n_nights, 'night')}, a line a model."
-        drawn += drawer.draw(
-            figures.history, night.history, title=name, summary=summary, measures=[name], marks=night.marks
-        )
+        drawn += drawer.draw(name, summary, figures.history, night.history, measures=[name], marks=night.marks)
         for change in night.marks(one).redefined.items():
             changes.setdefault(change, []).append(name)
     if not drawn:
@@ -268,24 +254,18 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     means = curve_means(night.metrics) if night.first else []
     if not means:
         return Section(id_, title, hint=NO_CURVES)
-    has_users = bool(night.user_metrics.num_rows)
+    users = night.user_metrics if night.user_metrics.num_rows else None
     drawn: list[FigureView] = []
     for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
         values = ", ".join(f"{row['text']} at {row['recall']:g}" for row in means if row["model"] == model)
-        drawn += drawer.draw(
-            figures.pr_curve,
-            night.metrics,
-            night.user_metrics if has_users else None,
-            title=model,
-            summary=f"Interpolated precision of {model} over recall: {values}",
-            models=[model],
+        summary = f"Interpolated precision of {model} over recall: {values}"
+        drawn += drawer.draw(model, summary, figures.pr_curve, night.metrics, users, models=[model])
+    sample = NO_USERS
+    if users is not None:
+        sample = (
+            f"Faint lines are {N_CURVES} users at most, chosen by a hash of their id. The dashed line is the recall "
+            "that the lists could reach by their length, on average: precision beyond it says little about a model."
         )
-    sample = (
-        f"Faint lines are {N_CURVES} users at most, chosen by a hash of their id. The dashed line is the recall that "
-        "the lists could reach by their length, on average: precision beyond it says little about a model."
-        if has_users
-        else NO_USERS
-    )
     lead = f"Interpolated precision at levels of recall: the mean over users, with its interval. {sample}"
     return Section(id_, title, lead, [Block(figures=drawn)])
 
@@ -305,14 +285,8 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     for model in sorted(values)[:MAX_MODELS]:
         at_zero = wording.percent(float((values[model] == 0).mean()))
         users = wording.count(len(values[model]), "user")
-        drawn += drawer.draw(
-            figures.user_values,
-            night.user_metrics,
-            title=model,
-            summary=f"Distribution of {name} over {users} of {model}: {at_zero} at exactly 0.",
-            measure=name,
-            models=[model],
-        )
+        summary = f"Distribution of {name} over {users} of {model}: {at_zero} at exactly 0."
+        drawn += drawer.draw(model, summary, figures.user_values, night.user_metrics, measure=name, models=[model])
     share = night.tables.user_share
     sample = f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
     whom = "all users" if share >= 1 else sample
@@ -329,15 +303,9 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     withheld = {row[C.MODEL_ID] for row in rows_of(night.comparisons, slice=C.ALL_USERS) if why_withheld(row)}
     for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
         said = win_phrase(differences[model], measure)
-        drawn += drawer.draw(
-            figures.user_differences,
-            night.user_metrics,
-            title=f"{model} − {night.baseline}",
-            summary=f"Distribution of the differences of {name}: {said}",
-            note=said,
-            measure=name,
-            models=[model],
-        )
+        title, summary = f"{model} − {night.baseline}", f"Distribution of the differences of {name}: {said}"
+        options: dict[str, Any] = {"note": said, "measure": name, "models": [model]}
+        drawn += drawer.draw(title, summary, figures.user_differences, night.user_metrics, **options)
     notes = [f"Difference of {name} on the same user, in bins; users without a difference are counted, not drawn."]
     return [Block("Differences of the same user", notes, drawn)] if drawn else []
 
@@ -353,9 +321,7 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
     for slicing in known[:MAX_SLICINGS]:
         shown = wording.crossed(slicing)
         summary = f"{name} of each group of {shown} by model. The tables below have every number."
-        drawn += drawer.draw(
-            figures.groups, night.metrics, title=shown, summary=summary, measure=name, slices=[slicing]
-        )
+        drawn += drawer.draw(shown, summary, figures.groups, night.metrics, measure=name, slices=[slicing])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
     left = f" {MAX_SLICINGS} of {len(known)} slicings are drawn." if len(known) > MAX_SLICINGS else ""
@@ -404,7 +370,7 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
             Cell(row["group"], note="small or unknown" if row["is_small"] else ""),
             row["model"],
             Cell(row["text"], row["value"], _interval(row)),
-            Cell(wording.count(row["users"]), row["users"]),
+            _users(row),
         ]
         for slicing in slicings(night.metrics)
         for row in group_rows(night.metrics, measure, slicing)
@@ -426,14 +392,8 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     for one in others[:MAX_TRADEOFFS]:
         name, rows = with_cutoff(*one), tradeoff_rows(night.metrics, night.first, one)
         values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
-        drawn += drawer.draw(
-            figures.tradeoffs,
-            night.metrics,
-            title=name,
-            summary=f"{name} against {accuracy}: {values}",
-            measure=accuracy,
-            against=[name],
-        )
+        summary = f"{name} against {accuracy}: {values}"
+        drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, measure=accuracy, against=[name])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
     left = f" {MAX_TRADEOFFS} of {len(others)} measures are drawn." if len(others) > MAX_TRADEOFFS else ""

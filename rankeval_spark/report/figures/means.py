@@ -69,12 +69,10 @@ def leaderboard(
 
     Of a measure such as ARP, of which neither side is better, the highest mean is first.
     """
-    table = read_means(metrics)
-    wanted = chosen(table, measures)
-    panels = [
-        _leaderboard(require_rows(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look)
-        for one in wanted
-    ]
+    table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
+    for one in chosen(table, measures):
+        rows = require_rows(leaderboard_rows(table, one), with_cutoff(*one))
+        panels.append(_leaderboard(rows, one, baseline, look))
     return combine_panels(panels, look)
 
 
@@ -121,7 +119,7 @@ def curves(
 
     Measures are named without cutoffs, such as ``["nDCG"]``; where left out, those with two cutoffs or more.
     """
-    table = read_means(metrics)
+    table = defaults.read_frame(metrics, NEEDED, what="metrics")
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
     panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
@@ -175,9 +173,8 @@ def history(
     if C.EVALUATION_DATE not in table.column_names:
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
-    wanted = chosen(table, measures)
     panels = []
-    for one in wanted:
+    for one in chosen(table, measures):
         rows = require_rows(history_rows(table, one), with_cutoff(*one))
         panels.append(_history(rows, one, baseline, Marks() if marks is None else marks(one), look))
     return combine_panels(panels, look)
@@ -187,11 +184,8 @@ def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]
     """Return a row per model and night on which the measure has a value."""
     found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     places = decimals_of(found)
-    rows = [
-        {**_estimate(row, places), "date": row[C.EVALUATION_DATE].isoformat()}
-        for row in found
-        if row[C.VALUE] is not None
-    ]
+    known = (row for row in found if row[C.VALUE] is not None)
+    rows = [{**_estimate(row, places), "date": row[C.EVALUATION_DATE].isoformat()} for row in known]
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
@@ -230,10 +224,8 @@ def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
     alt = library()
     layers = []
     if marks.redefined:
-        rows = [
-            {"date": day.isoformat(), "text": "definition changed", "what": what}
-            for day, what in marks.redefined.items()
-        ]
+        text = "definition changed"
+        rows = [{"date": day.isoformat(), "text": text, "what": what} for day, what in marks.redefined.items()]
         shown = [alt.Tooltip("date:N", title="from"), alt.Tooltip("what:N", title="changed")]
         dashed = {"strokeDash": [6, 3], "strokeWidth": 1.5, "color": palette.ink}
         words = {"align": "left", "baseline": "top", "dx": 5, "fontSize": 11, "color": palette.ink}
@@ -266,11 +258,6 @@ def _lines(
         layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(styles_by_model)),
         layer("point", data, point, x=x, y=y, tooltip=list(shown), **encoded),
     ]
-
-
-def read_means(metrics: object) -> pa.Table:
-    """Read a frame of means, of several nights the newest."""
-    return defaults.read_frame(metrics, NEEDED, what="metrics")
 
 
 def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
@@ -321,7 +308,7 @@ def groups(
     Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
     one axis, so that a longer bar is a larger gap. ``slices`` are slicings such as ``["country"]``; all where left out.
     """
-    table = read_means(metrics)
+    table = defaults.read_frame(metrics, NEEDED, what="metrics")
     (wanted,) = chosen(table, [] if measure is None else [measure])
     known = slicings(table)
     unknown = [name for name in slices if name not in known]
@@ -334,10 +321,8 @@ def groups(
     rows = {name: group_rows(table, wanted, name) for name in known}
     means = [row["value"] for own in rows.values() for row in own]
     title, span = with_cutoff(*wanted), (min(means, default=0.0), max(means, default=0.0))
-    panels = [
-        _groups(require_rows(rows[name], title), name, title, span, baseline, look) for name in list(slices) or known
-    ]
-    return combine_panels(panels, look)
+    shown = {name: require_rows(rows[name], title) for name in slices or known}
+    return combine_panels([_groups(own, name, title, span, baseline, look) for name, own in shown.items()], look)
 
 
 def slicings(metrics: pa.Table) -> list[str]:
@@ -424,17 +409,17 @@ def tradeoffs(
 
     ``measure`` is that of accuracy; it is drawn ``against`` all measures beyond accuracy where none is named.
     """
-    table = read_means(metrics)
+    table = defaults.read_frame(metrics, NEEDED, what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])
     known = defaults.measures_of(all_users_rows(table))
     others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)
     if not others:
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
-    panels = [
-        _tradeoff(require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
-        for one in others
-    ]
+    panels = []
+    for one in others:
+        rows = require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one))
+        panels.append(_tradeoff(rows, accuracy, one, baseline, look))
     return combine_panels(panels, look)
 
 

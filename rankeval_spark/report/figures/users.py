@@ -14,6 +14,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
+from rankeval_spark.report.figures import means as means_figures
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Chart,
@@ -28,7 +29,6 @@ from rankeval_spark.report.figures.look import (
     styles,
     tooltips,
 )
-from rankeval_spark.report.figures.means import read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.hashed_random import user_hashes
 from rankeval_spark.statistics.paired_tests import Listed, are_too_few, difference_of
@@ -62,15 +62,13 @@ def pr_curve(
     ``user_metrics`` of the same, the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line
     shows how much of the relevant items the lists could have held on average.
     """
-    table = read_means(metrics)
-    means = curve_means(table)
+    means = curve_means(defaults.read_frame(metrics, means_figures.NEEDED, what="metrics"))
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
     users = None if user_metrics is None else defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
-    everyone = sorted({row["model"] for row in means})
+    everyone, panels = sorted({row["model"] for row in means}), []
     styles_by_model = styles(everyone, look.palette, baseline=baseline)
-    panels = []
     for model in list(models) or everyone:
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
@@ -116,13 +114,9 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
     own = own.filter(pc.is_valid(own[next(iter(columns))]))
     chosen = some_users(own, at_most)
     own = keep(own, **{C.USER_ID: chosen}) if chosen else own.slice(0, 0)
-    rows = own.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist()
-    return [
-        {"user": place, "recall": level, "precision": row[column]}
-        for place, row in enumerate(rows)
-        for column, level in columns.items()
-        if row[column] is not None
-    ]
+    rows = enumerate(own.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
+    cells = ((place, level, row[column]) for place, row in rows for column, level in columns.items())
+    return [{"user": place, "recall": level, "precision": value} for place, level, value in cells if value is not None]
 
 
 def curve_columns() -> dict[str, float]:
@@ -204,12 +198,10 @@ def user_values(
     edges = bin_edges(list(values.values()))
     bins = {model: value_bins(own, edges) for model, own in values.items()}
     channels = _shared_channels(with_cutoff(*wanted), wanted, edges, bins.values())
-    panels = [
-        _bars(model, bins[model], styles_by_model[model].colour, channels, look)
-        for model in list(models) or sorted(values)
-    ]
-    if not panels:
+    shown = list(models) or sorted(values)
+    if not shown:
         raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
+    panels = [_bars(model, bins[model], styles_by_model[model].colour, channels, look) for model in shown]
     return combine_panels(panels, look)
 
 
@@ -225,17 +217,13 @@ def user_differences(
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
-        raise NothingToDrawError(
-            Fault("user_metrics", f"no user with {measure} and lists of {baseline} and another model", "some")
-        )
+        users = f"no user with {measure} and lists of {baseline} and another model"
+        raise NothingToDrawError(Fault("user_metrics", users, "some"))
     edges = difference_edges(list(found.values()))
     bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
-    panels = [
-        _difference_bars(f"{model}: {win_phrase(found[model], wanted)}", bins[model], channels, look)
-        for model in list(models) or sorted(found)
-    ]
-    return combine_panels(panels, look)
+    titles = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in models or sorted(found)}
+    return combine_panels([_difference_bars(title, bins[one], channels, look) for one, title in titles.items()], look)
 
 
 def parsed(measure: str) -> MeasureKey:
@@ -292,7 +280,7 @@ def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> di
 
 
 def _serve_others(users: pa.Table, baseline: str) -> set[str]:
-    """Return the models whose lists go to other users than those of a baseline; none where lists are not counted."""
+    """Return the models whose lists go to other users than those of a baseline; none if lists are not counted."""
     if C.N_RECOMMENDED not in users.column_names:
         return set()
     listed = users.filter(pc.greater(users[C.N_RECOMMENDED], 0))

@@ -95,10 +95,7 @@ def has_password(text: str) -> bool:
 
 
 def hide(*values: str) -> None:
-    """Remember values that no message of this process may contain, because other libraries repeat settings in messages.
-
-    They may repeat a value line by line, quoted or trimmed.
-    """
+    """Remember values that no message of this process may contain; libraries repeat them by line, quoted or trimmed."""
     for part in (line.strip() for value in values for line in (value, *value.splitlines())):
         if part.casefold() not in _SWITCHES:
             _hidden.update((part, repr(part)[1:-1]))
@@ -129,10 +126,7 @@ def shortened(text: str, longest: int = 60) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first informative line, without package names of Java, conditions of Spark, and secrets.
-
-    Secrets are removed before the line is cut, because part of a secret cannot be recognised.
-    """
+    """Return the first informative line, without names of Java, conditions of Spark, and secrets, which go first."""
     lines = (_PACKAGE.sub("", line).strip(": ") for line in without_secrets(text).splitlines())
     said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
     line = CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()

@@ -87,10 +87,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
 
 
 def of_workspace(workspace: Path, config_path: Path) -> list[str]:
-    """Return the overrides by which a config reads the logs of a workspace and publishes there.
-
-    Paths start from the folder of the config. A config whose workspace is the default one needs no override.
-    """
+    """Return the overrides by which a config reads the logs of a workspace and publishes there; none by default."""
     config = load_config(config_path)
     folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
     written = {name: one.path for name, one in config.inputs if one is not None and name in TABLES}

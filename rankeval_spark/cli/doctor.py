@@ -16,10 +16,7 @@ _NAME_WIDTH = 23
 
 
 def doctor_command(results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None) -> int:
-    """Print each check as soon as it is known; return 0 if this machine is fit for a run, else 1.
-
-    ``is_quick`` leaves out the checks that start a session, which take most of the time.
-    """
+    """Print each check; return 0 if this machine is fit for a run, else 1. ``is_quick`` starts no session."""
     console = console or Console()
     faults = list[str]()
     for check in _all_checks(results_root, is_quick=is_quick):

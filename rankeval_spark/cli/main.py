@@ -65,10 +65,7 @@ def stoppable() -> Iterator[Ending]:
 
 
 def _cancel_jobs() -> None:
-    """Cancel the jobs of Spark, so that the row FAILED need not wait for them.
-
-    In a thread, which has its own connection to the driver: this one may be waiting for an answer.
-    """
+    """Cancel the jobs of Spark in a thread with its own connection, so that FAILED need not wait for them."""
     running = active_context()
     if running is None:
         return

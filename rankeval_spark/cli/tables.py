@@ -92,10 +92,7 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
 
 
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
-    """Build the table of differences, intervals and verdicts; on a narrow terminal with names below one another.
-
-    Rows are those of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
-    """
+    """Build the table of differences of models, or of two nights; on a narrow terminal names are below one another."""
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
     table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}", caption=_withheld(rows))

@@ -102,10 +102,7 @@ def active_context() -> Any:  # noqa: ANN401 - a SparkContext
 
 
 def tasks_under_way() -> Tasks | None:
-    """Count the tasks of the running stages, from any thread; None between two jobs.
-
-    None without a session, and through Spark Connect, which does not report tasks.
-    """
+    """Count the tasks of the running stages, from any thread; None between jobs, and through Spark Connect."""
     context = active_context()
     if context is None:
         return None

@@ -66,10 +66,7 @@ _UNLIKED_RATING = 3
 
 @dataclass(frozen=True)
 class Cut:
-    """One evaluation date: the interactions before each user's cut, and the window after it.
-
-    Both frames have the columns of the interactions; ``held_out`` also has the ``gain``.
-    """
+    """One evaluation date: the interactions before each user's cut, and the window after it, with the ``gain``."""
 
     date: dt.date
     train: pd.DataFrame
@@ -143,10 +140,7 @@ _FIRST_SECOND: Final = 875_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of the data: each user has at least ``n_least`` interactions, the busiest some ten times the mean.
-
-    There must be more items than the busiest user has interactions.
-    """
+    """Size of the data; there must be more items than the busiest user has interactions, ten times the mean."""
 
     n_users: int = 943
     n_items: int = 1_682
@@ -179,10 +173,7 @@ def _activity(shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _interactions(fit: NDArray[np.float64], activity: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
-    """Draw the items of each user, famous and fitting ones first, and ratings of them in any order.
-
-    Adding Gumbel noise to log weights and keeping the largest sums draws without replacement by those weights.
-    """
+    """Draw the items of each user by log weights with Gumbel noise, without replacement, and ratings of them."""
     affinity: NDArray[np.float64] = (fit - fit.mean()) / fit.std()
     fame = rng.normal(0.0, 1.2, size=(fit.shape[1],))
     picks = np.argsort(-(fame + 0.6 * affinity + rng.gumbel(size=fit.shape)), axis=1, kind="stable")

@@ -74,10 +74,7 @@ def popular(training: Training, *, n: int) -> pd.DataFrame:
 
 
 def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: int) -> pd.DataFrame:
-    """Score an item by its similarity to the items the user liked, summed over its nearest neighbours.
-
-    Users who liked nothing in training get no list.
-    """
+    """Score an item by its similarity to the items the user liked, over its nearest neighbours; no list if none."""
     liked = training.matrix(training.liked(liked_rating))
     scores = liked @ nearest_neighbours(cosine(liked), n_neighbours)
     return _best_unseen(training, np.where(scores > 0, scores, -np.inf), n=n)

@@ -49,10 +49,7 @@ LOGS_VERSION: Final = 1
 
 @dataclass(frozen=True)
 class AlsSettings:
-    """Settings of MLlib's implicit ALS.
-
-    The values were chosen on the rows that the demo evaluates on, so its figures flatter ALS a little.
-    """
+    """Settings of MLlib's implicit ALS, chosen on the rows that the demo evaluates on, which flatters it."""
 
     rank: int = 30
     alpha: float = 1.0

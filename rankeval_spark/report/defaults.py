@@ -110,10 +110,7 @@ def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey
 def headlines(
     known: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
 ) -> list[MeasureKey]:
-    """Return one cutoff of each requested measure: that of the first one, if the measure has it.
-
-    Levels of precision-recall curves and values within groups of items are left out: they have their own figures.
-    """
+    """Return one cutoff of each requested measure, that of the first if it has it; no parts with their own figures."""
     labels = dict.fromkeys([first[0], *(label for label, _ in requested if parent_of(label) is None)])
     chosen = []
     for label in labels:

@@ -32,10 +32,7 @@ _NOT_YET: Final = (
 
 
 def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return the request and the leaderboard as HTML. ``leaderboard`` is None if it is not computed yet.
-
-    ``name`` is that of the evaluation's class. Every text is escaped.
-    """
+    """Return the request and the leaderboard, if it is computed, as HTML; ``name`` is that of the class."""
     facts = {
         "measures": ", ".join(_some(list(map(str, request.measure_set.measures)))),
         "slices": ", ".join("*".join(one) for one in request.slices),
@@ -220,10 +217,7 @@ class PublishedPlots:
         self._look = look
 
     def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
-        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure.
-
-        A line across marks the nights from which on a measure is defined otherwise.
-        """
+        """Draw means of the last 60 nights, a line a model; a line across marks a new definition of the measure."""
         name, days = self._nights(evaluation)
         shown = days[-MAX_NIGHTS:]
         rows = self._results.arrow("metrics", evaluation=name, date=shown, slice=C.ALL_USERS)

@@ -161,10 +161,7 @@ class StagedRows(ABC):
 
     @abstractmethod
     def refused(self, schema: Schema) -> list[Fault]:
-        """Return faults: repeated keys, and rows that break a constraint.
-
-        The table itself would refuse the rows only after the run has announced its publish, which nobody could finish.
-        """
+        """Return repeated keys, and rows that break a constraint: after its intent, a publish could not end."""
 
     @abstractmethod
     def has_several_lists(self) -> bool:

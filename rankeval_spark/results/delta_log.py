@@ -172,10 +172,7 @@ def commit(
     *,
     tag: str | None = None,  # user metadata of the commit
 ) -> None:
-    """Write a version of a table, whole or not at all; OvertakenError if it exists.
-
-    On a disk of this machine it survives a power loss.
-    """
+    """Write a version of a table, whole or not at all, durable on a local disk; OvertakenError if it exists."""
     operation = "WRITE" if version else "CREATE TABLE"
     info: dict[str, Any] = {"timestamp": now_ms(), "operation": operation, "operationParameters": {}}
     info |= {"userMetadata": tag} if tag else {}
@@ -224,10 +221,7 @@ def create_log(
 
 
 def is_hint_valid(storage: Storage, table: str) -> bool:
-    """Return whether the checkpoint that a log names as its newest, if any, is there and whole.
-
-    Readers of Delta trust that name, although they need no more than the files of the log.
-    """
+    """Return whether the checkpoint that a log names as its newest, which readers trust, is there and whole."""
     folder = f"{table}/{LOG_FOLDER}"
     try:
         hint = json.loads(storage.read(f"{folder}/{HINT}"))

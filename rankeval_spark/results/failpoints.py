@@ -27,10 +27,7 @@ class FailpointError(RankevalError):
 
 
 def failpoint(name: str) -> None:
-    """Fail here if a test armed the failpoint ``name``.
-
-    ``raise`` an error, ``exit`` at once without clean-up, or ``hold`` still until the process is killed.
-    """
+    """Fail here if a test armed it: ``raise``, ``exit`` without clean-up, or ``hold`` still until a kill."""
     action = "raise" if name in _armed else _from_environment().get(name)
     if action == "raise":
         raise FailpointError(name)

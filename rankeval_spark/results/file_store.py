@@ -32,10 +32,7 @@ _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
 
 
 class LocalStorage:
-    """A results root in a folder of this machine or of a mounted file system.
-
-    Every path is relative to the root, with ``/`` between its parts.
-    """
+    """A results root in a folder of this machine or of a mounted file system; paths are relative, with ``/``."""
 
     has_locks = True
 
@@ -283,10 +280,7 @@ def normalise(root: str) -> str:
 
 
 def inside(root: str, path: str) -> str:
-    """Return the address of a file or a table of a root; every address below a root is made here.
-
-    Raises ConfigError if it lies, or a link leads, outside the folders that the environment allows.
-    """
+    """Return an address below a root; ConfigError if it lies, or a link leads, outside the allowed folders."""
     location = f"{root}/{path}" if path else root
     allowed_folders.require_allowed(("results root", location))
     return location

@@ -122,10 +122,7 @@ def record(
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
-    """Record FAILED for a run that ended silently, unless it has more events than RUNNING.
-
-    ``found_by`` took over the lock of the run, which named its process as ``holder``.
-    """
+    """Record FAILED for a run that ended silently, by its ``holder``; not if it has more events than RUNNING."""
     events = event_frame(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
         return

@@ -150,10 +150,7 @@ def scan(
 
 
 def declared_first(table: str, found: pa.Schema) -> pa.Schema:
-    """Return the columns of a table when read: the declared ones, which may be NULL, then all others.
-
-    A table of an older version lacks some; a table that is not declared is read as it is.
-    """
+    """Return the columns of a table when read: the declared ones, which may be NULL, then all others."""
     fields = {schema.name: columns_json(schema) for schema in (schemas.RUNS, *schemas.PUBLISHED)}.get(table)
     if fields is None:
         return found
@@ -251,10 +248,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
 
 @lru_cache(maxsize=MOST_OPENED)
 def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...]) -> deltalake.DeltaTable:  # noqa: ARG001 - part of the key
-    """Open a version of a table; the same again while the files of its log do not change.
-
-    After thousands of nights an open takes 50 ms, and a run asks 30 times.
-    """
+    """Open a version of a table, the same again while its log does not change: 50 ms after thousands of nights."""
     return deltalake.DeltaTable(location, version=version)
 
 
@@ -344,10 +338,7 @@ class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  #
 
 
 def require_files(location: str, files: Iterable[str]) -> None:
-    """Raise DamagedResultsError if files, by their paths within the table at a location, are missing or damaged.
-
-    A few bytes of both ends of each file are read, before any row is.
-    """
+    """Raise DamagedResultsError if files of the table at a location are missing or damaged, by a few bytes of each."""
     damaged = {file: reason for file in sorted(files) if (reason := why_damaged(Path(location, file)))}
     if damaged:
         table, found = Path(location).name, {file: Span.of_file(file) for file in damaged}

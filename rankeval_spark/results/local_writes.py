@@ -118,10 +118,7 @@ class NewTable:
 
 
 def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey) -> None:
-    """Create a table of the Parquet files in the folder of a night, in one commit.
-
-    ``columns`` are JSON as of ``StructType.json()``, with those of the night.
-    """
+    """Create a table of the Parquet files in a night's folder; ``columns`` are JSON as of ``StructType.json()``."""
     path, folder = inside(storage.root, table), folder_of(night)
     files = sorted(Path(path, folder).glob("*.parquet"))
     sync(*files)
@@ -187,10 +184,7 @@ def described(opened: deltalake.DeltaTable, **changes: Any) -> dict[str, Any]:  
 
 
 def folder_of(night: NightKey | None) -> str:
-    """Return the folder of a night's files within a table; empty for None.
-
-    It is named as by Spark: Polars reads the values from it, not from the log.
-    """
+    """Return the folder of a night's files, named as by Spark, from which Polars reads the values; empty for None."""
     escaped = (
         (name, _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value))
         for name, value in local_tables.partition_of(night).items()
@@ -340,10 +334,7 @@ def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = 
 
 
 def merge_events(storage: LocalStorage, table: str, *, after: int | None = None) -> tuple[int, int]:
-    """Merge small files of ``runs`` across nights, in one commit; return their number before and after.
-
-    A table that an earlier version partitioned by night has no partitions afterwards.
-    """
+    """Merge small files of ``runs``, then without partitions, in one commit; return their number before and after."""
     opened = local_tables.delta_table(storage, table, after)
     partitions = local_tables.partitions_of(opened)
     found = pa.table(opened.get_add_actions()).sort_by("modification_time").to_pylist()

@@ -51,10 +51,7 @@ class Process:
     host_id: str = ""  # tells hosts of one name apart; '' where unknown
 
     def is_gone(self) -> bool:
-        """Return whether it certainly ended: the host was restarted, or its number is free or belongs to another.
-
-        A process of another machine is never known to be gone; only its heartbeat can tell.
-        """
+        """Return whether it certainly ended; False for another machine, of which only the heartbeat can tell."""
         here = this_process()
         if self.machine != here.machine:
             (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
@@ -148,10 +145,7 @@ class Holder:
 
 
 class Lock:
-    """One named lock of a results root, as a context manager.
-
-    ``owner`` is the run that wants it, and written into the lock. ``wait_seconds`` limits the wait for another holder.
-    """
+    """One named lock of a results root, as a context manager; ``owner`` is the run that wants it."""
 
     def __init__(
         self, storage: Storage, name: str, *, owner: str, wait_seconds: float = 0.0, times: LockTimes | None = None

@@ -94,10 +94,7 @@ class Maintenance:
         self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
     def give_up_events(self) -> list[str]:
-        """Remove damaged files from ``runs``, on a disk of this machine; return the damage of each.
-
-        Until then nothing can be published or read. A night whose publish is no longer recorded has to be run again.
-        """
+        """Remove damaged files from ``runs`` on a local disk, which stop all writing; return the damage of each."""
         storage, table = self._storage, schemas.RUNS.name
         if not local_tables.are_at(storage):
             return []
@@ -106,10 +103,7 @@ class Maintenance:
             return retried(storage, table, lambda seen: give_up(after=seen), held=[lock, turn])
 
     def remove_staging(self) -> Staged:
-        """Remove staging folders that no live run and no announced publish needs.
-
-        Runs that ended silently and without a folder are recorded as FAILED too.
-        """
+        """Remove staging folders that nothing needs; record FAILED for runs that ended silently, also without one."""
         with self._turn():
             for slug, run_ids in journal.unended(self._spark, self._storage).items():
                 self._take_over(slug, run_ids)
@@ -125,10 +119,7 @@ class Maintenance:
         return Staged(tuple(removed), tuple(kept))
 
     def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> DeletedNights:
-        """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
-
-        Quarantined rows of these dates go with them. ``newest`` is the newest published date by default.
-        """
+        """Delete rows of users, and quarantined ones, of dates more than ``days`` before the newest published one."""
         with self._turn() as (root, state):
             published = self._newest(evaluation)
             newest = newest or published
@@ -179,10 +170,7 @@ class Maintenance:
         return Compacted(*merged)
 
     def vacuum(self, table: str, *, deletes: bool) -> int:
-        """Count, and with ``deletes`` delete, the files that no version within the table's retention needs.
-
-        Raises ConfigError if the retention is shorter than what pinned readers need.
-        """
+        """Count, or delete, files that no version within the retention needs; ConfigError if that is too short."""
         with self._turn() as (root, state):
             changes = changes_of(root)
             require_retention(table, changes.properties(table))

@@ -167,10 +167,7 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
 
 
 def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime) -> datetime:
-    """Delete announced nights, and record that in one commit of ``runs``; return its time.
-
-    ``intents`` are rows of ``runs``, one per night; their ``n_rows`` name the tables.
-    """
+    """Delete the nights of intents, rows of ``runs``, from the tables in ``n_rows``; record it, and return its time."""
     changes = changes_of(root)
     for table in OF_USERS:
         nights = [NightKey(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]

@@ -56,10 +56,7 @@ def missing_tables(storage: Storage) -> list[Schema]:
 
 
 def create_table(storage: Storage, schema: Schema) -> None:
-    """Create one published table, empty, unless it exists. The caller holds the publish lock.
-
-    Raises ResultsError if its folder has files without a log of Delta, which would say which are its own.
-    """
+    """Create a published table, empty, under the publish lock; ResultsError if its folder has files without a log."""
     if delta_log.exists(storage, schema.name):
         return
     if not delta_log.is_free(storage, schema.name):
@@ -89,10 +86,7 @@ def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
-    """Raise ResultsError if a commit after version ``after`` made the table unreadable for other readers.
-
-    Each commit is checked once, by the publish that finds it. (Delta's own description of a table takes a second.)
-    """
+    """Raise ResultsError if a commit after version ``after`` made the table unreadable for other readers."""
     found = delta_log.reader_version(storage, table, after=after)
     if found > READER_VERSION:
         fix = "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)"

@@ -52,10 +52,7 @@ def dates_between(first: date, last: date) -> list[date]:
 
 
 def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
-    """List the dates of a backfill, each once: those named, in the order given, then the others of the range.
-
-    Raises ConfigError if there is no date at all, or only one end of the range.
-    """
+    """List the dates of a backfill, those named first, each once; ConfigError without any, or for half a range."""
     if (first is None) != (last is None):
         found = "--from alone" if last is None else "--to alone"
         raise ConfigError(Fault("--from, --to", found, "both ends of the range"))

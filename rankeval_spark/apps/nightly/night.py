@@ -116,10 +116,7 @@ def prepare_night(
     progress: Progress | None = None,
     publishing_first: PreparedNight | None = None,
 ) -> PreparedNight:
-    """Run all of :func:`run_night` but the publish; the night stays locked until that.
-
-    What depends on published nights waits for the night ``publishing_first``, which is being published meanwhile.
-    """
+    """Run all of :func:`run_night` but the publish; what needs published nights waits for ``publishing_first``."""
     facts, results = plan.run(new_run_id()), plan.config.results
     with translated_errors(), ExitStack() as locks:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
@@ -147,10 +144,7 @@ def prepare_night(
 
 
 def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
-    """Return the host of a night that Spark reads and computes; ``why`` this process does not is for messages.
-
-    Raises UnsupportedSparkError if there is no pyspark, or one that this package does not work with.
-    """
+    """Return the host of a night on Spark; UnsupportedSparkError, with ``why`` it is needed, without a fit pyspark."""
     require_spark(why)
     from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
 

@@ -48,11 +48,7 @@ class NightPlan:
 
     @classmethod
     def of(cls, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0) -> NightPlan:
-        """Plan a new night of a config.
-
-        Raises ConfigError if a path lies outside the folders that the environment allows, or the night has more rows
-        than it may.
-        """
+        """Plan a new night; ConfigError for a path outside the allowed folders, or a night of too many rows."""
         check_roots(config, evaluation_date)
         least_cost(config).require_at_most(config.results.most_rows)
         request = request_of(config, evaluation_date)
@@ -118,10 +114,7 @@ def has_judged_lists(results: Results, night: PastNight) -> bool:
 
 
 def pinned(recorded: Event) -> EvaluationConfig:
-    """Return the config of a run so that it reads what the run read: the places it found, at these versions.
-
-    All of it is validated: a table of results is no better than any other file.
-    """
+    """Return the config of a run, validated, so that it reads the places that the run found, at their versions."""
     values = recorded_values(recorded["config"])
     for fact in recorded["inputs"]:
         given = values["inputs"][fact["name"]]

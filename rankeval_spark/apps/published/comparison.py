@@ -139,10 +139,7 @@ def compare_models(
 def with_adjusted_p(
     rows: Iterable[Mapping[str, Any]], *, measures: Iterable[Measure], correction: Correction, alpha: float
 ) -> list[dict[str, Any]]:
-    """Adjust the p-values of changes, which are one family, and add what follows from them.
-
-    ``reason`` is ``no_users_then``, ``no_users_now`` or ``few_users`` where there is no p.
-    """
+    """Adjust the p-values of changes, which are one family, and add reason and verdict."""
     found = list(rows)
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)

@@ -92,10 +92,7 @@ def report_tables(
 
 
 def require_file(path: Path) -> None:
-    """Refuse a path to which no report can be written, before anything is read.
-
-    Raises ConfigError if its folder is not there, it is no file, or the environment does not allow it.
-    """
+    """Raise ConfigError for a path to which no report can be written, before anything is read."""
     allowed_folders.require_allowed((_OPTION, str(path)))
     folder = path.absolute().parent
     if not folder.is_dir():

@@ -81,10 +81,7 @@ def past_nights(
 
 
 def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:
-    """Find the dates that a run would publish again just as they are: same config, same code, same input versions.
-
-    Only versioned inputs are known to be the same; with others, no date is.
-    """
+    """Find dates that a run would publish again just as they are: same config, code, and versions of all inputs."""
     try:
         inputs: Sequence[Any] = open_inputs(config, request_of(config, max(dates)), max(dates))
     except ForSparkError:

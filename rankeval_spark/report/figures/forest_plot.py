@@ -185,10 +185,7 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
 
 
 def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
-    """Return verdict and p of each row as labels of a second axis.
-
-    Names of rows are values of data. Only our own words, as JSON, are part of an expression.
-    """
+    """Return verdict and p of each row as labels of a second axis; an expression has only our own words, as JSON."""
     alt = library()
     notes = json.dumps([row["note"] for row in rows])
     places = list(range(len(rows)))

@@ -65,10 +65,7 @@ class Marks:
 def leaderboard(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
 ) -> Chart:
-    """Draw each model's mean over all users with its interval, best first: a panel a measure.
-
-    Of a measure such as ARP, of which neither side is better, the highest mean is first.
-    """
+    """Draw each model's mean over all users with its interval, best first, else the highest: a panel a measure."""
     table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
     for one in chosen(table, measures):
         rows = require_rows(leaderboard_rows(table, one), with_cutoff(*one))
@@ -115,10 +112,7 @@ def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None,
 def curves(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
 ) -> Chart:
-    """Draw means over cutoffs with their intervals, a line a model: a panel a measure.
-
-    Measures are named without cutoffs, such as ``["nDCG"]``; where left out, those with two cutoffs or more.
-    """
+    """Draw means over cutoffs with intervals: a panel a measure, by default those with two cutoffs or more."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
     panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
@@ -405,10 +399,7 @@ def tradeoffs(
     baseline: str | None = None,
     look: Look = NOTEBOOK,
 ) -> Chart:
-    """Draw accuracy against coverage, novelty, popularity or whatever else was measured: a panel a measure.
-
-    ``measure`` is that of accuracy; it is drawn ``against`` all measures beyond accuracy where none is named.
-    """
+    """Draw accuracy, ``measure``, ``against`` measures beyond accuracy, by default all: a panel a measure."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])
     known = defaults.measures_of(all_users_rows(table))

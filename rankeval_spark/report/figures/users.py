@@ -187,10 +187,7 @@ def user_values(
     baseline: str | None = None,
     look: Look = NOTEBOOK,
 ) -> Chart:
-    """Draw how the values of single users are spread: a panel a model, users at exactly 0 in a bar of their own.
-
-    All models of the frame share both axes, so that their panels compare by eye.
-    """
+    """Draw how the values of users are spread on the same axes: a panel a model, users at exactly 0 in an own bar."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
@@ -208,11 +205,7 @@ def user_values(
 def user_differences(
     user_metrics: object, *, measure: str, baseline: str, models: Sequence[str] = (), look: Look = NOTEBOOK
 ) -> Chart:
-    """Draw how the differences of single users from the baseline are spread: a panel a model.
-
-    Users without a difference are counted in the title and not drawn: in most logs they are many. All models of the
-    frame share both axes.
-    """
+    """Draw how differences of users from the baseline are spread; those without one are counted in the title."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)

@@ -465,7 +465,10 @@ class ComparisonRows:
             "replicates": pa.array(np.full(n_rows, self.requested.replicates, dtype=np.int32), mask=~is_drawn),
             "seed": pa.array(np.full(n_rows, self.requested.seed, dtype=np.int64), mask=~is_drawn),
             "is_small": pa.array(found["n_users"] < self.reported.min_size),
-            **{name: _nullable(values) for name, values in in_range(found, self.bounds[list(measures)]).items()},
+            **{
+                name: _nullable(values)
+                for name, values in differences_in_range(found, self.bounds[list(measures)]).items()
+            },
         }
         return _table(columns, n_rows)
 
@@ -502,7 +505,7 @@ class ComparisonRows:
         return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
 
 
-def in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
+def differences_in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
     """Cut intervals of differences off where no two values of a measure, in `bounds`, can differ as much.
 
     Nor can a measure without values below 0 lose more than all, see ``relative_ci_low``.

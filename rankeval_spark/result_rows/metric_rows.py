@@ -136,7 +136,7 @@ class MetricRows:
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         if not is_drawn:
             linked |= self._of_equal_users(rows, self._bounds[measure], linked, is_proportion)
-        linked |= in_range(linked, self._bounds[measure])
+        linked |= values_in_range(linked, self._bounds[measure])
         is_exempt = is_proportion & (not is_drawn)  # Wilson's interval needs no spread
         of_uncertainty = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
         is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
@@ -263,7 +263,7 @@ def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     return {"std_error": error, "ci_low": low, "ci_high": high, "ci_method": pa.array(method.tolist(), pa.string())}
 
 
-def in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Array]:
+def values_in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Array]:
     """Cut intervals off at the least and greatest value of their measures, or at the value where that is outside."""
     value, low, high = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
     least, greatest = np.minimum(bounds[:, 0], value), np.maximum(bounds[:, 1], value)

@@ -15,7 +15,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.engine.outputs import lists_column
 from rankeval_spark.result_rows.column_types import spark_columns
-from rankeval_spark.result_rows.comparison_rows import in_range
+from rankeval_spark.result_rows.comparison_rows import differences_in_range
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics import night_differences
 from rankeval_spark.statistics.night_differences import Nights, RatioNights
@@ -126,7 +126,7 @@ class NightChanges:
         bounds = np.array([[*self.measures.by_column.values()][place].bounds for place in wanted]).reshape(-1, 2)
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
-            **{name: nullable(each) for name, each in in_range(own, bounds).items()},
+            **{name: nullable(each) for name, each in differences_in_range(own, bounds).items()},
             "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
             "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together
-from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs
+from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.input_files import ForSparkError, no_row
 from rankeval_spark.result_rows import check_rows
@@ -51,6 +52,10 @@ class LookAhead:
         request = request_of(config, day)
         look = look_at_inputs(config, request, day)
         self.errors += look.errors
+        read = {one.name: one.table.n_rows for one in look.opened if one.config.format in TEXT_FORMATS}
+        self.sizes = [
+            replace(size, n_rows=read[size.name], remark=None) if size.name in read else size for size in self.sizes
+        ]
         self.errors += errors_of(lambda: self._count(look.opened, config, day))
         compared = request.comparisons
         if compared is not None and compared.baseline is not None and request.models is None:

@@ -184,6 +184,21 @@ def test_the_columns_of_csv(made: Workspace) -> None:
     assert "inputs.held_out.columns.gain: found no column 'gian' (for gain) among day" in validate(made).message
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, (2, None)), ({"comment": "#"}, (None, "rows of csv are known only when they are read"))],
+)
+def test_rows_of_csv_are_counted_where_no_spark_reads_them(
+    made: Workspace, options: dict[str, str], expected: tuple[int | None, str | None]
+) -> None:
+    (made.folder / "truth.csv").write_text("user_id,item_id\nann,a\nann,b\n")
+    made.change(inputs__held_out={"format": "csv", "path": "truth.csv", "options": options})
+
+    told = json.loads(validate(made, FIRST, "--json").out)["inputs"]
+
+    assert [(one["n_rows"], one["remark"]) for one in told if one["name"] == "held_out"] == [expected]
+
+
 def test_the_columns_of_folders_of_partitions(made: Workspace) -> None:
     rows = pa.table({"user_id": ["ann"], "item_id": ["a"], "gain": [1.0]})
     (made.folder / "truth" / f"day={FIRST}").mkdir(parents=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.config.gap_tests import gap_test_request
+from rankeval_spark.config.gap_tests import gap_tests_of
 from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
@@ -230,7 +230,7 @@ class Evaluation(Generic[Frame]):
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
-        asked = gap_test_request(given, self.request, has_one_list=self.host.has_one_list)
+        asked = gap_tests_of(given, self.request, has_one_list=self.host.has_one_list)
         gaps = gap_rows.gaps_of(self._metrics, asked)
         tests = {GAP_TESTS: GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         with refusals_of_call():

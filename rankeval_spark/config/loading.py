@@ -275,6 +275,12 @@ def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa:
 
 Locate = Callable[[Place], str]  # writes where a value is, for messages
 
+
+def argument_of(function: str) -> Locate:
+    """Return the function that writes a place as an argument, element 0 of a list as ``evaluate(slices=)[0]``."""
+    return lambda place: f"{function}({place[0]}=)" + "".join(f"[{part}]" for part in place[1:]) if place else function
+
+
 _EXPECTED: Final = {
     "string_type": "text",
     "int_type": "a whole number",

@@ -39,7 +39,7 @@ from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
 from rankeval_spark.statistics.resampling import ReplicateSums, SliceGroups, weighted_sums
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.gap_tests import GapTests
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
     from rankeval_spark.statistics.resampling import Draws
@@ -203,12 +203,12 @@ class ComparedGroups:
         return not np.isnan(self.gap) and has_enough
 
 
-def gaps_of(metrics: pa.Table, gap_request: GapTestRequest) -> list[ComparedGroups]:
+def gaps_of(metrics: pa.Table, asked: GapTests) -> list[ComparedGroups]:
     """Return the gaps between groups that are tested, of all rows of ``metrics``."""
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
     found: dict[tuple[str, str, str, int], dict[Values, GroupMean]] = {}
-    for row in filter(gap_request.has, of_groups.to_pylist()):
+    for row in filter(asked.has, of_groups.to_pylist()):
         groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
         if row["is_compared"]:
             std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
@@ -310,12 +310,12 @@ def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.Re
             yield pa.RecordBatch.from_pylist([{"test": test, "sums": sums.tobytes()}], schema=_PARTIAL_FIELDS)
 
 
-def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, gap_request: GapTestRequest, *, alpha: float) -> pa.Table:
+def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *, alpha: float) -> pa.Table:
     """Return a row of each gap: its p adjusted for the number of gaps, or why there is none.
 
     ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
     """
-    n_gaps, correction, replicates = len(gaps), gap_request.correction, gap_request.draws.replicates
+    n_gaps, correction, replicates = len(gaps), asked.correction, asked.draws.replicates
     gap, p = np.array([one.gap for one in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
     p[to_numpy(found["test"])] = to_numpy(found["p_value"])
     n = np.full(n_gaps, float(replicates))

@@ -13,6 +13,7 @@ from rankeval_spark.config import Comparisons, Intervals, Policies, validate_mod
 from rankeval_spark.config.base import fault_error, refuse_faults
 from rankeval_spark.config.inference import Band, band_faults, segments_from_train
 from rankeval_spark.config.inputs import Gains, RanksFrom
+from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
@@ -121,12 +122,9 @@ def _in_words_of_a_call(fault: Fault, text: str) -> Fault:
 
 
 def _place(place: tuple[str | int, ...]) -> str:
-    """Write a place as it is written in the call: ``evaluate(slices=)``, element 0 as ``evaluate(slices=)[0]``."""
-    if not place:
-        return "evaluate"
-    name, *rest = place
+    """Write a place as it is written in the call, where policies, intervals and comparisons are arguments too."""
     if place == ("intervals", "method"):
-        rest = []
-    elif rest and name in ("policies", "comparisons", "not_compared", "intervals"):
-        name, *rest = rest
-    return f"evaluate({name}=)" + "".join(f"[{part}]" for part in rest)
+        place = place[:1]
+    elif place[:1] in (("policies",), ("comparisons",), ("not_compared",), ("intervals",)):
+        place = place[1:]
+    return argument_of("evaluate")(place)

@@ -13,13 +13,13 @@ from pyspark.sql import Column, Window, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.config.loading import argument_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.spark.plans import usable_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import timedelta
 
     from pyspark.sql import DataFrame, WindowSpec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = "_shown"
 _TIME: Final = "_time"
 _LIST: Final = "_list"
+_place = argument_of("attributed_interactions")
 _HAS_ITEM: Final = "is_recommended"
 _ORDERS: Final = (C.SCORE, C.RANK)
 
@@ -86,10 +87,6 @@ def attributed_interactions(
         C.GAIN,
         _HAS_ITEM,
     )
-
-
-def _place(path: Iterable[object]) -> str:
-    return f"attributed_interactions({'.'.join(map(str, path))}=)"
 
 
 def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -60,16 +60,11 @@ Scalar = str | int | float | bool
 
 
 def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
-    if isinstance(value, list | tuple):
-        return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
-    _is_scalar(value, value)
-    return check_placeholders(value) if isinstance(value, str) else cast("Scalar", value)
-
-
-def _is_scalar(element: object, value: object) -> bool:
-    if not isinstance(element, str | int | float | bool):
+    elements = value if isinstance(value, list | tuple) else (value,)
+    if not all(isinstance(element, Scalar) for element in elements):
         raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
-    return True
+    checked = tuple(check_placeholders(element) if isinstance(element, str) else element for element in elements)
+    return checked if isinstance(value, list | tuple) else checked[0]
 
 
 _SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
@@ -108,13 +103,11 @@ class Filter(Model):
             except ValueError:
                 expected = f"whole days from 1d to {MOST_DAYS}d with op {self.op!r}"
                 raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
-            return self
-        is_list = isinstance(self.value, tuple)
-        if is_list != (self.op == "in"):
+        elif isinstance(self.value, tuple) != (self.op == "in"):
             expected = "a list of values" if self.op == "in" else "a single value"
             fix = "" if self.op == "in" else "use op: in for a list"
             raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
-        if self.value == ():
+        elif self.value == ():
             raise fault_error(Fault(".value", "an empty list", "at least one value"))
         return self
 
@@ -323,34 +316,26 @@ class InputConfig(ModelWithPaths):
     options: Mapping[str, OptionValue] = {}
     """Options of Spark's csv or json reader."""
 
-    @field_validator("columns")
-    @classmethod
-    def _columns_are_known(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
-        if not cls.allows_other_columns:
-            refuse_unknown(columns, cls.canonical_columns)
-        return columns
-
     @field_validator("filters")
     @classmethod
     def _windows_become_plain(cls, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
         return tuple(plain for place, each in enumerate(filters) for plain in each.plain(place))
 
-    @field_validator("types")
+    @field_validator("columns", "types", "options")
     @classmethod
-    def _types_are_of_ids(cls, types: Mapping[str, str]) -> Mapping[str, str]:
-        refuse_unknown(types, cls.id_columns)
-        return types
-
-    @field_validator("options")
-    @classmethod
-    def _options_are_of_the_format(cls, options: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
-        known = READER_OPTIONS.get(info.data.get("format", ""), ())
-        if options and not known and "format" in info.data:
-            found = f"reader options with format {info.data['format']}"
-            raise fault_error(Fault("", found, "none", "remove them"))
-        if "format" in info.data:
-            refuse_unknown(options, known)
-        return options
+    def _keys_are_known(cls, given: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        known, format_ = cls.canonical_columns, info.data.get("format")
+        if info.field_name == "types":
+            known = cls.id_columns
+        elif info.field_name == "options":
+            known = READER_OPTIONS.get(format_ or "", ())
+            if given and not known and format_:
+                raise fault_error(Fault("", f"reader options with format {format_}", "none", "remove them"))
+        is_open = cls.allows_other_columns if info.field_name == "columns" else not known
+        unknown = [] if is_open else [name for name in given if name not in known]
+        expected = f"one of {', '.join(known)}"
+        refuse_faults([Fault(f".{name}", f"unknown key {name!r}", expected, nearest(name, known)) for name in unknown])
+        return given
 
     @model_validator(mode="after")
     def _fits_its_format(self) -> InputConfig:
@@ -572,14 +557,3 @@ class Inputs(Model):
     """Training data of the models, for measures such as popularity and novelty."""
     items: ItemsInput | None = None
     """The catalogue, for measures of categories, vectors or the age of items."""
-
-
-def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Raise one fault for every unknown key."""
-    refuse_faults(
-        [
-            Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
-            for name in given
-            if name not in known
-        ]
-    )

@@ -85,20 +85,19 @@ class Gate(Model):
             fix = "group statistics are not compared"
             yield Fault("", f"{rule} with {self.measure}", "at_least or at_most", fix)
         if self.slice_values is not None:
-            yield from self._slice_value_faults(self.slice_values)
+            n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
+            of = self.measure if self.compares_groups else f"slice {self.slice}"
+            found = f"slice_values {list(self.slice_values)} with {of}"
+            if self.compares_groups:
+                expected = "no slice_values, because the rule compares all values"
+                yield Fault(".slice_values", found, expected, "remove it")
+            elif n_segments == 0:
+                yield Fault(".slice_values", found, "the segment that has these values", "name it as slice")
+            elif len(self.slice_values) != n_segments:
+                yield Fault(".slice_values", found, f"one value per segment, {n_segments} in all")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
             yield Fault("", found, "the lower bound first", "exchange them")
-
-    def _slice_value_faults(self, values: Sequence[str | None]) -> Iterator[Fault]:
-        n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
-        found = f"slice_values {list(values)} with {self.measure if self.compares_groups else f'slice {self.slice}'}"
-        if self.compares_groups:
-            yield Fault(".slice_values", found, "no slice_values, because the rule compares all values", "remove it")
-        elif n_segments == 0:
-            yield Fault(".slice_values", found, "the segment that has these values", "name it as slice")
-        elif len(values) != n_segments:
-            yield Fault(".slice_values", found, f"one value per segment, {n_segments} in all")
 
     @property
     def kind(self) -> Kind:

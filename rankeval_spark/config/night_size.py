@@ -45,7 +45,8 @@ class Cost:
     def __str__(self) -> str:
         """Format the row count and its factors."""
         comparisons = f" and {self.n_comparisons:,} of comparisons" if self.n_tests else ""
-        models, slices = _number(self.n_models, "model"), _number(self.n_slices, "slice value")
+        models = f"{self.n_models:,} model{'' if self.n_models == 1 else 's'}"
+        slices = f"{self.n_slices:,} slice value{'' if self.n_slices == 1 else 's'}"
         return (
             f"{'about' if self.is_counted else 'at least'} {self.n_metrics:,} rows of metrics{comparisons} a night: "
             f"{self.n_values:,} measures at cutoffs x {models} x {slices}"
@@ -63,9 +64,8 @@ class Cost:
             fix = f"request fewer than {self.n_values:,} measures at cutoffs"
         else:
             fix = f"name fewer than {self.n_models:,} models"
-        raise ConfigError(
-            Fault("results.most_rows", str(self), f"at most {n_rows:,}", f"{fix}, or raise results.most_rows")
-        )
+        fix += ", or raise results.most_rows"
+        raise ConfigError(Fault("results.most_rows", str(self), f"at most {n_rows:,}", fix))
 
 
 def least_cost(config: EvaluationConfig) -> Cost:
@@ -93,7 +93,3 @@ def counted_cost(config: EvaluationConfig, *, n_models: int, slice_values: Mappi
         slice_values={name: max(1, count) for name, count in slice_values.items()},
         is_counted=True,
     )
-
-
-def _number(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

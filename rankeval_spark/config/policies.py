@@ -14,18 +14,9 @@ Population = Literal["truth", "judged", "intersection", "intersection_judged", "
 ZeroRelevant = Literal["exclude", "zero", "one", "error"]
 Missing = Literal["zero", "exclude", "error"]
 Ties = Literal["item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic", "pessimistic", "expected", "error"]
-ScorePrecision = Literal["double", "single"]
-RankGaps = Literal["renumber", "keep"]
-Duplicates = Literal["best", "error", "keep"]
-HeldOutDuplicates = Literal["max", "sum", "last", "error"]
-InvalidScores = Literal["drop", "error"]
-SeenInTrain = Literal["keep", "drop"]
-UnknownItems = Literal["keep", "drop"]
 Unit = Literal["user", "list"]
-Order = Literal["score", "rank"]
 Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
-ConsumedBefore = Literal["keep", "drop"]
 
 TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
 
@@ -76,28 +67,28 @@ class Policies(Model):
     `item_desc_bytes`: by the bytes of the id as text, descending, as in trec_eval. `rank`: by the rank in the log.
     `optimistic`, `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each
     rank. `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
-    order: Order = "score"
+    order: Literal["score", "rank"] = "score"
     """Column that orders a list where the log has both. `score`: the highest score first. `rank`: the rank that the log
     shows, such as a position on a page; scores are ignored, and ranks become 1, 2, 3."""
-    score_precision: ScorePrecision = "double"
+    score_precision: Literal["double", "single"] = "double"
     """Precision in which scores are compared. `single`, as in trec_eval up to version 9, makes ties of scores that
     differ only beyond seven digits."""
-    rank_gaps: RankGaps = "renumber"
+    rank_gaps: Literal["renumber", "keep"] = "renumber"
     """Gaps in the ranks of the log. `renumber`: ranks become 1, 2, 3. `keep`: ranks keep their gaps and order the list,
     and scores are ignored."""
-    duplicates: Duplicates = "best"
+    duplicates: Literal["best", "error", "keep"] = "best"
     """An item twice in one list. `best`: keep its best position. `error`: the run fails. `keep`: keep both, only to
     reproduce other tools."""
     judged_only: Flag = False
     """Remove items without a judgement, or with a negative gain, from the lists before ranking, as trec_eval -J."""
-    held_out_duplicates: HeldOutDuplicates = "max"
+    held_out_duplicates: Literal["max", "sum", "last", "error"] = "max"
     """A held-out (user, item) twice. `max`: largest gain. `sum`: sum of gains. `last`: gain of the newest by
     interacted_at (the largest of several at that time). `error`: the run fails."""
-    invalid_scores: InvalidScores = "drop"
+    invalid_scores: Literal["drop", "error"] = "drop"
     """Rows with a NULL, NaN or infinite score. `drop`: remove and count them. `error`: the run fails."""
-    seen_in_train: SeenInTrain = "keep"
+    seen_in_train: Literal["keep", "drop"] = "keep"
     """Recommended items that the user has in `train`: keep them, or drop them before ranking."""
-    unknown_items: UnknownItems = "keep"
+    unknown_items: Literal["keep", "drop"] = "keep"
     """Recommended items that are not in the catalogue: keep them, or drop them before ranking. The catalogue is the
     input `items`, or without it the items of `train`."""
     unit: Unit = "user"
@@ -114,7 +105,7 @@ class Policies(Model):
     attribution_window: Window = "none"
     """How long after a list was shown (`recommended_at`) an interaction (`interacted_at`) belongs to it, such as 7d,
     36h or 30m: later than the list, and later by the window at most. Needed with `attribution`."""
-    consumed_before: ConsumedBefore = "keep"
+    consumed_before: Literal["keep", "drop"] = "keep"
     """Recommended items that the user interacted with no later than the list was shown, by the times of `attribution`:
     keep them, or drop them before ranking. They are counted either way. A list that loses all of its items counts as no
     list: `missing: exclude` takes it out of the mean, and its user too where they have no other list."""

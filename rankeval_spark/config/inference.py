@@ -151,19 +151,15 @@ class Band(Model):
         elif self.of is not None and edges and edges[0] <= 1:
             fix = f"users without an interaction are {NO_INTERACTION!r}, the first band begins at 1"
             faults.append(Fault(".edges", f"{edges[0]:g}", "numbers above 1", fix))
-        refuse_faults(faults or self._label_faults())
-        return self
-
-    def _label_faults(self) -> list[Fault]:
+        refuse_faults(faults)
         labels = self.labels or ()
         if labels and len(labels) != self.n_bands:
-            return [Fault(".labels", f"{len(labels)} labels", f"{self.n_bands}, one for each band")]
+            refuse_faults([Fault(".labels", f"{len(labels)} labels", f"{self.n_bands}, one for each band")])
         taken = {NO_INTERACTION} if self.of is not None else set()
-        return [
-            Fault(f".labels[{index}]", repr(label), "each label once, other than that of users without an interaction")
-            for index, label in enumerate(labels)
-            if label in labels[:index] or label in taken
-        ]
+        expected = "each label once, other than that of users without an interaction"
+        again = [index for index, label in enumerate(labels) if label in labels[:index] or label in taken]
+        refuse_faults([Fault(f".labels[{index}]", repr(labels[index]), expected) for index in again])
+        return self
 
     @property
     def n_bands(self) -> int:

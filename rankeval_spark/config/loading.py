@@ -116,7 +116,9 @@ def read_recorded(values: Mapping[str, Any], *, folder: str = "") -> EvaluationC
 def parse_date(text: str, where: str = "--date") -> dt.date:
     """Read an evaluation date, strictly ``YYYY-MM-DD``, of a day that exists from 1900 to 2199; else ConfigError."""
     if not _ISO_DATE.fullmatch(text):
-        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", _as_iso(text) or "such as 2026-01-31"))
+        parts = _YEAR_FIRST.fullmatch(text)  # the order of the parts of other text is a guess
+        fix = f"did you mean {parts[1]}-{parts[2]:0>2}-{parts[3]:0>2}?" if parts else "such as 2026-01-31"
+        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", fix))
     try:
         day = dt.date.fromisoformat(text)
     except ValueError:
@@ -139,12 +141,6 @@ def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[st
     }
     named["results.root"] = config.results.location
     require_allowed(*named.items(), environment=environment)
-
-
-def _as_iso(text: str) -> str:
-    """Write a date whose year comes first as it should be; empty for other text, whose order of parts is a guess."""
-    parts = _YEAR_FIRST.fullmatch(text)
-    return "" if parts is None else f"did you mean {parts[1]}-{parts[2]:0>2}-{parts[3]:0>2}?"
 
 
 def _read(path: Path) -> str:

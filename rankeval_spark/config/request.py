@@ -78,21 +78,19 @@ def _measure(text: str, info: ValidationInfo) -> str:
 
 def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
     names = tuple(value) if isinstance(value, list | tuple) else (value,)
-    faults = [
-        Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected)
-        for index, name in enumerate(names)
-        for expected in _segment_name_faults(name, names[:index])
-    ]
-    refuse_faults(faults if names else [Fault("", "an empty list", "one or more segment names")])
+    faults = [] if names else [Fault("", "an empty list", "one or more segment names")]
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            expected = "the name of a segment"
+        elif C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
+            expected = f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"
+        elif name in names[:index]:
+            expected = "each segment once in a crossing"
+        else:
+            continue
+        faults.append(Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected))
+    refuse_faults(faults)
     return names
-
-
-def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # noqa: ANN401 - as above
-    if not isinstance(name, str) or not name.strip():
-        return ["the name of a segment"]
-    if C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
-        return [f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
-    return ["each segment once in a crossing"] if name in earlier else []
 
 
 Cutoff = Annotated[

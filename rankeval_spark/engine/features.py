@@ -257,17 +257,15 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
     }
     known = batch.known_items
     for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
-        if name in needs:
-            facts[name] = of_users[name]() if name in of_users else _taken(known[name], item, UNSEEN.get(name))
+        if name in of_users.keys() & needs:
+            facts[name] = of_users[name]()
+        elif name in UNSEEN.keys() & needs:
+            facts[name] = to_arrow(to_numpy(known[name], null=UNSEEN[name])[item])
+        elif name in needs:
+            facts[name] = pc.take(known[name], to_arrow(item))
     if N.OTHER_LISTS in needs:
         facts[C.ITEM_ID] = to_arrow(item)
     return facts
-
-
-def _taken(of_items: pa.Array, item: IntVector, unseen: float | None) -> pa.Array:
-    if unseen is None:
-        return pc.take(of_items, to_arrow(item))
-    return to_arrow(to_numpy(of_items, null=unseen)[item])
 
 
 def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:

@@ -110,7 +110,10 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     text = resources.files(package).joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
     content = yaml.safe_load(text)
     named = {name: _input(written) for name, written in content.pop("lists", {}).items()}
-    pages = {name: _page(written, named) for name, written in content.items()}
+    pages = {
+        name: ExamplePage(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
+        for name, written in content.items()
+    }
     used = {id(one) for page in pages.values() for example in page.examples for one in example.inputs}
     unused = [name for name, one in named.items() if id(one) not in used]
     if unused:
@@ -119,26 +122,17 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     return pages
 
 
-def _page(written: Mapping[str, Any], named: Mapping[str, Given]) -> ExamplePage:
-    return ExamplePage(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
-
-
 def _example(written: Mapping[str, Any], named: Mapping[str, Given]) -> Example:
     given, values = written["given"], written["value"]
-    inputs = tuple(
-        named[one] if isinstance(one, str) else _input(one) for one in (given if _is_several(given) else [given])
-    )
+    # The gains of one list are numbers, or null.
+    is_several = isinstance(given, list) and any(isinstance(one, str | list | dict) for one in given)
+    inputs = tuple(named[one] if isinstance(one, str) else _input(one) for one in (given if is_several else [given]))
     values = values if isinstance(values, list) else [values]
     if len(inputs) != len(values):
         message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
         raise ValueError(message)
     mean, note = str(written.get("mean", "")), written.get("note", "")
     return Example(written["measure"], inputs, tuple(map(str, values)), mean, note)
-
-
-def _is_several(given: object) -> bool:
-    """Whether an example is of several lists: the gains of one list are numbers, or null."""
-    return isinstance(given, list) and any(isinstance(one, str | list | dict) for one in given)
 
 
 def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it

@@ -82,7 +82,10 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     already; the groups at both ends are found here.
     """
     night = [name for name in NIGHT if name in metrics.column_names]
-    groups, statements = (_of_groups(table.select([*night, *READ])) for table in (metrics, group_metrics))
+    groups, statements = (
+        table.select([*night, *READ]).filter(pc.not_equal(table[C.SLICE], C.ALL_USERS))  # of groups of users
+        for table in (metrics, group_metrics)
+    )
     parts = [_parts_of(label) for label in statements[C.MEASURE].to_pylist()]
     is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
     place, measures = statements.column_names.index(C.MEASURE), to_texts(measure for _, measure in parts)
@@ -118,11 +121,6 @@ def is_compared(metrics: pa.Table) -> BoolVector:
     is_known[to_numpy(pc.list_parent_indices(values))[is_null]] = False
     compared: BoolVector = to_numpy(pc.is_valid(metrics[C.VALUE])) & ~to_numpy(metrics["is_small"]) & is_known
     return compared
-
-
-def _of_groups(table: pa.Table) -> pa.Table:
-    """Return the rows about groups of users."""
-    return table.filter(to_arrow(~to_numpy(pc.equal(table[C.SLICE], to_texts([C.ALL_USERS])[0]))))
 
 
 @lru_cache(maxsize=4096)

@@ -140,7 +140,9 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     n, mean, m2 = _as_arrays(n, mean, m2)
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
-    trials = n * _trials_per_user(mean, m2 / n)
+    variance = m2 / n
+    is_constant = ~(variance > _ROUNDING**2)  # trials that are as certain as one user's value: 1 if all are equal
+    trials = n * np.where(is_constant, 1.0, mean * (1 - mean) / np.where(is_constant, 1.0, variance))
     return _wilson(mean, trials, special.ndtri((1 + np.asarray(level)) / 2) ** 2)
 
 
@@ -247,12 +249,6 @@ def _untransformed(end: Values, bend: Values) -> Values:
     root = np.cbrt(1 + bend * end)
     t: Values = 3 * end / (1 + root + root**2)
     return t
-
-
-def _trials_per_user(mean: Values, variance: Values) -> Values:
-    """Trials with outcome 0 or 1 that are as certain as one user's value; 1 where all values are equal."""
-    is_constant = ~(variance > _ROUNDING**2)
-    return np.where(is_constant, 1.0, mean * (1 - mean) / np.where(is_constant, 1.0, variance))
 
 
 def _t_quantile(freedom: Values, probability: float) -> Values:

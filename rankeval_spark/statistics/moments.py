@@ -93,7 +93,7 @@ class Moments:
         """Merge all rows of each group; ``group`` ascends and each group occurs."""
         sums = membership_of(group, n_groups)
         total = sums @ self.n.astype(np.float64)
-        deviations, mean = _deviations_and_means(self, group, sums, total)
+        deviations, mean = deviations_and_means(self, group, sums)
         with np.errstate(over="ignore", invalid="ignore"):
             m2 = sums @ (self.m2 + self.n * deviations**2)
         if is_tiny(m2, mean).any():
@@ -242,17 +242,9 @@ def means_of(
     return np.where(np.isfinite(mean), mean, scaled)
 
 
-def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> Matrix:
-    """Deviation of each mean from the mean of its group, groups ascending; 0 without a mean."""
-    sums = membership_of(group, n_groups)
-    return _deviations_and_means(parts, group, sums, sums @ parts.n.astype(np.float64))[0]
-
-
-def _deviations_and_means(
-    parts: Moments, group: NDArray[np.integer], sums: sparse.csc_array, total: Matrix
-) -> tuple[Matrix, Matrix]:
-    """Deviation of each mean from the mean of its group, and the group means; equal means deviate by exactly 0."""
-    has_values = parts.n > 0
+def deviations_and_means(parts: Moments, group: NDArray[np.integer], sums: sparse.csc_array) -> tuple[Matrix, Matrix]:
+    """Deviation of each mean from that of its group, 0 without one, and the group means; equal ones deviate by 0."""
+    has_values, total = parts.n > 0, sums @ parts.n.astype(np.float64)
     means = np.where(has_values, parts.mean, np.nan)
     common = means_of(sums, np.where(has_values, parts.mean, 0.0), total, parts.n)
     if len(group):

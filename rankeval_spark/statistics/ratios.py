@@ -108,8 +108,9 @@ class Ratios:
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
         """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
-        above, below = (moments.deviations_of(each, group, n_groups) for each in (self.numerator, self.denominator))
         sums, cubes = moments.membership_of(group, n_groups), None
+        both = (self.numerator, self.denominator)
+        above, below = (moments.deviations_and_means(each, group, sums)[0] for each in both)
         with np.errstate(over="ignore", invalid="ignore"):
             products = self.cross + self.numerator.n * above * below
             if self.cubes is not None:

@@ -223,12 +223,13 @@ class PartialAggregator:
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Summarise Arrow's rows of (model, user, k), with the columns :data:`COUNTED`."""
-        yield from self.summarise_rows(map(self._to_rows, in_chunks(batches)))
-
-    def _to_rows(self, chunk: pa.Table) -> Rows:
-        table = unpacked(encoded(chunk, [C.MODEL_ID]))
-        counts = np.hstack([_counts(table), np.nan_to_num(matrix(table, self.lists))])
-        return Rows(table, matrix(table, self.measures), matrix(table, self.weights.values()), counts)
+        tables = (unpacked(encoded(chunk, [C.MODEL_ID])) for chunk in in_chunks(batches))
+        names = self.measures, tuple(self.weights.values()), self.lists
+        found = ((table, *(matrix(table, each) for each in names)) for table in tables)
+        yield from self.summarise_rows(
+            Rows(table, values, weights, np.hstack([_counts(table), np.nan_to_num(lists)]))
+            for table, values, weights, lists in found
+        )
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise a part of the lists, a chunk of rows at a time."""
@@ -262,22 +263,15 @@ class PartialAggregator:
                 yield from resampler.add(table, values, below)
         if resampler is not None:
             yield from resampler.rest()
-        for index, total in enumerate(self._complete(totals)):
-            if total.slots:
-                for batch in total.to_batches(index, self.state):
-                    yield (
-                        batch
-                        if resampler is None
-                        else pa.RecordBatch.from_arrays(in_full(batch, WITH_STATES), schema=WITH_STATES)
-                    )
-
-    def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
-        """Yield the totals of all slices: those within a crossing are made of its groups, far fewer than rows."""
         for index, whole in enumerate(self.crossings):
-            if whole == index:
-                yield totals[index]
-            else:
-                yield totals[whole].rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
+            total = totals[whole]
+            if whole != index:  # made of the groups of its crossing, far fewer than rows
+                total = total.rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
+            for batch in total.to_batches(index, self.state):
+                if resampler is None:
+                    yield batch
+                else:
+                    yield pa.RecordBatch.from_arrays(in_full(batch, WITH_STATES), schema=WITH_STATES)
 
     @cached_property
     def crossings(self) -> tuple[int, ...]:
@@ -348,12 +342,10 @@ class _Totals:
         )
 
     def to_batches(self, slice_index: int, state: AggregateLayout) -> Iterator[pa.RecordBatch]:
-        """Yield the groups as rows of PARTIAL."""
-        if self.moments is None:
-            message = "a slice without a group has no rows"
-            raise ValueError(message)
-        sums = GroupSums(self.moments, self.counts, self.ratios, self.counted)
-        return state.to_batches(slice_index, list(self.slots), sums)
+        """Yield the groups as rows of PARTIAL; none where there is no group."""
+        if self.moments is not None:
+            sums = GroupSums(self.moments, self.counts, self.ratios, self.counted)
+            yield from state.to_batches(slice_index, list(self.slots), sums)
 
 
 def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:

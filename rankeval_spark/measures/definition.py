@@ -189,7 +189,7 @@ class Definition:
     kernel: Kernel = field(init=False)  # the function that is decorated
 
     def __call__(self, kernel: K) -> K:
-        """Register the measure of ``kernel`` and return that; ValueError where its definition is refused.
+        """Register the measure of ``kernel`` and return that, documented; ValueError where its definition is refused.
 
         That is so where another measure has one of the names, and where a user without a value would have 0, which may
         be the best value.
@@ -209,6 +209,9 @@ class Definition:
                 raise ValueError(message)
             SPELLINGS[spelling.casefold()] = self.name, presets
         DEFINED[self.name] = self
+        first, _, rest = inspect.cleandoc(kernel.__doc__ or "").partition("\n")
+        undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
+        kernel.__doc__ = f"{first}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"
         return kernel
 
     @property

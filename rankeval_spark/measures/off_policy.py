@@ -54,8 +54,8 @@ estimator = partial(
 def inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward that the target policy would have had, by inverse propensity scores.
 
-    ``(1 / |J|) sum w g`` with ``w = score / propensity``, 0 for items that are not listed: in units of the gain; NaN
-    where the user has no impression. Unbiased where the logging policy can show whatever the target policy can.
+    In units of the gain; items that are not listed add 0. Unbiased where the logging policy can show whatever the
+    target policy can.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> inverse_propensity_score(batch.cut([0])).values.round(4)
@@ -72,7 +72,7 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
 def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Ratio:
     """Mean reward as IPS has it, with weights that are cut off: less variance, at the price of a bias towards 0.
 
-    ``(1 / |J|) sum min(w, limit) g``: in units of the gain; NaN where the user has no impression.
+    In units of the gain.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
@@ -94,7 +94,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
 def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward by weights that are divided by their sum: within the range of the rewards, slightly biased.
 
-    ``sum w g / sum w``: between the least and the greatest gain; NaN where all weights of the user are 0.
+    Between the least and the greatest gain.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> self_normalised_inverse_propensity_score(batch.cut([0])).values
@@ -115,8 +115,7 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
 def doubly_robust(cut: CutLists) -> Ratio:
     """Mean reward that a model of the rewards predicts, corrected by the weighted errors of its predictions.
 
-    ``(1 / |J|) sum v + w (g - q)`` with q the predicted reward of the shown item and ``v = sum score q`` that of the
-    target policy, over its list: in units of the gain; NaN where the user has no impression. Unbiased where the
+    q is the predicted reward of the shown item, v that of the target policy, in units of the gain. Unbiased where the
     propensities are right or the predictions are, and less variable than IPS where predictions are good.
 
     >>> shown = Ranking([1, None], scores=[0.5, 0.25], propensities=[0.25, 1], predictions=[0.5, 0.25])
@@ -140,7 +139,7 @@ def doubly_robust(cut: CutLists) -> Ratio:
 def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
     """Mean weight of the impressions: near 1 where propensities and target probabilities are what they say.
 
-    ``(1 / |J|) sum w``, or the mean of ``w^2``: from 0; NaN where the user has no impression.
+    With ``power='2'`` it is the mean of w^2.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)

@@ -59,8 +59,7 @@ prediction_error = partial(
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Root of the mean squared difference between predicted and true ratings.
 
-    ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: from 0, in units of
-    the rating; NaN where no held-out pair of the user was predicted.
+    Over the n held-out pairs of the user that the log holds, in units of the rating.
 
     >>> root_mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values.round(4)
     array([[0.3536]])
@@ -77,8 +76,6 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
 def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean squared difference between predicted and true ratings.
 
-    ``(1 / n) sum (score - gain)^2``: from 0; NaN where no held-out pair of the user was predicted.
-
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.125]])
     """
@@ -93,8 +90,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean distance between predicted and true ratings.
 
-    ``(1 / n) sum |score - gain|``: from 0, in units of the rating; NaN where no held-out pair of the user was
-    predicted.
+    In units of the rating.
 
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.25]])
@@ -113,8 +109,6 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 )
 def predicted_share(cut: CutLists) -> Ratio:
     """Share of the user's held-out pairs for which there is a prediction.
-
-    ``n / |J|``: in [0, 1]; NaN where the user has no judgement.
 
     >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0])).values
     array([[0.5]])
@@ -171,8 +165,7 @@ SMALLEST: Final = 1e-15
 def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Mean negative logarithm of the probability that the model gave to what happened.
 
-    ``-(1 / n) sum y ln p + (1 - y) ln(1 - p)``, p kept between 1e-15 and 1 - 1e-15: from 0 to 15 ln 10; NaN where no
-    held-out pair of the user was predicted.
+    p is kept between 1e-15 and 1 - 1e-15, so that the value is at most 15 ln 10.
 
     >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).values.round(4)
     array([[0.1643]])
@@ -220,7 +213,7 @@ def fraction_of_concordant_pairs(
 ) -> Ratio:
     """Share of the pairs of held-out items with different gains that the scores put in the right order.
 
-    ``c / (c + d)`` over pairs of items that were held out and scored: in [0, 1]; NaN where no pair can be compared.
+    Pairs are of items that were held out and scored.
 
     >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).values.round(4)
     array([[0.6667]])
@@ -246,9 +239,6 @@ def fraction_of_concordant_pairs(
 def kendall_tau(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains by pairs, Kendall's tau-b.
 
-    ``(c - d) / sqrt((N - t_g) (N - t_s))`` over the items of the list that were held out: in [-1, 1]; NaN where gains
-    or scores do not differ.
-
     >>> kendall_tau(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
     array([[0.3333]])
     """
@@ -269,8 +259,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
 def spearman(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains, Spearman's rho.
 
-    Pearson's correlation of the ranks, over the items of the list that were held out: in [-1, 1]; NaN where gains or
-    scores do not differ.
+    Pearson's correlation of the ranks, over the items of the list that were held out.
 
     >>> spearman(Lists.of([Ranking([2, 3, None, 1])]).cut([0]))
     array([[0.5]])
@@ -300,8 +289,6 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
 def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """Share of the pairs, of a relevant item and another that was held out, which the scores put in the right order.
 
-    ``(c + t / 2) / (n_1 n_0)`` over the held-out items that the list holds: in [0, 1]; NaN without a pair.
-
     >>> area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])
     """
@@ -324,8 +311,6 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
 )
 def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """AUC of the user, weighted in the mean by their number of impressions.
-
-    ``sum n_u AUC_u / sum n_u``: in [0, 1]; NaN without a pair.
 
     >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])

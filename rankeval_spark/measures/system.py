@@ -32,7 +32,7 @@ from rankeval_spark.measures.options import Above, Category, Level, NotOffered
 def item_coverage(exposure: Exposure) -> FloatVector:
     """Items that at least one of the lists shows.
 
-    ``|union of L_u@k|``, over the users with a list, judged or not: a count; 0 without a list. Never undefined.
+    A count, over the users with a list, judged or not; 0 without a list.
 
     >>> item_coverage(Exposure.of([Shown(("a b", "a c"))]))
     array([3.])
@@ -60,8 +60,7 @@ def catalogue_coverage(
 ) -> FloatVector:
     """Share of the catalogue that at least one of the lists shows.
 
-    ``|union of L_u@k, in T| / |T|``, items outside of T counting on neither side: in [0, 1]; NaN where the catalogue is
-    empty.
+    Items outside of T count on neither side.
 
     >>> catalogue_coverage(Exposure.of([Shown(("a b", "a z"), catalogue="a b c d")]))
     array([0.5])
@@ -81,7 +80,7 @@ def catalogue_coverage(
 def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0), "Least number of items."] = 1) -> FloatMatrix:
     """Whether the user got a list, of at least so many items; the mean is the share of users served.
 
-    ``1[m >= min_items]``, m being the number of items at ranks 1..k: 0 or 1. Never undefined.
+    m is the number of items at ranks 1..k.
 
     >>> user_coverage(Lists.of([Ranking([None, 1]), Ranking([], missed=[1])]).cut([1]))
     array([[1.],
@@ -112,8 +111,7 @@ def entropy(
 ) -> FloatVector:
     """Entropy of what the lists show: how evenly the places are spread over the items.
 
-    ``-sum_i p_i log p_i``: 0 where one item takes every place, log |T| (with ``norm`` 1) where each item of the
-    catalogue has as many; NaN where no list holds an item and, with ``norm``, where the catalogue has fewer than two.
+    0 where one item takes every place, log |T| (with ``norm`` 1) where each item of the catalogue has as many.
 
     >>> entropy(Exposure.of([Shown(("a b", "a c"))]))
     array([1.5])
@@ -147,9 +145,6 @@ def gini(
     ] = "n-1",
 ) -> FloatVector:
     """Concentration of what the lists show: 0 where every item is in as many, 1 where one takes all.
-
-    ``sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x)``, x ascending: in [0, 1]; NaN where no list holds an item that
-    counts and, with ``norm='n-1'``, where there is only one.
 
     >>> gini(Exposure.of([Shown(("a b", "a c"), catalogue="a b c d e")]))
     array([0.625])
@@ -202,7 +197,7 @@ def personalization(
 ) -> FloatVector:
     """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
 
-    ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``, without a look at any pair: in [0, 1]; NaN below two lists.
+    No pair is looked at.
 
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
@@ -236,7 +231,7 @@ def sufficient_recommendations(
 ) -> FloatMatrix:
     """Whether the list has an item at each of the first k places.
 
-    ``1[m >= k]``, whose mean is the share of lists that are long enough, or ``m / k``: in [0, 1]. NaN without a list.
+    The mean is the share of lists that are long enough; with ``kind='share'`` the value is m / k.
 
     >>> sufficient_recommendations(Lists.of([Ranking([None, None])]).cut([2, 3]))
     array([[1., 0.]])
@@ -255,8 +250,7 @@ def sufficient_recommendations(
 def not_in_train(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that their user does not have in the training data.
 
-    ``(1 / m) |{i <= m : (user, i) not in train}|``: in [0, 1]; 1 for a user who is not in the training data. NaN
-    without a list.
+    1 for a user who is not in the training data.
 
     >>> not_in_train(Lists.of([Ranking([None, None], items=[Item(), Item(is_seen=True)])]).cut([1, 2]))
     array([[1. , 0.5]])
@@ -281,8 +275,7 @@ def unrepeated_recommendations(
 ) -> FloatMatrix:
     """Share of the rows of a list that are left when each item counts once: 1 where none is repeated.
 
-    ``m / sum_{i<=m} copies(i)``, copies(i) being the rows of the log with item i in this list: in (0, 1]; 0 or 1 with
-    ``kind='full'``. NaN without a list.
+    copies(i) are the rows of the log with item i in this list; 0 or 1 with ``kind='full'``.
 
     >>> items = [Item(copies=3), Item()]
     >>> unrepeated_recommendations(Lists.of([Ranking([None, None], items=items)]).cut([1, 2])).round(4)
@@ -310,8 +303,7 @@ _UNEVEN: Final = math.sqrt(2)  # all but one of three rates are 0: the standard 
 def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: ARG001 - judgements are counted at it
     """Spread of recall over groups of popular and rare items; 0 where all groups are found equally well.
 
-    ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
-    mean. NaN where a group has no relevant item, and where none is recommended.
+    The standard deviation of the population of three rates over their mean: at most sqrt(2).
 
     >>> offered = Offered(("a c",), ("a", "b", "c"), relevant=("a b c",))
     >>> equal_opportunity(Rates.of([offered], need="group_relevant")).round(4)
@@ -333,8 +325,7 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
 def statistical_parity(rates: Rates) -> FloatVector:
     """Spread of exposure over groups of popular and rare items; 0 where an item of each is shown equally often.
 
-    ``sd_g(p_g) / mean_g(p_g)``: in [0, sqrt(2)], the standard deviation of the population of three rates over their
-    mean. NaN where a group has no item that can be recommended, and where no list holds an item of the catalogue.
+    The standard deviation of the population of three rates over their mean: at most sqrt(2).
 
     >>> statistical_parity(Rates.of([Offered(("a b c",), ("a", "b", "c"))], need="group_available"))
     array([0.])
@@ -354,8 +345,8 @@ def statistical_parity(rates: Rates) -> FloatVector:
 def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
     """How much more of a category users are recommended than they have in the training data, relatively.
 
-    ``B_rec / B_train - 1``: in [-1, inf), 0 where the category has the share of the lists that it has of the users'
-    items, 1 where it has twice that, -1 where it is never recommended. NaN where no user with a list has an item of it.
+    0 where the category has the share of the lists that it has of the users' items, 1 where it has twice that, -1 where
+    it is never recommended.
 
     >>> one = Preferred(("a b",), "a", own=("a b c d",))
     >>> bias_disparity(Rates.of([one], need="category_shares"), category="Drama")

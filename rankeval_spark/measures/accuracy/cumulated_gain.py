@@ -345,7 +345,7 @@ def cumulated_gain(
 ) -> FloatMatrix:
     """Sum of the gains of the first k recommendations.
 
-    ``sum_{i<=k} g_i``: in units of gain, at least 0; NaN where the user has no judgement with a positive gain.
+    In units of gain.
 
     >>> cumulated_gain(Lists.of([Ranking([3, 1, 0, 2, 0])]).cut([1, 2, 0]))
     array([[3., 4., 6.]])
@@ -366,8 +366,6 @@ def normalised_cumulated_gain(
 ) -> Ratio:
     """Sum of the gains of the first k recommendations, relative to the best k there could be.
 
-    ``CG@k / ICG@k``: in [0, 1]; NaN where the user has no judgement with a positive gain.
-
     >>> normalised_cumulated_gain(Lists.of([Ranking([1, 5, 3])]).cut([1, 2])).values
     array([[0.2 , 0.75]])
     """
@@ -386,8 +384,7 @@ def discounted_cumulated_gain(
 ) -> FloatMatrix:
     """Sum of the gains of the first k recommendations, each discounted by its rank.
 
-    ``sum_{i<=k} G(g_i) D(i)``: in units of gain, at least 0; NaN where the user has no judgement with a positive gain.
-    Gains 3 and 1 at ranks 1 and 3: 3 / log2(2) + 1 / log2(4).
+    In units of gain. Gains 3 and 1 at ranks 1 and 3: 3 / log2(2) + 1 / log2(4).
 
     >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
     array([[3. , 3.5]])
@@ -415,8 +412,7 @@ def normalised_discounted_cumulated_gain(
 ) -> Ratio:
     """Discounted cumulated gain relative to that of the best order there could be.
 
-    ``DCG@k / IDCG@k``: in [0, 1]; NaN where the user has no judgement with a positive gain. Hits at ranks 2 and 3 are
-    (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)).
+    Hits at ranks 2 and 3 are (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)).
 
     >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).values.round(4)
     array([[0.    , 0.6934]])

@@ -56,8 +56,7 @@ def interpolated_precision(
 ) -> FloatMatrix:
     """Highest precision at any rank where recall has reached a level.
 
-    ``max {h_i / i : h_i >= need}``: in [0, 1]; 0 where the list does not reach the level; NaN where the user has no
-    relevant judgement. Hits at ranks 2 and 3 of R = 3 reach recall 2/3 with precision 2/3.
+    Hits at ranks 2 and 3 of R = 3 reach recall 2/3 with precision 2/3.
 
     >>> cut = Lists.of([Ranking([None, 1, 1], missed=[1])]).cut([0])
     >>> interpolated_precision(cut, recall=0.6), interpolated_precision(cut, recall=0.7)
@@ -80,8 +79,7 @@ def mean_interpolated_precision(
 ) -> FloatMatrix:
     """Mean of the 11-point curve: interpolated precision at recall 0, 0.1, ..., 1.
 
-    ``(1 / 11) sum_{j=0..10} IPrec(recall=j/10)``: in [0, 1]; NaN where the user has no relevant judgement. With hits at
-    ranks 1 and 3 of R = 3 precision is 1 up to recall 0.3, 2/3 up to 0.6, then 0.
+    With hits at ranks 1 and 3 of R = 3 precision is 1 up to recall 0.3, 2/3 up to 0.6, then 0.
 
     >>> mean_interpolated_precision(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.54545455]])
@@ -102,8 +100,7 @@ def interpolated_precision_area(
 ) -> FloatMatrix:
     """Area under the 11-point curve of interpolated precision, by the trapezoid rule.
 
-    Strips between the levels 0, 0.1, ..., 1, each with the mean height of its two ends: in [0, 1]; NaN where the user
-    has no relevant judgement. Precision 1 up to 0.3, 2/3 up to 0.6, then 0 is (1/2 + 3 + 3 * 2/3) / 10.
+    Precision 1 up to 0.3, 2/3 up to 0.6, then 0 is (1/2 + 3 + 3 * 2/3) / 10.
 
     >>> interpolated_precision_area(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.55]])
@@ -124,8 +121,7 @@ def interpolated_precision_area(
 def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Highest recall that a list of this length could have reached.
 
-    ``min(R, m) / R`` with m items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no relevant
-    judgement.
+    The list has min(k, n) items at ranks 1..k unless some are empty; 0 without a list.
 
     >>> recall_ceiling(Lists.of([Ranking([None, 1], missed=[1, 1, 1])]).cut([1, 5, 0])).values
     array([[0.25, 0.5 , 0.5 ]])
@@ -182,8 +178,7 @@ _NEEDS: Final[Mapping[str, Callable[[Fraction, int], int]]] = {
 def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Share of pairs in the right order, of a relevant item and one of the first k others.
 
-    ``sum over hits of max(k - f, 0) / (R k)``, k being a number of items that are not relevant, not a rank: in [0, 1];
-    0 without a hit; NaN where the user has no relevant judgement. Here 0, 1 and 1 other items are above three hits.
+    k is a number of items that are not relevant, not a rank. Here 0, 1 and 1 other items are above three hits.
 
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[0.33333333, 0.66666667]])
@@ -202,8 +197,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
 def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Share of pairs in the right order, a pair being one of the first k hits and one of the first k other items.
 
-    ``sum over the first k hits of max(k - f, 0) / (min(R, k) k)``, f as for PAUC, which it equals where R <= k: in
-    [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
+    It equals PAUC where R <= k.
 
     >>> partial_auc_at_positives(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[1. , 0.75]])

@@ -33,8 +33,6 @@ from rankeval_spark.measures.options import Level
 def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Whether a relevant item is among the first k recommendations; its mean is the hit rate.
 
-    ``1[h_k > 0]``: 0 or 1; NaN where the user has no relevant judgement.
-
     >>> success(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 1.]])
     """
@@ -52,9 +50,6 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 )
 def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Inverse of the rank of the first relevant item; its mean is MRR.
-
-    ``1 / min{i <= k : r_i = 1}``: in [0, 1]; 0 without a hit at ranks 1..k; NaN where the user has no relevant
-    judgement.
 
     >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0]))
     array([[0. , 0.5, 0.5]])
@@ -74,7 +69,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Whether the first relevant item is at rank k exactly; its mean is the share of such users.
 
-    ``1[min{i : r_i = 1} = k]``, k being a rank here, not a depth: 0 or 1; NaN where the user has no relevant judgement.
+    k is a rank here, not a depth.
 
     >>> first_hit(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 0.]])
@@ -117,8 +112,7 @@ def average_reciprocal_hit_rank(
 ) -> Ratio:
     """Sum over all hits of the inverse of their rank.
 
-    ``sum_{i<=k} r_i / i`` or ``sum_{i<=k} g_i / i``: at least 0, at most 1 with ``denom='ideal'``; NaN where the user
-    has no relevant judgement or, with ``gains='grade'`` unless ``denom='R'``, no positive gain.
+    At most 1 with ``denom='ideal'``.
 
     >>> average_reciprocal_hit_rank(Lists.of([Ranking([None, 1, None, None, 1])]).cut([2, 0])).values
     array([[0.5, 0.7]])

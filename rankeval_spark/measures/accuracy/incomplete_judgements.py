@@ -47,8 +47,7 @@ def judged_share(
 ) -> Ratio:
     """Share of the first k recommendations that have a judgement, relevant or not.
 
-    ``|{i <= k : item i has a judgement}| / m``, a negative gain being none: in [0, 1]; 0 without a list. Never
-    undefined: a user whose judgements are all irrelevant has a value too.
+    A negative gain is no judgement. A user whose judgements are all irrelevant has a value too; 0 without a list.
 
     >>> judged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10])).values
     array([[0. , 0.5, 0.5]])
@@ -72,8 +71,7 @@ def judged_share(
 def unjudged_share(cut: CutLists) -> FloatMatrix:
     """Unjudged items among the first k recommendations, per place.
 
-    ``|{i <= k : item i has no judgement}| / k``, a negative gain being none: in [0, 1]; 0 without a list. Never
-    undefined.
+    A negative gain is no judgement; 0 without a list.
 
     >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[1. , 0.5, 0.2]])
@@ -92,8 +90,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
 def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     """How seldom an item judged as not relevant is above a relevant one.
 
-    ``(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R)``, 1 where b = 0: in [0, 1]; NaN where
-    the user has no relevant judgement. The second hit is below one of the two items that are not relevant:
+    A hit with b = 0 counts 1. The second hit is below one of the two items that are not relevant:
 
     >>> binary_preference(Lists.of([Ranking([None, 1, 0, 1], missed=[1, 0])]).cut([0])).values
     array([[0.5]])
@@ -120,8 +117,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
 def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     """Average precision as estimated from a sample of the judgements.
 
-    ``(1 / R) sum 1/i + (j/i) (a + e) / (a + b + 2 e)`` over the relevant recommended items: in [0, 1]; NaN where the
-    user has no relevant judgement. An item that was pooled and not judged, then a relevant one: 1/2 + 1/2 * 1/2.
+    An item that was pooled and not judged, then a relevant one: 1/2 + 1/2 * 1/2.
 
     >>> inferred_average_precision(Lists.of([Ranking([-1, 1])]).cut([0])).values
     array([[0.75]])

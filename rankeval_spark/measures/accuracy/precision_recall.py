@@ -44,8 +44,7 @@ def precision(
 ) -> Ratio:
     """Share of the first k recommendations that are relevant.
 
-    ``h_k / k`` with h_k the relevant items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no
-    relevant judgement.
+    h_k are the relevant items at ranks 1..k; 0 without a list.
 
     >>> batch = Lists.of([Ranking([1, None, 1, None])])
     >>> precision(batch.cut([1, 5])).values, precision(batch.cut([1, 5]), denom="min").values
@@ -87,8 +86,6 @@ def recall(
 ) -> Ratio:
     """Share of the relevant items that are among the first k recommendations.
 
-    ``h_k / R``: in [0, 1]; NaN where the user has no relevant judgement.
-
     >>> batch = Lists.of([Ranking([1, None, 1, None], missed=[1] * 6)])
     >>> recall(batch.cut([1, 5])).values, recall(batch.cut([1, 5]), denom="min").values
     (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
@@ -119,8 +116,7 @@ def recall(
 def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
     """Weighted harmonic mean of precision and recall at k.
 
-    ``(1 + b^2) h_k / (b^2 R + k)``, which needs no case for P = R = 0: in [0, 1]; 0 without a hit; NaN where the user
-    has no relevant judgement. P = 2/5 and R = 1/2 make F1 = 4/9.
+    ``(1 + b^2) h_k / (b^2 R + k)`` needs no case for P = R = 0. P = 2/5 and R = 1/2 make F1 = 4/9.
 
     >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5])).values
     array([[0.44444444]])
@@ -146,7 +142,7 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
 def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Count of relevant items among the first k recommendations.
 
-    ``h_k``: whole numbers from 0 to min(k, R); NaN where the user has no relevant judgement.
+    Whole numbers from 0 to min(k, R).
 
     >>> num_hits(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([1, 2, 5]))
     array([[0., 1., 2.]])
@@ -163,8 +159,6 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 )
 def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Precision at rank R, the number of relevant items.
-
-    ``h_R / R``, and ``h_min(R, k) / min(R, k)`` with a cutoff: in [0, 1]; NaN where the user has no relevant judgement.
 
     >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0])).values
     array([[0.5       , 0.33333333]])
@@ -194,7 +188,7 @@ def r_precision_at_multiple(
 ) -> Ratio:
     """Precision at a multiple of R, the number of relevant items.
 
-    ``h_c / c`` with ``c = int(x R + 0.9)``: in [0, 1]; 0 where c = 0; NaN where the user has no relevant judgement.
+    0 where c = 0.
 
     >>> r_precision_at_multiple(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([0]), x=2).values
     array([[0.5]])
@@ -226,8 +220,7 @@ def set_precision(
 ) -> Ratio:
     """Share of all recommended items that are relevant.
 
-    ``h_n / n``, n being the number of items of the list: in [0, 1]; 0 without a list; NaN where the user has no
-    relevant judgement.
+    n is the number of items of the list; 0 without one.
 
     >>> set_precision(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.4]])
@@ -251,7 +244,7 @@ def set_precision(
 def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Share of the relevant items that are recommended at all.
 
-    ``h_n / R``, n being the length of the list: in [0, 1]; NaN where the user has no relevant judgement.
+    n is the length of the list.
 
     >>> set_recall(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.5]])
@@ -270,7 +263,7 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
 def set_f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
     """Weighted harmonic mean of precision and recall of the whole list.
 
-    ``(1 + b^2) h_n / (b^2 R + n)``: in [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
+    ``(1 + b^2) h_n / (b^2 R + n)``; 0 without a hit.
 
     >>> set_f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.44444444]])
@@ -318,9 +311,6 @@ def _catalogue_size(cut: CutLists) -> FloatMatrix:
 def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Share of the catalogue that the first k places classify rightly; not recommended.
 
-    ``(h_k + TN) / |T|`` with ``TN = |T| - k - (R - h_k)``: in [0, 1]; NaN where the user has no relevant judgement, or
-    the catalogue fewer items than k and those missed.
-
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> class_accuracy(batch.cut([1, 3]))
     array([[0.9, 0.7]])
@@ -342,9 +332,6 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 )
 def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Correlation of being among the first k with being relevant, over the whole catalogue; not recommended.
-
-    ``(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))``: in [-1, 1]. NaN where the user has no relevant
-    judgement, or the catalogue has fewer items than k and those missed.
 
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> matthews_correlation(batch.cut([3])).round(4)
@@ -389,8 +376,7 @@ def average_precision(
 ) -> Ratio:
     """Precision at the rank of each hit, summed and divided by the hits that could have been; its mean is MAP.
 
-    ``(1 / D) sum_{i<=k} r_i h_i / i``, h_i the relevant items at ranks 1..i: in [0, 1]; 0 without a hit; NaN where the
-    user has no relevant judgement. Hits at ranks 2 and 3 with R = 2 are (1/2 + 2/3) / 2.
+    ``denom`` may take the place of R; 0 without a hit. Hits at ranks 2 and 3 with R = 2 are (1/2 + 2/3) / 2.
 
     >>> average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).values
     array([[0.25      , 0.58333333]])
@@ -418,8 +404,7 @@ def average_precision(
 def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Logarithm of average precision; the exponential of its mean is GMAP, the geometric mean.
 
-    ``ln max(AP@k, floor)``: from ln(floor), also without a list, to 0; NaN where the user has no relevant judgement.
-    AP is 1/4 and 7/12 here:
+    From ln(floor), also without a list, to 0. AP is 1/4 and 7/12 here:
 
     >>> log_average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).round(4)
     array([[-1.3863, -0.539 ]])
@@ -439,7 +424,7 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
 def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Geometric mean of the users' average precision; the value of a user is its logarithm.
 
-    ``exp(mean ln max(AP@k, floor))``: logarithms from ln(floor) to 0; NaN where the user has no relevant judgement.
+    Users have logarithms, from ln(floor) to 0.
 
     >>> geometric_average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).round(4)
     array([[-1.3863, -0.539 ]])
@@ -471,8 +456,7 @@ def mean_average_recall(
 ) -> Ratio:
     """Recall averaged over the ranks of the hits, or over the cutoffs up to k.
 
-    ``sum_{i<=k} r_i R@i / R``, or ``(1 / k) sum_{j=1..k} R@j``, where a hit at rank i counts for the cutoffs i..k: in
-    [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
+    A hit at rank i counts for the cutoffs i..k; 0 without a hit.
 
     >>> cut = Lists.of([Ranking([1, None, 1, None])]).cut([1, 2, 3])
     >>> mean_average_recall(cut).values, mean_average_recall(cut, kind="cutoffs").values
@@ -498,8 +482,7 @@ def mean_average_recall(
 def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Precision averaged over the cutoffs 1..k.
 
-    ``(1 / k) sum_{j=1..k} P@j``, in which a hit at rank i adds ``1/i + ... + 1/k``, a difference of two harmonic
-    numbers: in [0, 1]; NaN where the user has no relevant judgement.
+    A hit at rank i adds ``1/i + ... + 1/k``, a difference of two harmonic numbers.
 
     >>> mean_precision(Lists.of([Ranking([1, None, 1, None])]).cut([1, 2, 3]))
     array([[1. , 0.75 , 0.72222222]])

@@ -38,8 +38,7 @@ def rank_biased_precision(
 ) -> FloatMatrix:
     """Mean gain per item looked at, of a user who goes on to the next item with probability p.
 
-    ``(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1)``: in [0, 1], at most 1 - p**k; NaN where the user has no judgement
-    with a positive gain (with ``rel``: none that is relevant). Hits at ranks 1 and 3 are 0.2 and 0.2 (1 + 0.8**2).
+    At most 1 - p**k. Hits at ranks 1 and 3 are 0.2 and 0.2 (1 + 0.8**2).
 
     >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
     array([[0.2  , 0.328]])
@@ -72,9 +71,8 @@ def rank_biased_precision_residual(
 ) -> FloatMatrix:
     """How much RBP could still grow if all that is unknown were relevant.
 
-    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) without a judged item, a negative gain being no
-    judgement: in [0, 1], at least p**m; 1 without a list; NaN where RBP is. Rank 2 of 3 has no judgement: 0.8 + 0;
-    0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
+    m is min(k, n), and a negative gain no judgement: at least p**m, 1 without a list. Rank 2 of 3 has no judgement: 0.8
+    + 0; 0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
 
     >>> rank_biased_precision_residual(Lists.of([Ranking([1, None, 0])]).cut([1, 2, 3]))
     array([[0.8  , 0.8  , 0.672]])
@@ -109,8 +107,7 @@ _GAIN = Weighting("none", "grade", 1)
 def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> FloatMatrix:
     """Mean inverse of the rank at which a user stops, satisfied.
 
-    ``sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j)``: in [0, 1], and below 1 even for a perfect list; NaN where the user
-    has no judgement with a positive gain. Gains 4 and 4 are 15/16, and 1/2 of 15/16 for the 1 in 16 who goes on.
+    Below 1 even for a perfect list. Gains 4 and 4 are 15/16, and 1/2 of 15/16 for the 1 in 16 who goes on.
 
     >>> expected_reciprocal_rank(Lists.of([Ranking([4, 4])]).cut([1, 2]))
     array([[0.9375    , 0.96679688]])
@@ -128,8 +125,7 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
 def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Ratio:
     """Share that a list reaches of the expected reciprocal rank of the best order there could be.
 
-    ``ERR@k / IERR@k``, IERR from all judgements of the user, best first, cut at k: in [0, 1]; NaN where the user has no
-    judgement with a positive gain.
+    The ideal order is that of all judgements of the user, cut at k.
 
     >>> normalised_expected_reciprocal_rank(Lists.of([Ranking([1, 4])]).cut([1, 2])).values.round(4)
     array([[0.0667, 0.5343]])

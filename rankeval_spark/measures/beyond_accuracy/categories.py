@@ -55,8 +55,7 @@ def calibration(
 ) -> FloatMatrix:
     """Distance between the categories of the recommended items and those of the user's own items; 0 is calibrated.
 
-    ``KL(p || (1 - alpha) q + alpha p)``, p(g) being the share of a category in the profile and q(g) in items 1..m: bits
-    or nats, or a distance. NaN for a user without a profile and for a list without a categorised item.
+    p(g) is the share of a category in the profile and q(g) in items 1..m: bits or nats, or a distance.
 
     >>> background = Background(profile=(("a", 1, 1), ("b", 1, 1)))
     >>> batch = Lists.of([Ranking([None], items=[Item(categories=("a",))], background=background)])
@@ -135,8 +134,7 @@ _NEEDS: Final = (N.ITEM_CATEGORIES, N.JUDGED_CATEGORIES)
 def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
     """Discounted gain of new categories of relevant items, over that of an ideal list.
 
-    ``sum_{i<=m} G(i) / log2(i + 1)`` over that of an ideal list: 1 for the ideal list; at most e / (e - 1), because
-    that is not always the best one. NaN without a list, and without a relevant judged item that has a category.
+    1 for the ideal list; at most e / (e - 1), because that is not always the best one.
 
     >>> items = [Item(categories=("a",)), Item(categories=("a",))]
     >>> background = Background(judged=((1, ("a",)), (1, ("a",)), (1, ("b",))))
@@ -162,9 +160,6 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
 )
 def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
     """Divide the expected reciprocal rank over all categories by that of a list whose items all are of every category.
-
-    ``sum_{i<=m} G(i) / i`` over ``sum_{i<=k} S (1 - alpha)^(i-1) / i``: in [0, 1]. NaN without a list, and without a
-    relevant judged item that has a category.
 
     >>> background = Background(judged=((1, "a"), (1, "b")))
     >>> one = Ranking([1], [1], items=[Item(categories=("a",))], background=background)

@@ -73,8 +73,7 @@ def intra_list_diversity(
 ) -> FloatMatrix:
     """Mean distance between the recommended items of a list, over all pairs.
 
-    ``(2 / (m (m - 1))) sum_{i<j<=m} (1 - sim(i, j))``: in [0, 2], and in [0, 1] where no cosine is negative. NaN with
-    fewer than two items.
+    In [0, 1] where no cosine is negative.
 
     >>> items = [Item(vector=(1, 0)), Item(vector=(0, 1)), Item(vector=(1, 0))]
     >>> intra_list_diversity(Lists.of([Ranking([None] * 3, items=items)]).cut([2, 3])).round(4)
@@ -103,7 +102,7 @@ def intra_list_diversity(
 def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknown = "null") -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.
 
-    ``(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)`` = 1 - ILD: in [-1, 1]. NaN with fewer than two items.
+    It is 1 - ILD.
 
     >>> items = [Item(categories=("a", "b")), Item(categories=("b",))]
     >>> intra_list_similarity(Lists.of([Ranking([None] * 2, items=items)]).cut([2]), sim="jaccard")
@@ -130,8 +129,7 @@ def subtopic_recall(
 ) -> FloatMatrix:
     """Share of categories that the recommended items cover.
 
-    ``|union of the categories of items 1..m, in T| / |T|``, T being the requested categories: in [0, 1]; an item
-    without categories covers none. NaN without a list.
+    An item without categories covers none.
 
     >>> items, background = [Item(categories=("a",)), Item(categories=("b",))], Background(categories=4)
     >>> batch = Lists.of([Ranking([None] * 2, items=items, background=background)])
@@ -353,8 +351,7 @@ def overlap(
 ) -> FloatMatrix:
     """Share of the first k places that the list and that of another model have in common.
 
-    ``|L_k and B_k| / k``: in [0, 1]; min(k, n) / k for equal lists, 1 with another ``denom``. NaN where the user has no
-    list of one of the two models. Here a b c is compared with b d:
+    min(k, n) / k for equal lists, 1 with another ``denom``. Here a b c is compared with b d:
 
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
     >>> overlap(batch.cut([1, 2]), model="popular")
@@ -371,8 +368,7 @@ def overlap(
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
 
-    ``|L_k and B_k| / |L_k or B_k|``: in [0, 1]; 1 for equal lists. NaN where the user has no list of one of the two
-    models. Of a b c and b d, one in three is common at the first two places:
+    1 for equal lists. Of a b c and b d, one in three is common at the first two places:
 
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
     >>> jaccard(batch.cut([2, 3]), model="popular").round(4)
@@ -393,8 +389,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:
     """Mean overlap with the list of another model, of a user who looks one place further with probability p.
 
-    ``(1 - p) sum_{d>=1} p^(d-1) |L_d and B_d| / d``: in [0, 1]; 1 for equal lists. NaN where the user has no list of
-    one of the two models. Of a b and b a half of the weight lies below rank 1:
+    1 for equal lists. Of a b and b a half of the weight lies below rank 1:
 
     >>> batch = Lists.of([Ranking([None] * 2, background=Background(others=[("popular", (2, 1))]))])
     >>> rank_biased_overlap(batch.cut([1, 2]), model="popular", p=0.5)

@@ -54,7 +54,7 @@ def mean_inverse_user_frequency(
 ) -> FloatMatrix:
     """Mean novelty of the recommended items: how few users had them in the training data, in bits.
 
-    ``(1 / m) sum_{i<=m} -log2(U(i) / |U|)``: at least 0, at most log2 |U|. NaN without a list.
+    At most log2 |U|.
 
     >>> one = Ranking([None], items=[Item(users=2)], background=Background(users=8))
     >>> mean_inverse_user_frequency(Lists.of([one]).cut([1]))
@@ -79,7 +79,7 @@ def mean_inverse_user_frequency(
 def self_information(cut: CutLists) -> FloatMatrix:
     """Mean surprise of the recommended items: how rare an interaction with them was in the training data, in bits.
 
-    ``(1 / m) sum_{i<=m} -log2(max(c(i), 1) / C)``: at least 0, at most log2 C. NaN without a list.
+    At most log2 C.
 
     >>> one = Ranking([None], items=[Item(interactions=2)], background=Background(interactions=16))
     >>> self_information(Lists.of([one]).cut([1]))
@@ -101,8 +101,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
 def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How many users do not know a recommended item, the first places counting most.
 
-    ``sum_{i<=m} D(i) w_i (1 - U(i) / |U|) / sum_{i<=m} D(i)``, w_i = r_i or 1: in [0, 1]. NaN without a list; 0, not
-    NaN, for a list without a relevant item.
+    0, not NaN, for a list without a relevant item; with ``relevance='off'`` all items count.
 
     >>> one = Ranking([1], items=[Item(users=2)], background=Background(users=8))
     >>> expected_popularity_complement(Lists.of([one]).cut([1]))
@@ -127,8 +126,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
 def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How rare an interaction with a recommended item was, in bits, the first places counting most.
 
-    ``sum_{i<=m} D(i) w_i -log2(c(i) / C) / sum_{i<=m} D(i)``, w_i = r_i or 1: at least 0, at most log2 C. NaN without a
-    list; 0, not NaN, for a list without a relevant item.
+    At most log2 C; 0, not NaN, for a list without a relevant item; with ``relevance='off'`` all items count.
 
     >>> background = Background(interactions=16, least_interactions=1)
     >>> one = Ranking([1], items=[Item(interactions=2)], background=background)
@@ -184,8 +182,7 @@ _NEEDS: Final = {"pop": (N.ITEM_LEVEL, N.CATALOGUE_ITEMS), "ge": (N.ITEM_PLACE,)
 def unexpectedness(cut: CutLists, *, sim: ProfileSim = "vector", unknown: Unknown = "null") -> FloatMatrix:
     """Mean distance of the recommended items from what their user has in the training data.
 
-    ``(1 / m) sum_{i<=m} (1 - mean_j sim(i, j))``: in [0, 2], and in [0, 1] with ``sim='cooccurrence'``. NaN without a
-    list, and for a user without items in `train` or, with ``sim='vector'``, without one that has a vector.
+    In [0, 1] with ``sim='cooccurrence'``.
 
     >>> one = Ranking([None], items=[Item(vector=(1, 0))], background=Background(profile_vector=(0.5, 0.5)))
     >>> unexpectedness(Lists.of([one]).cut([1]))
@@ -220,8 +217,7 @@ def serendipity(
 ) -> FloatMatrix:
     """How much of the list is relevant and yet not what the user had to expect.
 
-    ``(1 / m) sum_{i<=m} r_i (1 - mean_j sim(i, j))``: in [0, 2]; in [0, 1] for the other kinds. NaN without a list; 0,
-    not NaN, for a list without a relevant item.
+    In [0, 1] for the other kinds; 0, not NaN, for a list without a relevant item.
 
     >>> items = [Item(place=1), Item(place=7)]
     >>> serendipity(Lists.of([Ranking([1, 1], items=items)]).cut([2]), kind="ge")
@@ -300,8 +296,7 @@ def freshness(
 ) -> FloatMatrix:
     """Age of the recommended items on the evaluation date, in days since they were published; low is fresh.
 
-    ``(1 / m) sum_{i<=m} (evaluation date - day of publication of i)``: days, below 0 for what is published after the
-    evaluation date; or a share in [0, 1]. NaN without a list.
+    Below 0 for what is published after the evaluation date; or a share in [0, 1].
 
     >>> freshness(Lists.of([Ranking([None, None], items=[Item(age=1), Item(age=4)])]).cut([1, 2]))
     array([[1. , 2.5]])
@@ -362,7 +357,7 @@ def average_popularity(
 ) -> FloatMatrix:
     """Mean popularity of the recommended items: their interactions in the training data.
 
-    ``(1 / m) sum_{i<=m} c(i)``: in interactions, or in [0, 1] with a norm. NaN without a list.
+    In interactions, or in [0, 1] with a norm.
 
     >>> items = [Item(interactions=8), Item(interactions=2)]
     >>> average_popularity(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
@@ -381,8 +376,6 @@ def average_popularity(
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
 
-    ``(1 / m) |{i <= m : item i is of the long tail}|``: in [0, 1]. NaN without a list.
-
     >>> items = [Item(is_tail=False), Item(is_tail=True)]
     >>> long_tail_share(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0. , 0.5]])
@@ -400,7 +393,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
 def long_tail_count(cut: CutLists) -> FloatMatrix:
     """Count the recommended items that belong to the long tail.
 
-    ``|{i <= m : item i is of the long tail}|``: at least 0, at most m. NaN without a list.
+    At most m.
 
     >>> items = [Item(is_tail=False), Item(is_tail=True)]
     >>> long_tail_count(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
@@ -424,8 +417,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
 def popularity_lift(cut: CutLists) -> Ratio:
     """How much more popular the recommended items are than those that their users have; 0 is unbiased.
 
-    ``(GAP_L - GAP_P) / GAP_P``: at least -1; 0.5 where the list is by half more popular than the profile. NaN without a
-    list or a profile.
+    0.5 where the list is by half more popular than the profile.
 
     >>> one = Ranking([None], items=[Item(interactions=6)], background=Background(profile_interactions=4))
     >>> popularity_lift(Lists.of([one]).cut([1])).values
@@ -445,7 +437,7 @@ def popularity_lift(cut: CutLists) -> Ratio:
 def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.
 
-    ``(1 / m) sum_{i<=m} q(i)``: in [0, 1]; an item that is not in `train` has 0. NaN without a list.
+    An item that is not in `train` has 0.
 
     >>> items = [Item(quantile=1), Item(quantile=0.5)]
     >>> mean_popularity_rank(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))

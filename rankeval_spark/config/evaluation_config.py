@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -36,15 +36,12 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.gates import Gate, gate_faults
-from rankeval_spark.config.inference import Band, band_faults, baseline_faults, segments_from_train
+from rankeval_spark.config.inference import band_faults, baseline_faults, segments_from_train
 from rankeval_spark.config.inputs import Inputs
-from rankeval_spark.config.policies import Policies, lacking_inputs
+from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of, model_faults
 from rankeval_spark.errors import Fault
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures import MeasureSet
 
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
 """Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
@@ -188,7 +185,11 @@ class EvaluationConfig(Request):
         handler: ValidatorFunctionWrapHandler,
         info: ValidationInfo,
     ) -> SparkConfig:
-        spark: SparkConfig = with_faults(handler, value, _input_faults(info.data) if "inputs" in info.data else [])
+        faults, inputs = list[Fault](), info.data.get("inputs")
+        if inputs:
+            faults += _missing_faults(info.data, [name for name, one in inputs if one is not None])
+            faults += _input_faults(info.data, inputs)
+        spark: SparkConfig = with_faults(handler, value, faults)
         return spark
 
     @property
@@ -206,9 +207,12 @@ class EvaluationConfig(Request):
         made = (C.USER_ID, *segments_from_train(self.bands))
         return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name not in made)
 
-    def public_json(self) -> str:
+    def public_json(self, *, without_defaults: bool = False) -> str:
         """Return the configuration as canonical JSON: every key, sorted, without secrets."""
-        return self._to_json(without_defaults=False)
+        values = self.model_dump(mode="json", exclude_defaults=without_defaults)
+        if settings := values.get("spark", {}).get("settings"):
+            values["spark"]["settings"] = spark_settings.redact(settings)
+        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     @property
     def config_hash(self) -> str:
@@ -220,71 +224,48 @@ class EvaluationConfig(Request):
 
         A key that a later version of this package adds changes no hash.
         """
-        text = f"{defaults_version} {self._to_json(without_defaults=True)}"
+        text = f"{defaults_version} {self.public_json(without_defaults=True)}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _to_json(self, *, without_defaults: bool) -> str:
-        values = self.model_dump(mode="json", exclude_defaults=without_defaults)
-        if settings := values.get("spark", {}).get("settings"):
-            values["spark"]["settings"] = spark_settings.redact(settings)
-        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
-
-def _input_faults(keys: Mapping[str, Any]) -> list[Fault]:
-    """Find what is asked and has no input, or does not fit the inputs, among the valid keys of a config."""
-    inputs: Inputs = keys["inputs"]
-    given = [name for name, one in inputs if one is not None]
-    faults, measures = list[Fault](), measures_of(keys)
-    if measures:
-        faults += _measure_faults(measures, given)
+def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator[Fault]:
+    """Find what the valid keys of a config ask for without its input; ``given`` names the inputs."""
+    if measures := measures_of(keys):
+        for name, labels in measures.lacking(["evaluation_date", *given]).items():
+            found = f"{', '.join(labels)}, but no inputs.{name}"
+            yield Fault("/measures", found, "the input", f"add inputs.{name}")
+        needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
+        if needing and not {"items", "train"} & {*given}:
+            found = f"{', '.join(needing)}, but no catalogue"
+            yield Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items")
     if "slices" in keys and "bands" in keys:
-        faults += _segment_faults(keys["slices"], keys["bands"], given)
-    if "policies" in keys:
-        faults += _policy_faults(keys["policies"], inputs, given)
-    if inputs.recommendations.paths and "models" in keys and keys["models"] is None:  # the paths name the models
-        models, compared = [*inputs.recommendations.paths], keys.get("comparisons")
-        faults += model_faults(measures, models) if measures else []
-        faults += baseline_faults(compared.baseline, models) if compared and compared.baseline else []
-    return faults
-
-
-def _measure_faults(measures: MeasureSet, given: Sequence[str]) -> list[Fault]:
-    """Find measures without their input."""
-    faults = [
-        Fault("/measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
-        for name, labels in measures.lacking(["evaluation_date", *given]).items()
-    ]
-    needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
-    if needing and not {"items", "train"} & {*given}:
-        found = f"{', '.join(needing)}, but no catalogue"
-        faults.append(Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items"))
-    return faults
-
-
-def _segment_faults(
-    slices: Sequence[Sequence[str]], bands: Mapping[str, Band], given: Sequence[str]
-) -> Iterator[Fault]:
-    """Find slices and bands without their input."""
-    made = segments_from_train(bands)
-    if "segments" not in given and any(name not in made for one in slices for name in one):
-        fix = "add inputs.segments"
-        if any("activity" in one for one in slices):
-            fix += ", or bands: {activity: {of: train}} for the activity in the training data"
-        yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
-    for name, fault in band_faults(bands, slices=slices, given=given):
-        yield replace(fault, where=f"/bands.{name}")
-
-
-def _policy_faults(policies: Policies, inputs: Inputs, given: Sequence[str]) -> Iterator[Fault]:
-    """Find policies that need an input that is missing, and settings of inputs that need a policy."""
-    for name, names in lacking_inputs(policies, given).items():
-        found = f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in names)}"
-        fix = f"add inputs.{names[0]}, or set {name} to keep"
+        names = [name for one in keys["slices"] for name in one]
+        if "segments" not in given and not {*names} <= {*segments_from_train(keys["bands"])}:
+            fix = "add inputs.segments"
+            if "activity" in names:
+                fix += ", or bands: {activity: {of: train}} for the activity in the training data"
+            yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
+        for name, fault in band_faults(keys["bands"], slices=keys["slices"], given=given):
+            yield replace(fault, where=f"/bands.{name}")
+    for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
+        found = f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in inputs)}"
+        fix = f"add inputs.{inputs[0]}, or set {name} to keep"
         yield Fault(f"/policies.{name}", found, "the input that says which items to drop", fix)
+
+
+def _input_faults(keys: Mapping[str, Any], inputs: Inputs) -> Iterator[Fault]:
+    """Find settings of inputs that do not fit the other valid keys of a config."""
+    policies, compared, models = keys.get("policies"), keys.get("comparisons"), inputs.recommendations.paths
     grace = inputs.held_out.late_data_grace
-    if grace is not None and not policies.is_attributed:
+    if policies and grace is not None and not policies.is_attributed:
         found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
         yield Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix)
-    if C.LIST_ID in inputs.held_out.columns and policies.is_attributed and policies.lists != "pooled":
+    names_lists = C.LIST_ID in inputs.held_out.columns
+    if policies and names_lists and policies.is_attributed and policies.lists != "pooled":
         found = "a list of each judgement, and policies.attribution, which finds lists by time"
         yield Fault("/inputs.held_out.columns.list_id", found, "one of the two", "remove one of them")
+    if models and "models" in keys and keys["models"] is None:  # the paths name the models
+        if measures := measures_of(keys):
+            yield from model_faults(measures, [*models])
+        if compared and compared.baseline is not None:
+            yield from baseline_faults(compared.baseline, [*models])

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, f
 
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
-from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampling import Draws
 
 
 def _some(models: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,6 +49,8 @@ class Intervals(Model):
     @property
     def draws(self) -> Draws | None:
         """Random draws of the bootstrap; None for intervals by formula."""
+        from rankeval_spark.statistics.resampling import Draws  # noqa: PLC0415 - imports scipy, which takes 0.2 s
+
         return Draws(self.replicates, self.seed) if self.method == "bootstrap" else None
 
 

@@ -244,29 +244,23 @@ def _shown(override: str) -> str:
 
 
 def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape
-    *above, last = place
-    for depth, part in enumerate(above):
-        follows: Any = [] if isinstance(place[depth + 1], int) else {}
-        data = _step(data, part, follows, where)
-    _step(data, last, None, where)
-    if isinstance(data, list) and last == len(data):
-        data.append(value)
-    else:
-        data[last] = value
-
-
-def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa: ANN401 - plain data of any shape
-    """Return the value one step down; create a missing mapping or list."""
-    if isinstance(part, int) and isinstance(data, list) and part <= len(data):
-        if part == len(data) and default is not None:
-            data.append(default)
-        return data[part] if part < len(data) else None
-    if isinstance(part, str) and isinstance(data, dict):
-        if data.get(part) is None and default is not None:
-            data[part] = default
-        return data.get(part)
-    found = f"{part!r} in {'a list of ' + str(len(data)) if isinstance(data, list) else 'a value without such keys'}"
-    raise ConfigError(Fault(where, found, "a key of the config, or an index of a list (one past its end adds)"))
+    """Write a value to a place of plain data; mappings and lists on the way are made where they are missing."""
+    for depth, part in enumerate(place):
+        is_last = depth + 1 == len(place)
+        new: Any = value if is_last else [] if isinstance(place[depth + 1], int) else {}
+        if isinstance(part, int) and isinstance(data, list) and part <= len(data):
+            if part == len(data):
+                data.append(new)
+            elif is_last:
+                data[part] = new
+        elif isinstance(part, str) and isinstance(data, dict):
+            if is_last or data.get(part) is None:
+                data[part] = new
+        else:
+            has = f"a list of {len(data)}" if isinstance(data, list) else "a value without such keys"
+            expected = "a key of the config, or an index of a list (one past its end adds)"
+            raise ConfigError(Fault(where, f"{part!r} in {has}", expected))
+        data = data[part]
 
 
 Locate = Callable[[Place], str]  # writes where a value is, for messages

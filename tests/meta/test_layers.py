@@ -204,6 +204,13 @@ def test_importing_a_layer_below_the_host_on_spark_loads_neither_spark_nor_panda
     assert done.stdout.split() == []
 
 
+def test_a_config_is_read_without_scipy() -> None:
+    """It takes as long to import as everything else that reads a config."""
+    script = f"import sys, {PACKAGE}.config; print(*({{'scipy', 'pyarrow'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == []
+
+
 def test_importing_the_package_loads_none_of_its_public_names() -> None:
     script = f"import sys, {PACKAGE}; print(*(name for name in sys.modules if name.startswith('{PACKAGE}.')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

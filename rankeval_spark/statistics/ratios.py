@@ -28,18 +28,15 @@ class Ratios:
     numerator: Moments
     denominator: Moments
     cross: Matrix  # (n_groups, n_columns), sum of `a b`
-    cubes: tuple[Matrix, Matrix] | None = None  # sums of `a a b` and `a b b`, if the moments have cubed deviations
+    cubes: tuple[Matrix, ...] = ()  # sums of `a a b` and `a b b`, if the moments have cubed deviations
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
         """Combine what :attr:`numbers` gave."""
         mean, m2, below_mean, below_m2, cross, *more = numbers
-        users = n.astype(np.int64)
-        if not more:
-            return cls(Moments(users, mean, m2), Moments(users, below_mean, below_m2), cross)
-        m3, below_m3, squared_above, squared_below = more
+        users, (m3, below_m3, *cubes) = n.astype(np.int64), more or (None, None)
         above, below = Moments(users, mean, m2, m3), Moments(users, below_mean, below_m2, below_m3)
-        return cls(above, below, cross, (squared_above, squared_below))
+        return cls(above, below, cross, tuple(cubes))
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
@@ -47,11 +44,8 @@ class Ratios:
 
         Then, where there are any, cubed deviations of both and their products.
         """
-        above, below = self.numerator, self.denominator
-        numbers = above.n, above.mean, above.m2, below.mean, below.m2, self.cross
-        if above.m3 is None or below.m3 is None or self.cubes is None:
-            return numbers
-        return (*numbers, above.m3, below.m3, *self.cubes)
+        (n, mean, m2, *m3), (_, below_mean, below_m2, *below_m3) = self.numerator.numbers, self.denominator.numbers
+        return (n, mean, m2, below_mean, below_m2, self.cross, *m3, *below_m3, *self.cubes)
 
     @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: Ratios) -> Ratios:
@@ -61,8 +55,8 @@ class Ratios:
         above = np.nan_to_num(other.numerator.mean - self.numerator.mean)
         below = np.nan_to_num(other.denominator.mean - self.denominator.mean)
         weight = own * other.numerator.n
-        cubes = None
-        if self.cubes is not None and other.cubes is not None:
+        cubes: tuple[Matrix, ...] = ()
+        if self.cubes and other.cubes:
             apart = weight * (own - its)
             mixed, of_above, of_below = (
                 own * after - its * before
@@ -91,29 +85,25 @@ class Ratios:
 
     def at(self, places: Places) -> Ratios:
         """Moments at these places, in this order."""
-        cubes = None if self.cubes is None else (self.cubes[0][places], self.cubes[1][places])
+        cubes = tuple(each[places] for each in self.cubes)
         return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places], cubes)
 
     def placed(self, slots: NDArray[np.integer], size: int) -> Ratios:
         """Return ratios of `size` groups: each group in its slot, the other slots empty."""
-
-        def in_slots(values: Matrix) -> Matrix:
-            placed = np.zeros((size, values.shape[1]))
-            placed[slots] = values
-            return placed
-
-        cubes = None if self.cubes is None else (in_slots(self.cubes[0]), in_slots(self.cubes[1]))
+        products = np.zeros((1 + len(self.cubes), size, self.cross.shape[1]))
+        products[:, slots] = self.cross, *self.cubes
         above, below = self.numerator.placed(slots, size), self.denominator.placed(slots, size)
-        return Ratios(above, below, in_slots(self.cross), cubes)
+        return Ratios(above, below, products[0], tuple(products[1:]))
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
         """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
-        sums, cubes = moments.membership_of(group, n_groups), None
+        sums = moments.membership_of(group, n_groups)
+        cubes: tuple[Matrix, ...] = ()
         both = (self.numerator, self.denominator)
         above, below = (moments.deviations_and_means(each, group, sums)[0] for each in both)
         with np.errstate(over="ignore", invalid="ignore"):
             products = self.cross + self.numerator.n * above * below
-            if self.cubes is not None:
+            if self.cubes:
                 mixed = self.cross + products
                 cubes = (
                     sums @ (self.cubes[0] + above * mixed + below * self.numerator.m2),
@@ -135,11 +125,8 @@ def ratio_moments_by_group(
     with np.errstate(over="ignore", invalid="ignore"):
         from_means = numerator - above.mean[group], denominator - below.mean[group]
         products = np.nan_to_num(from_means[0] * from_means[1])
-        cubes = None
-        if has_cubes:
-            squared_above, squared_below = (sums @ (products * np.nan_to_num(each)) for each in from_means)
-            cubes = squared_above, squared_below
-    return Ratios(above, below, sums @ products, cubes)
+        cubes = [sums @ (products * np.nan_to_num(each)) for each in from_means] if has_cubes else []
+    return Ratios(above, below, sums @ products, tuple(cubes))
 
 
 def linearised(

@@ -25,27 +25,26 @@ SEGMENTS: Final = "segments"
 TRAIN: Final = "train"
 ITEMS: Final = "items"
 
-ROWS: Final = "rows"  # the check that only counts the rows of an input; it has no thresholds
-EXTRA_COLUMNS: Final = "extra_columns"  # the check of columns that an input has and nothing reads
-
-DUPLICATES: Final = "duplicates"
-"""The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
-
-ZERO_RELEVANT: Final = "zero_relevant"  # the check of judged users without a relevant item
-
-SAMPLED_CANDIDATES: Final = "sampled_candidates"
-"""The check that lists rank the whole catalogue, made where the config says that they do not."""
-
-ALIKE_VALUES: Final = "alike_values"  # the check of values of segments that are written in two ways
-
-VECTOR_LENGTHS: Final = "vector_lengths"
-"""The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
-there is no angle between them."""
-
-UNMATCHED_ITEMS: Final = "unmatched_items"  # the check of the join: judgements whose item is in no list
-
-SEEN_IN_TRAIN: Final = "seen_in_train"
-"""The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
+# Names of checks, by what they count
+ROWS: Final = "rows"  # only the rows of an input; it has no thresholds
+EXTRA_COLUMNS: Final = "extra_columns"  # columns that an input has and nothing reads
+DUPLICATES: Final = "duplicates"  # rows that repeat another
+ZERO_RELEVANT: Final = "zero_relevant"  # judged users without a relevant item
+SAMPLED_CANDIDATES: Final = "sampled_candidates"  # lists that do not rank the whole catalogue, as the config says
+ALIKE_VALUES: Final = "alike_values"  # values of segments that are written in two ways
+VECTOR_LENGTHS: Final = "vector_lengths"  # items whose vector has another length than most, where vectors are read
+UNMATCHED_ITEMS: Final = "unmatched_items"  # judgements whose item is in no list
+SEEN_IN_TRAIN: Final = "seen_in_train"  # recommended items that the user has in train; a join, so made on demand
+UNKNOWN_ITEMS: Final = "unknown_items"  # recommended items that the catalogue does not have
+UNKNOWN_ROWS: Final = "unknown_rows"  # recommendations of such items, where these are dropped
+OPEN_WINDOWS: Final = "open_windows"  # lists whose window was open when the events were read; of a night
+EVENTS_END: Final = "events_end"  # seconds between the newest event and the end of the last list's window
+MISSING_USERS: Final = "missing_users"  # judged users without a list, of the model that misses most: its sample key
+ABSENT_BASELINE: Final = "absent_baseline"  # the model that others are compared with, where it has no lists
+DRIFT: Final = "drift"  # means outside of the band of the nights before; its input is what was measured
+VOLUME: Final = "volume"  # rows of an input, against the nights before
+ABSENT_MODELS: Final = "absent_models"  # models of the last night that have no lists
+FEWER_USERS: Final = "fewer_users"  # users with a list that a model lost
 
 OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
     "before_list": ("n_before", "n_interactions"),
@@ -60,24 +59,6 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
 OF_RANKS: Final[Mapping[str, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 """Checks of the ranks of the log, and the flag of a list that each counts."""
 
-OPEN_WINDOWS: Final = "open_windows"
-"""The check that no list's window was still open when the events were read; made of a night, which has a clock."""
-
-EVENTS_END: Final = "events_end"  # the check that the events reach the end of the last list's window; it counts seconds
-UNKNOWN_ITEMS: Final = "unknown_items"  # the check of recommended items that the catalogue does not have
-
-UNKNOWN_ROWS: Final = "unknown_rows"
-"""The check of recommendations of items that the catalogue does not have, made where these are dropped."""
-
-MISSING_USERS: Final = "missing_users"
-"""The check of judged users without a list, of the model that misses most; its one sample key is that model."""
-
-ABSENT_BASELINE: Final = "absent_baseline"  # the check that the model that others are compared with has lists
-DRIFT: Final = "drift"  # the check that means stay in the band of the nights before; its input is what was measured
-VOLUME: Final = "volume"  # the check that an input has as many rows as on the nights before
-ABSENT_MODELS: Final = "absent_models"  # the check that every model of the last night has lists again
-FEWER_USERS: Final = "fewer_users"  # the check that no model lost many of its users with a list
-
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
 
@@ -86,8 +67,8 @@ NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 
 _SECOND: Final = 1_000_000  # microseconds of a second
 
+# Errors whatever the thresholds are: either of two rows would be a guess, and there is no angle between such vectors
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
-"""Faults of the catalogue that are errors whatever the thresholds are."""
 
 _MOST_SHOWN: Final = 3  # values that are alike, and lengths of vectors, that a check names
 

@@ -213,8 +213,7 @@ def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVec
 COUNTED: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS, C.HAS_TIES)
 """Counts of each list at each cutoff, the last one true or false."""
 
-RELEVANT: Final = 1.0
-"""Gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of the measures."""
+RELEVANT: Final = 1.0  # gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of measures
 
 COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
 """Columns of compact lists that every measure set reads."""

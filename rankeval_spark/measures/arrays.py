@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 FloatVector: TypeAlias = NDArray[np.float64]  # shape (n_hits,), (n_judged,) or (n_lists,)
 
-FloatMatrix: TypeAlias = NDArray[np.float64]
-"""Shape (n_lists, n_cutoffs), or (n_lists, 1) and (1, n_cutoffs), which broadcast to it."""
+FloatMatrix: TypeAlias = NDArray[np.float64]  # shape (n_lists, n_cutoffs), or one that broadcasts to it
 
 BoolVector: TypeAlias = NDArray[np.bool_]
 IntVector: TypeAlias = NDArray[np.integer]  # integers of any width, shape (n_lists,), (n_hits,) or (n_judged,)

@@ -43,8 +43,7 @@ Of kind ``exposure`` and ``parity``: the exposures, or the rates, of several gro
 
 K = TypeVar("K", bound=Kernel)
 
-Link: TypeAlias = Literal["identity", "log", "square"]
-"""Function of the value that is averaged; what is published is the inverse of the mean."""
+Link: TypeAlias = Literal["identity", "log", "square"]  # function of the value that is averaged
 
 CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]  # whether a measure takes a cutoff
 
@@ -144,15 +143,13 @@ class TieHandling:
 
 NEVER_FILLED: Final = Aggregation(without_relevant=math.nan)  # no population gives a value to a user without one
 
-MEAN_OVER_TIES: Final = TieHandling(has_mean=True)
-"""The mean over all orders of tied items is known, and their gains bound the value."""
+MEAN_OVER_TIES: Final = TieHandling(has_mean=True)  # the mean over all orders of ties is known
 
 NO_RELEVANT: Final = "no relevant judgement (R = 0)"  # where nearly every measure of binary relevance is undefined
 
 ANY_ORDER_OF_TIES: Final = TieHandling(bounded_by_gains=True)  # no order of tied items changes the value
 
-NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)
-"""The order of tied items matters, and not by their gains."""
+NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)  # the order of ties matters, and not by gains
 
 
 @dataclass(kw_only=True, eq=False)
@@ -328,5 +325,4 @@ class Definition:
 
 DEFINED: Final[dict[str, Definition]] = {}  # every measure, by its canonical name
 
-SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}
-"""Canonical name, and the options that are implied, of every name in lower case."""
+SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}  # name and options of every spelling in lower case

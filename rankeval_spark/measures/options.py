@@ -280,8 +280,7 @@ Persistence: TypeAlias = Annotated[
 ]
 """``p``."""
 
-RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall counts than precision."]
-"""``beta``."""
+RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall counts than precision."]  # ``beta``
 
 Unknown: TypeAlias = Annotated[
     Literal["null", "drop"],
@@ -300,21 +299,18 @@ OtherModel: TypeAlias = Annotated[
     str, Text("a model of the same run"), "The other model, as `model_id` names it. Its own lists have no value."
 ]
 
-MODEL: Final = "model"
-"""The option of a measure that looks at the lists of another model in addition to those it is computed of."""
+MODEL: Final = "model"  # option of a measure that also looks at the lists of another model
 
 Agg: TypeAlias = Literal["macro", "micro"]
 
 AGG: Final = "agg"  # the option of every measure that is a ratio; kernels do not see it
 
-GROUP: Final = "group"
-"""The option of every measure that reads judgements and no facts of items; kernels see lists with fewer judgements."""
+GROUP: Final = "group"  # option of every measure of judgements alone; kernels see lists with fewer judgements
 
 JUDGED_ONLY: Final = "judged_only"
 """The option of every such measure in which unjudged items take places; kernels see shorter lists."""
 
-WEIGHTED: Final = "weighted"
-"""The option of every measure that adds up relevant items; kernels see lists whose judgements have weights."""
+WEIGHTED: Final = "weighted"  # option of every measure that adds up relevant items; kernels see judgements with weights
 
 
 def agg_option(default: Agg, not_offered: tuple[NotOffered, ...] = ()) -> Option:

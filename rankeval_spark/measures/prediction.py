@@ -150,8 +150,7 @@ def _refuse_unpredicted(cut: CutLists) -> None:
         raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
 
 
-SMALLEST: Final = 1e-15
-"""A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
+SMALLEST: Final = 1e-15  # a probability nearer to 0 or 1 is taken for this near: the logarithm of 0 is infinite
 
 
 @prediction_error(

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 Given: TypeAlias = Ranking | Shown | Offered | Preferred
 """What a value is computed of: a list; or, for a measure of all lists together, a group of them."""
 
-UNDEFINED: Final = "undefined"
-"""Expected value of a list for which the measure is undefined."""
+UNDEFINED: Final = "undefined"  # expected value of a list for which the measure is undefined
 
 _OPERATORS: Final[Mapping[type[ast.operator], Callable[..., Fraction | float]]] = {
     ast.Add: operator.add,

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = dict[str, np.ndarray]  # by column of the table, shape (n_measures,)
 
-States: TypeAlias = Mapping[str, Sequence[bytes]]
-"""Aggregates of all partitions by their kind, in an order of their own."""
+States: TypeAlias = Mapping[str, Sequence[bytes]]  # aggregates of all partitions by kind, in an order of their own
 
 MONTE_CARLO: Final = "monte_carlo"  # method of a p from random draws
 

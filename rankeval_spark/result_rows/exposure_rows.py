@@ -40,8 +40,7 @@ SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)  # key of a slice of 
 
 LEAST_ERROR: Final = 1e-12  # error, relative to its value, up to which it is rounding
 
-MIN_SINGLES: Final = 20
-"""Items in exactly one list below which a coverage has no error: they alone show how many items chance adds."""
+MIN_SINGLES: Final = 20  # items in one list below which a coverage has no error: they say how many chance adds
 
 LEAST_FIRST: Final = 1e-9  # V1 as a share of `sum x f(x)^2` up to which it is rounding: all items weigh the same
 MIN_SHARE: Final = 0.4  # share of single lists below which a coverage has no error: the series below does not settle

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
-_ROOM: Final = 4
-"""Cells of a dense count for each key: with more than these, sorting the keys takes less time and memory."""
+_ROOM: Final = 4  # cells of a dense count for each key, beyond which sorting takes less time and memory
 
 _SMALL: Final = 1 << 20  # cells that are always counted densely: 8 MB
 

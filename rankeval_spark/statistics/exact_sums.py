@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_MOST_STEPS: Final = 64
-"""Length of the groups that are summed side by side; a longer one is summed alone at the same cost per number."""
+_MOST_STEPS: Final = 64  # longest group that is summed next to others; a longer one costs as much alone
 
 
 def exact_sums(

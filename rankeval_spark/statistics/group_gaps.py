@@ -25,11 +25,9 @@ MIN_HITS: Final = 20  # users of a group with a value other than that of a user 
 _MOST_FREEDOM: Final = 1000  # degrees of freedom above which the quantile does not change in the third digit
 _FEWEST: Final = 2  # groups that a difference needs
 
-_PRIOR_HITS: Final = 1.0
-"""Hits by which a group's dispersion is drawn to that of zeros and ones: few hits seldom show how much values vary."""
+_PRIOR_HITS: Final = 1.0  # hits by which a dispersion is drawn to that of zeros and ones: few hits show little of it
 
-_LEAST_HITS: Final = 30
-"""Effective hits below which a mean without a greatest value has no bounds, if its values vary more than their mean."""
+_LEAST_HITS: Final = 30  # effective hits below which a varied mean without a greatest value has no bounds
 
 _LEAST_TAIL: Final = 1e-300  # probability below which normal quantiles do not grow further
 

@@ -14,8 +14,7 @@ from rankeval_spark.statistics.moments import SQUARES, trusted
 
 Values: TypeAlias = NDArray[np.float64]
 
-MIN_NONZERO: Final = 10
-"""Users with a value other than 0, or users by squared skewness, below which an interval is uncertain."""
+MIN_NONZERO: Final = 10  # users with a value other than 0, or by squared skewness, for a certain interval
 
 _ROUNDING: Final = 1e-12  # standard deviation up to which values count as all equal: rounding of values of the order 1
 

@@ -12,8 +12,7 @@ from scipy import sparse
 
 Matrix: TypeAlias = NDArray[np.float64]  # shape (n_groups, n_columns), or (n_rows, n_columns) for values
 
-Places: TypeAlias = NDArray[np.integer] | tuple[slice, list[int]]
-"""Positions of groups; or all groups, and positions of columns."""
+Places: TypeAlias = NDArray[np.integer] | tuple[slice, list[int]]  # positions of groups; or all groups, and of columns
 
 _MIN_BLOCK_ROWS: Final = 8192
 """8192 rows x 16 columns fit the cache: 0.9 s where whole passes take 1.9 s (600,000 x 16, six groupings)."""

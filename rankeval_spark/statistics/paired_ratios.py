@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
 
-N_PARTS: Final = 4
-"""Per user and column: the difference of the numerators, of the denominators, and both of the baseline."""
+N_PARTS: Final = 4  # per user and column: differences of numerators and denominators, and both of the baseline
 
 N_NUMBERS: Final = 2 + N_PARTS + N_PARTS**2  # numbers of a group and column, as `RatioPairs.to_bytes` writes them
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below which a sum is only rounding

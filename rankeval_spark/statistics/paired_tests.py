@@ -24,11 +24,9 @@ Counts: TypeAlias = NDArray[np.int64]
 
 FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
 
-ROUNDING: Final = 1e-14
-"""Share of the greater of a user's two values below which their difference is rounding and counts as 0."""
+ROUNDING: Final = 1e-14  # share of the greater of two values below which their difference is rounding and counts as 0
 
-SUM_ROUNDING: Final = 1e-13
-"""Share of the sum of absolute values up to which two sums of the same numbers, with other signs, may be equal."""
+SUM_ROUNDING: Final = 1e-13  # share of the sum of absolute values up to which sums of the same numbers may be equal
 
 _N_SINGLE: Final = 13  # numbers of a group and column in addition to its few differences
 
@@ -227,11 +225,9 @@ _HALF: Final = FEW // 2
 # Every assignment of signs to half of the differences: (1024, 10).
 _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
 
-LEAST_DIFFERENCES: Final = 6
-"""Differences other than ties below which there is no p-value: five give a two-sided p of at least 1/16."""
+LEAST_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
 
-OUT_OF_RANGE: Final = "out_of_range"
-"""Reason of a test without a p that needs squares which leave the range of a double."""
+OUT_OF_RANGE: Final = "out_of_range"  # reason of a test without a p whose squares leave the range of a double
 
 
 class Comparison(NamedTuple):
@@ -423,8 +419,7 @@ def equal_differences_p(n: Counts, delta: Values) -> tuple[Values, Values, Value
 
 FEW_COMMON_LISTS: Final = "few_common_lists"  # reason of a comparison that is withheld
 
-FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"
-"""Reason where judgements name their list, so that lists are counted, not users."""
+FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"  # the same where judgements name lists, which are counted
 
 LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 

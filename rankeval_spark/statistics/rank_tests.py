@@ -18,8 +18,7 @@ Zeros = Literal["wilcox", "pratt"]
 
 TIE: Final = 1e-10  # share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie
 
-EXACT: Final = 50
-"""Largest number of differences of which all assignments of signs are counted, as scipy does without ties."""
+EXACT: Final = 50  # most differences of which all assignments of signs are counted, as scipy does without ties
 
 
 class SignedRanks(NamedTuple):

@@ -26,16 +26,14 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = NDArray[np.float64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-Sums: TypeAlias = NDArray[np.float64]
-"""Shape (n_groups, n_columns, n_replicates); the sums of two sets of users are added."""
+Sums: TypeAlias = NDArray[np.float64]  # (n_groups, n_columns, n_replicates); those of two sets of users are added
 
 Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 """Function that returns the random factors of users, (n_users, n_replicates), from their hashes."""
 
 USERS_AT_ONCE: Final = 1024  # users in a block: with 1000 replicates, 8 MB of doubles
 
-_LEAST_AT_ONCE: Final = 64
-"""Users in a block where replicates are many; smaller blocks would read and write the sums too often."""
+_LEAST_AT_ONCE: Final = 64  # the same where replicates are many; smaller blocks would write the sums too often
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,7 @@ Parts: TypeAlias = NDArray[np.float64]
 
 MOST_EMPTY: Final = 0.05  # share of replicates without a value above which there is no interval and no p-value
 
-_ALIKE: Final = 1e-8
-"""Variance, as a share of the squared mean, below which sums of squares cannot distinguish spread from rounding."""
+_ALIKE: Final = 1e-8  # variance, by the squared mean, below which sums of squares cannot tell spread from rounding
 
 _TOLERANCE: Final = 1e-10  # relative rounding that a replicate equal to the observed value may have
 

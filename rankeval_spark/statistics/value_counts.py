@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int64]
 Doubles: TypeAlias = NDArray[np.float64]
 
-MOST_VALUES: Final = 2049
-"""Distinct values of a cell up to which they are kept as they are: [0, 1] has so many multiples of 2^-11."""
+MOST_VALUES: Final = 2049  # distinct values of a cell that are kept: [0, 1] has so many multiples of 2^-11
 
 EXACT: Final = -1075  # exponent of a cell whose values are as they were: every double is a multiple of 2^-1074
 _STEPS: Final = 11  # a range below 2^x has at most MOST_VALUES multiples of 2^(x - 11)

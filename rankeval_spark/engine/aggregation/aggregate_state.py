@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)  # key of a row: columns of every row here
 STATE: Final = "state"  # column of the moments and counts, see :class:`AggregateLayout`
 
-SPREAD: Final = "spread"
-"""Column of what a bootstrap made of a group: standard errors, lower and upper ends, of all measures."""
+SPREAD: Final = "spread"  # column of what a bootstrap made of a group: errors, lower and upper ends, of all measures
 
 COUNTED_VALUES: Final = "counted_values"
 """Column of the users' values and how many users have each, of all measures; NULL unless quantiles are requested."""
@@ -52,12 +51,10 @@ WEIGHTED: Final = ("weight_mean", "weight_m2", "cross", "weight_m3", "cross_21",
 """More rows of a state where some measures are ratios of sums: moments of their denominators, and with the numerators,
 whose moments then are ``mean``, ``m2`` and ``m3``; the last two are the sums of ``a a b`` and ``a b b``."""
 
-DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")
-"""Standard error and interval of a mean, from its replicates: the parts of SPREAD."""
+DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")  # the parts of SPREAD, of each mean
 
 QUANTILES: Final = "quantiles"
-QUANTILE_GRID: Final = "quantile_grid"
-"""Quantiles of the users' values, and the step that they are rounded down to: 0 where they are exact."""
+QUANTILE_GRID: Final = "quantile_grid"  # the step that quantiles are rounded down to: 0 where they are exact
 
 KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
 

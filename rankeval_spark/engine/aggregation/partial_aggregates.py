@@ -54,8 +54,7 @@ n_measures, n_replicates); or, where they are few, a row each of hash, numerator
 WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, *STATES))])
 """Rows of ``aggregate_state.PARTIAL`` and of states, which have no moments."""
 
-HELD_BYTES: Final = 1 << 27
-"""Sums that a worker holds before it passes them on: 128 MB, enough for 80 groups of 16 measures at 6 cutoffs."""
+HELD_BYTES: Final = 1 << 27  # sums that a worker holds: enough for 80 groups of 16 measures at 6 cutoffs
 
 MAX_GROWTH: Final = 4
 """How many times larger sums may be than the values that they replace: users are passed on as they are where there are

@@ -27,8 +27,7 @@ USER_HASH: Final = "_user_hash"  # column of the hash of the user, where it trav
 PACKED: Final = "_segments"  # column of the segments' values, where they travel to Python
 SEGMENT: Final = "_segment_"
 
-ROWS_AT_ONCE: Final = 65_536
-"""Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
+ROWS_AT_ONCE: Final = 65_536  # rows summarised in one go: little work per slice, and under 50 MB
 
 Doubles: TypeAlias = NDArray[np.float64]
 

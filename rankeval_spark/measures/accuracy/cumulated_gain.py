@@ -61,8 +61,7 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "inverse": lambda rank: 1 / rank,
 }
 
-_MOST_RAISED: Final = 1000.0
-"""Greatest gain that is raised: 2**1024 is no double, and a sum of 10,000 items at 2**1000 still is one."""
+_MOST_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 is a double, 2**1024 is none
 
 _SMALLER: Final = -512  # power of two by which gains are multiplied whose sums are beyond a double
 

@@ -98,7 +98,7 @@ class PairTests:
         """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
         zeros = self.requested.wilcoxon_zeros
         columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
-        found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros).p for values in columns]
+        found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
         return _tested(of_t, np.where(self._of_means.is_all_zero[0], 1.0, found), np.full(len(found), zeros))
 
     def by_sign(self, of_t: Numbers) -> Numbers:

@@ -7,7 +7,6 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from rankeval_spark.statistics import distributions, hashed_random, resampling
 from rankeval_spark.statistics.moments import SQUARES
@@ -91,7 +90,6 @@ class Tukey(NamedTuple):
     high: Values  # (n_rows, n_pairs)
     p: Values  # (n_rows, n_pairs), adjusted for all pairs of the row
     residual_variance: Values  # (n_rows,), `V_E`: the variance that neither the user nor the model explains
-    p_any: Values  # (n_rows,), p of the F test that any two models differ
 
 
 def user_means(values: Values) -> Values:
@@ -170,11 +168,8 @@ def compare_all(
     ).reshape(delta.shape)
     has_no_spread = (~has_spread & ~np.isnan(variance))[:, None]
     p = np.where(has_no_spread & (np.abs(delta) <= rounding[:, None]), 1.0, tails)
-    apart = (means - means.mean(axis=1, keepdims=True)) / std_error[:, None]
-    by_f = special.fdtrc(n_models - 1, freedom, (apart**2).sum(axis=1) / (n_models - 1))
-    p_any = np.where(has_no_spread.ravel() & (p == 1).all(axis=1), 1.0, by_f)
     effect_size = delta / (std_error * np.sqrt(many))[:, None]
-    return Tukey(delta, effect_size, delta - half, delta + half, p, variance, p_any)
+    return Tukey(delta, effect_size, delta - half, delta + half, p, variance)
 
 
 def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:

@@ -235,8 +235,6 @@ class Comparison(NamedTuple):
 
     n: Counts  # users with a value under both
     delta: Values  # mean difference
-    std_dev: Values  # of the differences
-    std_error: Values
     low: Values  # Student's interval
     high: Values
     p: Values  # two-sided
@@ -244,7 +242,6 @@ class Comparison(NamedTuple):
     n_wins: Counts
     n_ties: Counts
     n_losses: Counts
-    is_degenerate: NDArray[np.bool_]  # all differences are equal: the interval is a point
     test: NDArray[np.str_]  # `t`; `exact` if all signs of at most 20 differences are enumerated; `equal`
     reason: NDArray[np.str_]  # why there is no p-value, of `reasons`, or `out_of_range`; else empty
 
@@ -287,10 +284,7 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     by_t, *_ = distributions.t_tails(t, np.where(n > 1, n - 1, np.nan))
     p = np.where(reason == "", np.where(test == "", by_t, of_few), np.nan)
-    return Comparison(
-        n, delta, std_dev, std_error, low, high, p, effect_size, wins, ties, losses,
-        is_equal & (n > 0), np.where(test == "", "t", test), reason,
-    )  # fmt: skip  # one name a line would be a page
+    return Comparison(n, delta, low, high, p, effect_size, wins, ties, losses, np.where(test == "", "t", test), reason)
 
 
 def randomized(

@@ -30,7 +30,7 @@ def test_sign_test_is_that_of_statsmodels() -> None:
     assert rank_tests.sign_test(np.array([(D > 0).sum()]), np.array([(D < 0).sum()]))[0] == pytest.approx(0.1796875)
 
 
-def signed_ranks(d: np.ndarray, zeros: Zeros) -> rank_tests.SignedRanks:
+def signed_ranks(d: np.ndarray, zeros: Zeros) -> float:
     return rank_tests.wilcoxon(rank_tests.magnitudes(d), zeros=zeros)
 
 
@@ -53,21 +53,20 @@ def test_signed_ranks_are_exact_where_they_are_few_and_else_those_of_scipy(zeros
     found = signed_ranks(d, zeros)
     oracle = stats.wilcoxon(d, zero_method=zeros, method="asymptotic")
     p = exact_p(d, zeros) if (d != 0).sum() <= rank_tests.EXACT else oracle.pvalue
-    assert found.p == pytest.approx(p, rel=1e-9, abs=1e-15)
-    assert abs(found.z) == pytest.approx(abs(oracle.zstatistic), rel=1e-9, abs=1e-12)
+    assert found == pytest.approx(p, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("n", [6, 20, 50])
 def test_distinct_differences_have_the_exact_p_of_scipy(n: int) -> None:
     d = np.random.default_rng(n).permutation(np.arange(1.0, n + 1)) * np.random.default_rng(n).choice([-1, 1], n)
-    assert signed_ranks(d, "wilcox").p == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, rel=1e-12)
+    assert signed_ranks(d, "wilcox") == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, rel=1e-12)
 
 
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
 @pytest.mark.parametrize("n", range(1, 60))
 def test_no_p_is_less_than_the_least_possible_one(n: int, zeros: Zeros) -> None:
     for d in (np.ones(n), np.arange(1.0, n + 1), np.append(np.ones(n), np.zeros(40))):
-        assert signed_ranks(d, zeros).p >= 2.0 ** (1 - n) * (1 - 1e-12)
+        assert signed_ranks(d, zeros) >= 2.0 ** (1 - n) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("n_zero", [1000, 10**9])
@@ -76,7 +75,7 @@ def test_many_zeros_change_no_order_of_sums(n_zero: int) -> None:
     d = np.array([3.0, -1, 2, 2, -2, 4, 5, 1, -6, 1, 1])
     few = rank_tests.magnitudes(d)._replace(n_zero=len(d) ** 2)
     found = rank_tests.wilcoxon(few._replace(n_zero=n_zero), zeros="pratt")
-    assert found.p == rank_tests.wilcoxon(few, zeros="pratt").p == exact_p(np.append(d, np.zeros(121)), "pratt")
+    assert found == rank_tests.wilcoxon(few, zeros="pratt") == exact_p(np.append(d, np.zeros(121)), "pratt")
 
 
 def test_values_equal_but_for_rounding_are_tied() -> None:
@@ -88,9 +87,8 @@ def test_values_equal_but_for_rounding_are_tied() -> None:
 
 def test_swapping_the_runs_keeps_p() -> None:
     one, other = (rank_tests.wilcoxon(rank_tests.magnitudes(d), zeros="wilcox") for d in (D, -D))
-    assert one.p == pytest.approx(other.p, rel=1e-12)
-    assert one.z == pytest.approx(-other.z, rel=1e-12)
+    assert one == pytest.approx(other, rel=1e-12)
 
 
 def test_without_a_difference_nothing_is_ranked() -> None:
-    assert np.isnan(rank_tests.wilcoxon(rank_tests.magnitudes(np.zeros(5)), zeros="pratt")).all()
+    assert np.isnan(rank_tests.wilcoxon(rank_tests.magnitudes(np.zeros(5)), zeros="pratt"))

@@ -135,8 +135,3 @@ class ItemFacts:
         """Whether the direction of an item is known: shape (n_items,)."""
         known: BoolVector = (self.unit_vectors != 0).any(axis=1)
         return known
-
-    @cached_property
-    def has_categories(self) -> BoolVector:
-        """Whether an item has categories: shape (n_items,)."""
-        return np.bincount(self.known_categories.owner, minlength=len(self.item_list)) > 0

@@ -155,12 +155,6 @@ class Lists(_Remembers):
         return collected(self.hit_weight, "has no weights"), collected(self.judged_weight, "has no weights")
 
     @cached_property
-    def ideal_values(self) -> FloatVector:
-        """Value of each judgement, the greatest of each list first: float64, shape (n_judged,)."""
-        of_judged = self.values[1]
-        return of_judged[np.lexsort((-of_judged, self.judged_list))]
-
-    @cached_property
     def is_judged_hit(self) -> FloatVector:
         """Return 1 for each hit that was judged, 0 for one with a negative gain: float64, shape (n_hits,).
 

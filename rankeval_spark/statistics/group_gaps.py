@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -53,7 +53,7 @@ class GroupMeans:
     @property
     def in_logs(self) -> GroupMeans:
         """The same groups, with the logarithms of geometric means."""
-        rows, cells = np.asarray(self.is_log), self.is_log_by_group
+        rows, cells = np.asarray(self.is_log), self.per_group(self.is_log)
         with np.errstate(divide="ignore", invalid="ignore"):
             least, greatest = (np.where(rows, np.log(end), end) for end in self.bounds)
             return replace(
@@ -67,19 +67,13 @@ class GroupMeans:
     @property
     def range_by_group(self) -> tuple[Values, Values]:
         """Least and greatest value of a user, repeated for each group: 0 and 1 of shares."""
-        least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in self.bounds)
-        is_share = self.is_share_by_group
+        is_share = self.per_group(self.is_share)
+        least, greatest = (self.per_group(end) for end in self.bounds)
         return np.where(is_share, 0.0, least), np.where(is_share, 1.0, greatest)
 
-    @property
-    def is_log_by_group(self) -> NDArray[np.bool_]:
-        """``is_log`` repeated for each group."""
-        return np.broadcast_to(np.asarray(self.is_log)[..., None], self.values.shape)
-
-    @property
-    def is_share_by_group(self) -> NDArray[np.bool_]:
-        """``is_share`` repeated for each group."""
-        return np.broadcast_to(np.asarray(self.is_share)[..., None], self.values.shape)
+    def per_group(self, rows: Any) -> NDArray[Any]:  # noqa: ANN401 - a number or a truth value of each row, or of all
+        """Repeat what is known of each row for each of its groups."""
+        return np.broadcast_to(np.asarray(rows)[..., None], self.values.shape)
 
 
 class Gap(NamedTuple):
@@ -158,7 +152,7 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         with np.errstate(divide="ignore", invalid="ignore"):
             to_lower, to_upper = roots
             lower, upper = start / (product + to_lower), (product + to_upper) / most
-            is_log = groups.is_log_by_group
+            is_log = groups.per_group(groups.is_log)
             lower = np.where(is_log, (over - down) / (others + above), lower)
             upper = np.where(is_log, (over + up) / (others - below), upper)
         is_pair = ~np.isnan(product)
@@ -215,12 +209,12 @@ def limits_of(
     the floor as may be unseen. No limit is outside the reach of the value.
     """
     lower, upper = _plain_limits(groups.in_logs, quantile, tail)
-    is_log = groups.is_log_by_group
+    is_log = groups.per_group(groups.is_log)
     floor, logs = groups.in_logs.range_by_group[0], groups.in_logs.values
     unseen = logs - _share_unseen(groups.freedom + 1, tail) * (logs - floor)
-    lower = np.where(np.asarray(groups.has_floor)[..., None], np.minimum(lower, unseen), lower)
+    lower = np.where(groups.per_group(groups.has_floor), np.minimum(lower, unseen), lower)
     ends = (np.where(is_log, np.exp(np.where(is_log, end, 0.0)), end) for end in (lower, upper))
-    least, greatest = (np.asarray(end, dtype=np.float64)[..., None] for end in groups.reach)
+    least, greatest = (groups.per_group(end) for end in groups.reach)
     lower, upper = (np.minimum(np.maximum(end, least), greatest) for end in ends)
     return np.minimum(lower, groups.values), np.maximum(upper, groups.values)
 
@@ -275,13 +269,13 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
         half_open = (least + end for end in _of_half_range(n, values - least, errors, quantile))
         most = _share_unseen(n, tail)
         equal = values - most * (values - least), values + most * (greatest - values)
-    is_mean = ~np.broadcast_to(np.asarray(groups.is_linked)[..., None], values.shape)
+    is_mean = ~groups.per_group(groups.is_linked)
     has_range = is_mean & ~np.isnan(width)
     is_half_open = is_mean & np.isfinite(least) & np.isposinf(greatest)
     student = values - quantile * errors, values + quantile * errors
     n_users = groups.freedom + 1
     are_equal = ~np.isnan(least) & intervals.are_equal(n_users, values, errors**2 * n_users * groups.freedom)
-    cases = [are_equal, groups.is_share_by_group, has_range, is_half_open]
+    cases = [are_equal, groups.per_group(groups.is_share), has_range, is_half_open]
     of_equal = (np.where(np.isnan(width), np.nan, end) for end in equal)
     lower, upper = (
         np.where(np.isnan(n), np.nan, np.select(cases, found, other))
@@ -334,7 +328,7 @@ def _distances(groups: GroupMeans) -> tuple[Values, Values]:
     errors = np.where(np.isnan(groups.values), np.nan, groups.std_errors)
     quantile = _quantiles(n, _least_freedom(errors, groups.freedom), groups.level)[..., None] / np.sqrt(2)
     tail, at_once = special.ndtr(-quantile), (1 - groups.level) / (2 * np.maximum(n, 1)[..., None])
-    is_log = groups.is_log_by_group
+    is_log = groups.per_group(groups.is_log)
     quantile = np.where(is_log, special.stdtrit(groups.freedom, 1 - at_once), quantile)
     lower, upper = limits_of(groups, quantile, np.where(is_log, at_once, tail))
     return groups.values - lower, upper - groups.values
@@ -342,7 +336,7 @@ def _distances(groups: GroupMeans) -> tuple[Values, Values]:
 
 def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
     """Distance of a difference's limit from those of both groups: their sum where both hold at once."""
-    return np.where(groups.is_log_by_group, one + other, np.hypot(one, other))
+    return np.where(groups.per_group(groups.is_log), one + other, np.hypot(one, other))
 
 
 def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:

@@ -108,10 +108,11 @@ class Weighting:
 
     def of_judged(self, lists: Lists) -> FloatVector:
         """Worth of each judgement, its weight included, in the ideal order of its user: float64, shape (n_judged,)."""
-        is_value = self.gains == "value"
-        if not lists.is_weighted:
-            return self.gain(lists.ideal_values if is_value else lists.judged_gain)
-        worth = self.gain(lists.values[1] if is_value else lists.judged_gain) * lists.weights[1]
+        worth = self.gain(lists.values[1] if self.gains == "value" else lists.judged_gain)
+        if lists.is_weighted:
+            worth = worth * lists.weights[1]
+        elif self.gains != "value":
+            return worth  # judgements come in the order of their gains
         return worth[np.lexsort((-worth, lists.judged_list))]
 
     def of_unjudged(self, lists: Lists) -> FloatMatrix:

@@ -181,7 +181,7 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
     if sim == "hamming":
         return facts.has_numbers.astype(np.float64)
     if sim == "jaccard":
-        return facts.has_categories.astype(np.float64)
+        return (np.bincount(facts.known_categories.owner, minlength=len(facts.item_list)) > 0).astype(np.float64)
     return (facts.values[N.ITEM_USERS] > 0).astype(np.float64)
 
 

@@ -320,12 +320,16 @@ class _Chunk:
         The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
         groups of users have to take turns.
         """
-        n_of_pair = self.requested.slots[0].size * _ARRAYS_A_COLUMN
+        place, position = self.requested.slots
+        values = self.cube.values[:, place, :, position]  # slots, models, users
+        n_of_pair = len(place) * _ARRAYS_A_COLUMN
         at_once = max(1, self._n_columns // n_of_pair)
         for start in range(0, len(self.pairs), at_once):
             pairs = self.pairs[start : start + at_once]
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
-            difference = np.concatenate([self._differences(pair) for pair in pairs]).T
+            difference = np.concatenate(
+                [paired_tests.difference_of(values[:, model], values[:, first]) for first, model in pairs]
+            ).T
             for groups, meaning in self._blocks(len(pairs) * n_of_pair):
                 sums = self._sums(difference, SliceGroups(groups, len(meaning)))
                 for local, (index, group) in enumerate(meaning):
@@ -335,12 +339,6 @@ class _Chunk:
                             key = self._key(pair, self.slicings[index], group)
                             for kind, of_pairs in of_group.items():
                                 yield from self._held(held, key, kind, of_pairs[number])
-
-    def _differences(self, pair: tuple[int, int]) -> np.ndarray:
-        """Return the differences of the means: shape (n_slots, n_users)."""
-        place, position = self.requested.slots
-        values, baseline = (self.cube.values[each][place, :, position] for each in (pair[1], pair[0]))
-        return paired_tests.difference_of(values, baseline)
 
     @property
     def _n_columns(self) -> int:

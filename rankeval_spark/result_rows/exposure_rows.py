@@ -56,41 +56,33 @@ def slices_in(rows: pa.Table) -> SlicesOfUsers:
     return list(zip(found["slice_index"], found[C.SLICE_VALUES], strict=True))
 
 
-@dataclass(frozen=True)
-class MeasuredSlices:
-    """Slices of models, and their users and lists."""
-
-    keys: pa.RecordBatch  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
-    n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
-    n_lists: np.ndarray  # (n_rows,), lists of all users
-
-
 def jackknife_columns(
     reported: ReportedSlices,
     measure: Measure,
-    slices: MeasuredSlices,
+    keys: pa.RecordBatch,  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
     values: np.ndarray,  # (n_rows, 1 + N_GROUPS), of each slice with everyone, then without each group
+    users: np.ndarray,  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
+    n_lists: np.ndarray,  # (n_rows,), lists of all users
     shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
 ) -> dict[str, pa.Array]:
     """Build the columns of ``schemas.METRICS`` without those of the run."""
     confidence = reported.confidence
     everyone = values[:, :1]
     without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
-    spread = intervals.delete_a_group(values[:, 0], without, slices.n_users, confidence, measure.bounds)
+    spread = intervals.delete_a_group(values[:, 0], without, users, confidence, measure.bounds)
     # An error of 0 says that no group of users differs from another, not that the value is certain.
     is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
     spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
-    n_users = slices.n_users.sum(axis=1)
-    n = slices.keys.num_rows
+    n_users, n = users.sum(axis=1), keys.num_rows
     method = np.where(np.isnan(spread.low), "none", "jackknife")
     no_count = pa.nulls(n, pa.int64())
     return {
-        **metric_rows.slice_columns(slices.keys, reported.names),
+        **metric_rows.slice_columns(keys, reported.names),
         C.MEASURE: pa.array([measure.label] * n, pa.string()),
         C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
         C.VALUE: nullable(values[:, 0]),
         "n_users": pa.array(n_users),
-        C.N_LISTS: pa.array(slices.n_lists),
+        C.N_LISTS: pa.array(n_lists),
         **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
         "tie_share": pa.nulls(n, pa.float64()),
         "is_small": pa.array(n_users < reported.min_size),
@@ -244,11 +236,11 @@ class ExposureRows:
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
                 histograms = Histograms.of(keys, entries, row)
-                slices = MeasuredSlices(keys, histograms.n_users, histograms.n_lists)
+                counts = histograms.n_users, histograms.n_lists
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
                     shrinkage = first_order_share(measure, histograms.of_everyone, values[:, 0])
-                    yield metric_batch(jackknife_columns(self.reported, measure, slices, values, shrinkage))
+                    yield metric_batch(jackknife_columns(self.reported, measure, keys, values, *counts, shrinkage))
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
@@ -304,7 +296,6 @@ class ParityRows:
         everyone = sums.sum(axis=1, keepdims=True)
         without = np.concatenate([everyone, everyone - sums], axis=1)
         ends = np.cumsum([_n_sums(measure) for measure in self.measures])
-        slices = MeasuredSlices(keys, n_users, n_lists.sum(axis=1))
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
@@ -313,7 +304,9 @@ class ParityRows:
                 level = self.reported.confidence
                 spread = intervals.delete_a_group(values[:, 0], values[:, 1:], n_users, level, (0.0, np.inf))
                 shrinkage = np.where(spread.low > 0, 1.0, np.nan)
-            yield metric_batch(jackknife_columns(self.reported, measure, slices, values, shrinkage))
+            yield metric_batch(
+                jackknife_columns(self.reported, measure, keys, values, n_users, n_lists.sum(axis=1), shrinkage)
+            )
 
 
 def _n_sums(measure: Measure) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -62,17 +62,6 @@ KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list
 BATCH_BYTES: Final = 1 << 26  # bytes of counted values from which on a batch of rows is closed
 
 
-class GroupSums(NamedTuple):
-    """Sums over the users of some groups."""
-
-    moments: Moments  # of each group and measure
-    # float64 (n_groups, n_counts) as COUNTS, then N_NONZERO of each measure, then the lists of each measure where users
-    # have several
-    counts: np.ndarray
-    ratios: Ratios | None = None  # of the measures that are ratios of sums, where there are any
-    counted: ValueCounts | None = None  # of each group and measure, where quantiles are requested
-
-
 @dataclass(frozen=True)
 class AggregateLayout:
     """Layout of moments and counts in a cell of bytes."""
@@ -93,9 +82,18 @@ class AggregateLayout:
         """Names of the rows of numbers, each as long as there are measures."""
         return (*MOMENTS, *(WEIGHTED if self.weighted else ()))
 
-    def to_batches(self, slice_index: int, keys: Sequence[Key], sums: GroupSums) -> Iterator[pa.RecordBatch]:
+    def to_batches(
+        self,
+        slice_index: int,
+        keys: Sequence[Key],
+        moments: Moments,  # of each group and measure
+        # float64 (n_groups, n_counts) as COUNTS, then N_NONZERO of each measure, then the lists of each measure where
+        # users have several
+        counts: np.ndarray,
+        ratios: Ratios | None = None,  # of the measures that are ratios of sums, where there are any
+        counted: ValueCounts | None = None,  # of each group and measure, where quantiles are requested
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a slice as rows of PARTIAL, some at a time where their values are many."""
-        moments, counts, ratios, counted = sums
         numbers = [*moments.numbers, *self._of_weights(ratios, moments.n.shape), counts]
         states = doubles_to_cells(np.hstack(numbers))
         columns = [*key_columns(slice_index, keys), states]

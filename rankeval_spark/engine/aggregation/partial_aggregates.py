@@ -26,7 +26,6 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     KEY_FIELDS,
     STATE,
     AggregateLayout,
-    GroupSums,
 )
 from rankeval_spark.engine.aggregation.slices import (
     USER_HASH,
@@ -343,8 +342,8 @@ class _Totals:
     def to_batches(self, slice_index: int, state: AggregateLayout) -> Iterator[pa.RecordBatch]:
         """Yield the groups as rows of PARTIAL; none where there is no group."""
         if self.moments is not None:
-            sums = GroupSums(self.moments, self.counts, self.ratios, self.counted)
-            yield from state.to_batches(slice_index, list(self.slots), sums)
+            numbers = self.moments, self.counts, self.ratios, self.counted
+            yield from state.to_batches(slice_index, list(self.slots), *numbers)
 
 
 def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:

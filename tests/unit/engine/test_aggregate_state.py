@@ -156,7 +156,7 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
     state = aggregate_state.AggregateLayout(1)
     moments = Columns.of(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
     counts = np.ones((4, len(aggregate_state.COUNTS) + 1))
-    (batch,) = state.to_batches(0, keys, aggregate_state.GroupSums(moments, counts))
+    (batch,) = state.to_batches(0, keys, moments, counts)
     assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
 
 
@@ -166,11 +166,11 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     values = np.random.default_rng(1).random((90, 2))
     counted = value_counts.value_counts(values, group, 9)
     found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregate_state.COUNTS) + 2))
-    sums = aggregate_state.GroupSums(found, counts, None, counted)
+    sums = found, counts, None, counted
     state = aggregate_state.AggregateLayout(2)
-    (whole,) = state.to_batches(0, keys, sums)
+    (whole,) = state.to_batches(0, keys, *sums)
     monkeypatch.setattr(aggregate_state, "BATCH_BYTES", 1000)
-    parts = list(state.to_batches(0, keys, sums))
+    parts = list(state.to_batches(0, keys, *sums))
     assert [len(part) for part in parts] == [3, 3, 3]
     assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]))
     pooled = state.pool(pa.Table.from_batches(parts), quantiles=[0.5])

@@ -305,11 +305,6 @@ def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
     )
 
 
-def counting_invalid_scores(request: Request) -> Request:
-    """Return the request that drops scores which the policy refuses, for a caller who counts them instead."""
-    return request.changed(policies=request.policies.model_copy(update={"invalid_scores": "drop"}))
-
-
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
     """Build the request that compares the lists of each model with a baseline's, for all users with a list.
 

@@ -1,30 +1,304 @@
-"""Facts of the inputs that workers count while they evaluate them, for the checks.
+"""Checks of the rows of the inputs: each is a name and a condition, which drops rows, counts them and names some.
 
-They are added up with the other sums, so that the checks need not read these inputs again.
+What workers count while they evaluate the log and the judgements is added up with the other sums, so that the checks
+need not read these inputs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NoReturn, SupportsInt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.failures import refuse, refuse_input
-from rankeval_spark.engine.ranking.matching import usable_weights
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.failures import RefusedError, refuse, refuse_input
+from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scorer import RELEVANT
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.matching import Judgements
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
 
+Rows: TypeAlias = pa.Table | pa.RecordBatch
+
+
+# ---- conditions of rows: false where a cell is NULL, unless they are about that -------------------------------------
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A cell that is NULL; a column that the table does not have is the same in all rows."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """A number that is NULL, NaN or infinite."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number that compares so with another."""
+
+    column: str
+    op: str  # a key of ``config.inputs.COMPARE``
+    value: float
+
+
+@dataclass(frozen=True)
+class Since:
+    """A time that is that late, or later."""
+
+    column: str
+    micros: int  # microseconds since 1970, UTC
+
+
+@dataclass(frozen=True)
+class NotFiniteVector:
+    """A vector with a number that is NULL, NaN or infinite; none where there is no vector."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A cell that is true."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """At least one of several conditions; no row meets none of them."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """All of several conditions."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Missing | NotFinite | Compared | Since | NotFiniteVector | Marked | AnyOf | AllOf
+
+
+def meets(rows: Rows, condition: Condition) -> BoolVector:
+    """Return which rows meet a condition: bool, shape (n_rows,)."""
+    found: BoolVector
+    match condition:
+        case AnyOf(parts) | AllOf(parts):
+            found = np.full(rows.num_rows, isinstance(condition, AllOf))
+            how = np.logical_and if isinstance(condition, AllOf) else np.logical_or
+            return reduce(how, (meets(rows, part) for part in parts), found)
+        case Missing(name):
+            is_known = name not in rows.schema.names or not rows[name].null_count
+            found = np.zeros(rows.num_rows, dtype=np.bool_) if is_known else to_numpy(rows[name].is_null())
+        case NotFinite(name):
+            if not pa.types.is_floating(rows.schema.field(name).type):
+                return meets(rows, Missing(name))
+            found = ~np.isfinite(to_numpy(rows[name], null=np.nan))
+        case Compared(name, op, value):
+            found = COMPARE[op](to_numpy(rows[name], null=0), value)
+            found &= ~meets(rows, Missing(name))
+        case Since(name, micros):
+            found = to_numpy(rows[name].cast(pa.int64()), null=np.iinfo(np.int64).min) >= micros
+        case NotFiniteVector(name):
+            lists = in_one_piece(rows[name])
+            found = np.zeros(len(lists), dtype=np.bool_)
+            found[to_numpy(pc.list_parent_indices(lists))[~np.isfinite(to_numpy(pc.list_flatten(lists)))]] = True
+        case Marked(name):
+            found = to_numpy(rows[name], null=0).astype(np.bool_)
+        case _:
+            assert_never(condition)
+    return found
+
+
+# ---- the checks of each input ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of single rows: what a row is that does not pass it."""
+
+    name: str
+    is_bad: Condition
+    drops: bool = False  # whether such a row is left out; the checks after this one do not look at it
+    refuse: Callable[[], NoReturn] | None = None  # refuses the input for the first such row
+
+    @property
+    def refusal(self) -> str:
+        """The words by which it refuses; empty where it does not."""
+        try:
+            if self.refuse is not None:
+                self.refuse()
+        except RefusedError as error:
+            return str(error)
+        return ""
+
+
+@dataclass(frozen=True)
+class RowChecks:
+    """The checks of the rows of an input, in their order."""
+
+    input: str
+    key: tuple[str, ...]  # columns that name a row
+    checks: tuple[Check, ...]
+    # text of a column of the key that the rows do not have: they may be in one table with others that do
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def counting(self) -> RowChecks:
+        """Return the same checks for counting alone: without what a policy refuses."""
+        of_policy = (row_kinds.INVALID_SCORES,)
+        checks = (replace(check, refuse=None) if check.name in of_policy else check for check in self.checks)
+        return replace(self, checks=tuple(checks))
+
+    def flags(self, rows: Rows) -> dict[str, BoolVector]:
+        """Return which rows do not pass each check.
+
+        Raises RefusedError if a row does not pass a check that refuses it.
+        """
+        is_left, found = np.ones(rows.num_rows, dtype=np.bool_), dict[str, np.ndarray]()
+        for check in self.checks:
+            found[check.name] = meets(rows, check.is_bad) & is_left
+            if check.refuse is not None and found[check.name].any():
+                check.refuse()
+            if check.drops:
+                is_left = is_left & ~found[check.name]
+        return found
+
+    def is_usable(self, flags: Mapping[str, BoolVector]) -> BoolVector:
+        """Return which rows pass all checks that leave rows out."""
+        return ~reduce(np.logical_or, (flags[check.name] for check in self.checks if check.drops))
+
+    def usable(self, table: pa.Table) -> pa.Table:
+        """Return the rows that can be used: the table itself where every row can be.
+
+        Raises RefusedError as :meth:`flags`.
+        """
+        is_kept = self.is_usable(self.flags(table))
+        return table if is_kept.all() else table.filter(to_arrow(is_kept))
+
+    def tallies(self, rows: Rows, flags: Mapping[str, BoolVector]) -> Iterator[Tally]:
+        """Count the rows, and those that do not pass each check."""
+        yield Tally(self.input, ROWS, rows.num_rows, rows.num_rows)
+        for name, flag in flags.items():
+            ends = ends_of_rows(rows, self.key, flag, self.absent)
+            yield Tally(self.input, name, int(np.count_nonzero(flag)), rows.num_rows, *ends)
+
+
+ROWS: Final = "rows"  # the check that only counts the rows of an input
+
+INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
+"""What the policy ``invalid_scores`` refuses."""
+
+ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
+ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
+ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
+
+
+def refuse_zero_rank() -> NoReturn:
+    """Refuse a log that counts its ranks from 0 and is ordered by them."""
+    refuse_input("recommendations", ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)
+
+
+def refuse_invalid_order() -> NoReturn:
+    """Refuse a recommendation whose place in its list is unknown."""
+    refuse(row_kinds.INVALID_SCORES, INVALID_ORDER)
+
+
+def log_checks(
+    columns: Collection[str], *, invalid_scores: str = "drop", are_judged: bool = True, model: str = C.ONE_MODEL
+) -> RowChecks:
+    """Return the checks of a log that is ordered by its scores or, where it has none, by its ranks.
+
+    ``are_judged``: whether checks judge a rank of 0; where they do not, it is refused. ``model``: that of rows that do
+    not name theirs.
+    """
+    key, refused = schemas.RECOMMENDATIONS.key, refuse_invalid_order if invalid_scores == "error" else None
+    absent = {name: text for name, text in ((C.MODEL_ID, model), (C.LIST_ID, C.ONE_LIST)) if name not in columns}
+    if C.SCORE in columns:
+        invalid: Condition = NotFinite(C.SCORE)
+        has_zero: Condition = AnyOf(())
+    else:
+        invalid, has_zero = AnyOf((Missing(C.RANK), Compared(C.RANK, "<", 1))), Compared(C.RANK, "=", 0)
+    checks = (
+        _null_keys([name for name in key if name not in absent]),
+        Check(row_kinds.ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else refuse_zero_rank),
+        Check(row_kinds.INVALID_SCORES, invalid, drops=True, refuse=refused),
+    )
+    return RowChecks("recommendations", key, checks, absent)
+
+
+def unnamed_checks(columns: Collection[str]) -> RowChecks:
+    """Return the check of rows of the log that name no model, where the others do not name theirs."""
+    absent = {C.MODEL_ID: "NULL"} | ({} if C.LIST_ID in columns else {C.LIST_ID: C.ONE_LIST})
+    null_keys = Check(row_kinds.NULL_KEYS, AllOf(()), drops=True)
+    return RowChecks("recommendations", schemas.RECOMMENDATIONS.key, (null_keys,), absent)
+
+
+def held_out_checks(columns: Collection[str]) -> RowChecks:
+    """Return the checks of judgements: of values and weights where they have the column."""
+    key = schemas.HELD_OUT.key_in(columns)
+    weight = AnyOf((NotFinite(C.WEIGHT), Compared(C.WEIGHT, "<=", 0)))
+    of_columns = {
+        C.VALUE: Check(row_kinds.INVALID_VALUES, NotFinite(C.VALUE)),
+        C.WEIGHT: Check(row_kinds.INVALID_WEIGHTS, weight),
+    }
+    is_low = AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))
+    checks = (
+        _null_keys(key),
+        Check(row_kinds.INVALID_GAINS, NotFinite(C.GAIN), drops=True),
+        Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0)),
+        Check(row_kinds.LOW_GAINS, is_low),
+        *(check for name, check in of_columns.items() if name in columns),
+    )
+    return RowChecks("held_out", key, checks)
+
+
+def train_checks(columns: Collection[str], *, before: date | None = None) -> RowChecks:
+    """Return the checks of training data; interactions are to be before a day (UTC), if they have times."""
+    key, of_times = schemas.TRAIN.key, list[Check]()
+    if before is not None and C.INTERACTED_AT in columns:
+        midnight = datetime.combine(before, time(), tzinfo=UTC)
+        micros = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        of_times.append(Check(row_kinds.TRAIN_AFTER_CUT, Since(C.INTERACTED_AT, micros)))
+    return RowChecks("train", key, (_null_keys(key), *of_times))
+
+
+def item_checks(columns: Collection[str], *, unreadable: str | None = None) -> RowChecks:
+    """Return the checks of a catalogue; ``unreadable`` is the column that says where a cell could not be read."""
+    parts: list[Condition] = [NotFiniteVector(C.VECTOR)] if C.VECTOR in columns else []
+    parts += [] if unreadable is None else [Marked(unreadable)]
+    key = schemas.ITEMS.key
+    return RowChecks("items", key, (_null_keys(key), Check(row_kinds.INVALID_FACTS, AnyOf(tuple(parts)))))
+
+
+def segment_checks() -> RowChecks:
+    """Return the checks of the segments of users."""
+    return RowChecks("segments", C.SEGMENT_KEY, (_null_keys(C.SEGMENT_KEY),))
+
+
+def _null_keys(key: Sequence[str]) -> Check:
+    return Check(row_kinds.NULL_KEYS, AnyOf(tuple(map(Missing, key))), drops=True)
+
+
+# ---- inputs of which no row can be used -----------------------------------------------------------------------------
 
 EXPECTED: Final[Mapping[str, str]] = {
     "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
@@ -42,60 +316,6 @@ _FIXES: Final = {
     row_kinds.INVALID_GAINS: "correct the rows; gains name events as the column does, with upper and lower case",
 }
 """What to do where all rows fail one check."""
-
-INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
-"""What the policy ``invalid_scores`` refuses."""
-
-ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
-ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
-ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
-
-_INVALID: Final = row_kinds.unusable(row_kinds.LOG, row_kinds.INVALID_SCORES)
-_N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE_KINDS)
-
-
-@dataclass
-class RowCounts:
-    """Rows of a partition by their kind, see :mod:`row_kinds`."""
-
-    by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))  # int64 (n_kinds,)
-
-    def usable(
-        self, batches: Iterable[pa.RecordBatch], *, refuses_invalid_scores: bool = False
-    ) -> Iterator[pa.RecordBatch]:
-        """Count the rows that pass, and keep those that can be used.
-
-        Raises RefusedError with ``refuses_invalid_scores``, at a recommendation whose place in its list is unknown.
-        """
-        for batch in batches:
-            kind = to_numpy(batch[row_kinds.KIND])
-            self.by_kind += np.bincount(kind, minlength=_N_KINDS)
-            if refuses_invalid_scores and self.by_kind[_INVALID]:
-                refuse(row_kinds.INVALID_SCORES, INVALID_ORDER)
-            if kind.max(initial=0) < row_kinds.FIRST_UNUSABLE:
-                yield batch
-            else:
-                yield batch.filter(to_arrow(kind < row_kinds.FIRST_UNUSABLE))
-
-    def has_unusable(self, kind: int) -> bool:
-        """Return True if an input has rows that cannot be used."""
-        return any(
-            self.by_kind[row_kinds.FIRST_UNUSABLE + at]
-            for at, (of, _) in enumerate(row_kinds.UNUSABLE_KINDS)
-            if of == kind
-        )
-
-
-def refuse_without_usable(counts: RowCounts) -> None:
-    """Refuse an input that has rows and none that can be used, by the rows of all partitions."""
-    by_kind = counts.by_kind
-    for kind, name in row_kinds.NAMES.items():
-        places = [
-            (row_kinds.FIRST_UNUSABLE + place, check)
-            for place, (of, check) in enumerate(row_kinds.UNUSABLE_KINDS)
-            if of == kind
-        ]
-        refuse_by_check(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
 
 
 def refuse_unusable(counts: pa.Array) -> None:
@@ -131,33 +351,14 @@ def fix_of(checks: Collection[str | None]) -> str:
     return _FIXES.get(next(iter(checks)) or "", _FIX) if len(checks) == 1 else _FIX
 
 
-def refuse_zero_rank() -> NoReturn:
-    """Refuse a log that counts its ranks from 0 and is ordered by them."""
-    refuse_input(row_kinds.NAMES[row_kinds.LOG], ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)
-
-
-def judged_users(
-    user: IntVector,  # (n_rows,) user of each row of the judgements
-    owner: IntVector,  # (n_judgements,) user of each judgement, one per user and item
-    gain: FloatVector,  # (n_judgements,)
-    *,
-    n_users: int,
-) -> tuple[BoolVector, BoolVector, BoolVector]:
-    """Return which users have a judgement, one with several rows, and judgements of which none is relevant."""
-    n_rows, n_pairs = (np.bincount(each, minlength=n_users) for each in (user, owner))
-    best = np.full(n_users, -np.inf)
-    np.maximum.at(best, owner, gain)
-    return n_pairs > 0, n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
-
-
-ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "is_listed")
-"""Columns of the items of the log and the judgements, and how each is used."""
+# ---- what is counted ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Count of a check in some partitions, of how many rows, with the first and last key concerned."""
+    """Count of a check in some rows of an input, of how many, with the first and last key concerned."""
 
+    input: str
     check: str
     count: int
     total: int
@@ -165,10 +366,10 @@ class Tally:
     last: str | None = None
 
     def plus(self, other: Tally) -> Tally:
-        """Add what another partition counted."""
+        """Add what was counted of other rows."""
         keys = [key for key in (self.first, self.last, other.first, other.last) if key is not None]
-        first, last = (min(keys), max(keys)) if keys else (None, None)
-        return Tally(self.check, self.count + other.count, self.total + other.total, first, last)
+        ends = (min(keys), max(keys)) if keys else (None, None)
+        return Tally(self.input, self.check, self.count + other.count, self.total + other.total, *ends)
 
     @property
     def sample_keys(self) -> list[str]:
@@ -176,35 +377,110 @@ class Tally:
         return list(dict.fromkeys(key for key in (self.first, self.last) if key is not None))
 
 
+_ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
+
+
+def ends_of_rows(
+    rows: Rows, key: Sequence[str], flag: BoolVector, absent: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str | None, str | None]:
+    """Return the keys of the first and the last row with a flag, in the order of the bytes of their texts.
+
+    ``key``: columns, whose texts are joined by a blank; NULL is written as ``NULL``. ``absent``: texts of those that
+    the rows do not have. Both are None without a flag.
+    """
+    if not flag.any():
+        return None, None
+    names = [name for name in key if name not in absent]
+    concerned = rows.select(names).filter(to_arrow(flag))
+    parts = concerned.to_batches(max_chunksize=_ROWS_AT_ONCE) if isinstance(concerned, pa.Table) else [concerned]
+    return _ends(_joined(part, key, absent) for part in parts)
+
+
+def ends_of_ids(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None]:
+    """Return the first and the last of some ids with a flag, in the order of the bytes of their texts."""
+    return _ends([ids.filter(to_arrow(flag)).cast(pa.string())])
+
+
+def _ends(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
+    ends = [pc.min_max(part).as_py() for part in parts if len(part)]
+    return (min(one["min"] for one in ends), max(one["max"] for one in ends)) if ends else (None, None)
+
+
+def _joined(batch: pa.RecordBatch, key: Sequence[str], absent: Mapping[str, str]) -> pa.Array:
+    parts = [to_texts([absent[name]])[0] if name in absent else batch[name].cast(pa.string()) for name in key]
+    blank = to_texts([" "])[0]
+    return pc.binary_join_element_wise(*parts, blank, null_handling="replace", null_replacement="NULL")
+
+
+ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "n_listed")
+"""Columns of the items of the log and the judgements, and how many rows of each have the item."""
+
+
 @dataclass
 class PartitionTallies:
     """Counts of the log and the judgements in one partition."""
 
-    is_enabled: bool = False  # whether more than rows by kind is looked at
-    counts: RowCounts = field(default_factory=RowCounts)
-    tallies: dict[str, Tally] = field(default_factory=dict)  # what was counted of the usable judgements, by check
-    # items that are judged or listed, of some users each: ids, judged rows, and whether each is listed
-    items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
+    is_enabled: bool = False  # whether more than single rows is looked at
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)  # by input and check
+    items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)  # of some users each
 
-    def add(self, batch: Batch, judgements: Judgements) -> None:
-        """Count a batch, with one judgement per owner and item."""
+    def usable(self, batches: Iterable[pa.RecordBatch], checks: Mapping[int, RowChecks]) -> Iterator[pa.RecordBatch]:
+        """Count the rows that do not pass the checks of their input, and keep those that can be used.
+
+        Raises RefusedError as :meth:`RowChecks.flags`.
+        """
+        for batch in batches:
+            for kind, rows in _by_kind(batch):
+                of_input = checks.get(kind)
+                if of_input is None:
+                    yield rows
+                    continue
+                named = _with_gains(rows) if kind == row_kinds.HELD_OUT else rows
+                flags = of_input.flags(named)
+                self._add(of_input.tallies(named, flags))
+                is_kept = of_input.is_usable(flags)
+                yield rows if is_kept.all() else rows.filter(to_arrow(is_kept))
+
+    def add(self, batch: Batch, judgements: Judgements, *, counts_seen: bool = False) -> None:
+        """Count a batch, with one judgement per owner and item; ``counts_seen``: also items of the training data."""
         if not self.is_enabled:
             return
-        is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0
-        n_judged = np.bincount(batch.held_out.item, minlength=batch.n_items)
-        used = to_arrow(is_listed | (n_judged > 0))
-        self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(is_listed).filter(used)))
-        for tally in (*_of_users(batch, judgements), *_of_rows(batch), *_of_lists(batch)):
-            self.tallies[tally.check] = self.tallies.get(tally.check, Tally(tally.check, 0, 0)).plus(tally)
+        n_listed, n_judged = (np.bincount(one.item, minlength=batch.n_items) for one in (batch.log, batch.held_out))
+        used = to_arrow((n_listed > 0) | (n_judged > 0))
+        self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
+        self._add((*_of_users(batch, judgements), *_of_lists(batch), *(_of_seen(batch) if counts_seen else ())))
+
+    def _add(self, tallies: Iterable[Tally]) -> None:
+        for one in tallies:
+            before = self.tallies.get((one.input, one.check))
+            self.tallies[one.input, one.check] = one if before is None else before.plus(one)
+
+
+def _by_kind(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Part the rows of a batch by their input."""
+    kinds = to_numpy(batch[row_kinds.KIND])
+    found = np.flatnonzero(np.bincount(kinds)).tolist()
+    for kind in found:
+        yield kind, batch if len(found) == 1 else batch.filter(to_arrow(kinds == kind))
+
+
+def _with_gains(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return judgements in the columns of their input: gains may travel as scores."""
+    names = rows.schema.names
+    return rows if C.GAIN in names else rows.rename_columns([C.GAIN if name == C.SCORE else name for name in names])
 
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
-    owner = batch.user_of(judgements.owner)
-    user = batch.held_out.user
-    is_judged, is_repeated, has_none = judged_users(user, owner, judgements.gain, n_users=batch.n_users)
-    yield _tally("duplicates", len(user) - len(judgements.owner), len(user), batch.users, is_repeated)
-    yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(is_judged), batch.users, has_none)
+    owner, user = batch.user_of(judgements.owner), batch.held_out.user
+    n_rows, n_pairs = (np.bincount(each, minlength=batch.n_users) for each in (user, owner))
+    best = np.full(batch.n_users, -np.inf)
+    np.maximum.at(best, owner, judgements.gain)
+    has_none = (n_pairs > 0) & (best < RELEVANT)
+    repeated = ends_of_ids(batch.users, n_rows > n_pairs)
+    yield Tally("held_out", "duplicates", len(user) - len(owner), len(user), *repeated)
+    n_judged, without = int(np.count_nonzero(n_pairs)), ends_of_ids(batch.users, has_none)
+    yield Tally("held_out", "zero_relevant", int(np.count_nonzero(has_none)), n_judged, *without)
 
 
 def _of_lists(batch: Batch) -> Iterator[Tally]:
@@ -213,39 +489,20 @@ def _of_lists(batch: Batch) -> Iterator[Tally]:
         return
     is_listed = np.bincount(batch.owners.log, minlength=batch.n_owners) > 0
     owner = batch.owners.held_out[~is_listed[batch.owners.held_out]]
-    keys = _joined(*(pc.take(ids, to_arrow(code)) for ids, code in batch.ids_of(owner)))
-    yield _tally(row_kinds.UNMATCHED_LISTS, len(owner), len(batch.held_out), *_all(keys))
+    keys = _texts_of(*batch.ids_of(owner))
+    yield Tally("held_out", row_kinds.UNMATCHED_LISTS, len(owner), len(batch.held_out), *_ends([keys]))
 
 
-def _of_rows(batch: Batch) -> Iterator[Tally]:
-    """Count gains below 0, or too low to be relevant, values that are no number, and weights that are not above 0."""
-    held_out = batch.held_out
-    gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
-    flags = {row_kinds.NEGATIVE_GAINS: gain < 0, row_kinds.LOW_GAINS: (gain > 0) & (gain < RELEVANT)}
-    if C.VALUE in held_out.columns:
-        flags[row_kinds.INVALID_VALUES] = ~np.isfinite(
-            to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False)
-        )
-    if C.WEIGHT in held_out.columns:
-        flags[row_kinds.INVALID_WEIGHTS] = usable_weights(held_out.columns[C.WEIGHT]) == 0
-    for check, flag in flags.items():
-        concerned = np.flatnonzero(flag)
-        ids = [*batch.ids_of(batch.judged.user), (batch.items, held_out.item)]
-        keys = _joined(*(pc.take(values, to_arrow(code[concerned])) for values, code in ids))
-        yield _tally(check, len(concerned), len(flag), *_all(keys))
+def _of_seen(batch: Batch) -> Iterator[Tally]:
+    """Count the recommendations whose item the user has in the training data, in the whole log."""
+    log, rows = batch.log, np.flatnonzero(is_in_train(batch, batch.log.user, batch.log.item))
+    models, lists = (to_texts(batch.models), batch.model[rows]), log.columns.get(C.LIST_ID)
+    of_list = (to_texts([C.ONE_LIST]), np.zeros(len(rows), np.int64)) if lists is None else (lists, rows)
+    keys = _texts_of(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
+    yield Tally("recommendations", "seen_in_train", len(rows), len(log), *_ends([keys]))
 
 
-def _joined(*parts: pa.Array) -> pa.Array:
-    """Join the texts of ids by a blank."""
-    return pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), to_texts([" "])[0])
-
-
-def _all(keys: pa.Array) -> tuple[pa.Array, BoolVector]:
-    return keys, np.ones(len(keys), dtype=np.bool_)
-
-
-def _tally(check: str, count: SupportsInt, total: SupportsInt, keys: pa.Array, is_concerned: BoolVector) -> Tally:
-    if not is_concerned.any():
-        return Tally(check, int(count), int(total))
-    ends = pc.min_max(keys.filter(to_arrow(is_concerned)).cast(pa.string())).as_py()
-    return Tally(check, int(count), int(total), ends["min"], ends["max"])
+def _texts_of(*ids: tuple[pa.Array, IntVector]) -> pa.Array:
+    """Join the texts of ids, each some values and places among them, by a blank."""
+    parts = (pc.take(values, to_arrow(place)).cast(pa.string()) for values, place in ids)
+    return pc.binary_join_element_wise(*parts, to_texts([" "])[0])

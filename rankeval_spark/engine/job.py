@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED, to_segment_columns
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.batch.listed_rows import with_items
@@ -24,10 +25,17 @@ from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import to_item_lists, to_lists
 from rankeval_spark.engine.ranking.matching import Judgements, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
-from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
+from rankeval_spark.measures.required_facts import (
+    CATEGORY_GROUP,
+    ITEM_KNOWN,
+    LIST_NAMES,
+    POPULARITY_GROUP,
+    PREDICTIONS,
+)
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
+    from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
 
@@ -50,8 +58,9 @@ class Job:
     described: tuple[int, ...] = ()
     # what is the same for all users, an array of one cell each, by its column; where it is known before the rows
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
-    # whether a row of the log whose place in its list is unknown fails the job: policy ``invalid_scores``
-    refuses_invalid_scores: bool = False
+    checks: Mapping[int, RowChecks] = field(default_factory=dict)  # of the rows of the log and of the judgements
+    rounds_scores: bool = False  # whether scores that are equal in single precision are ties
+    drops_unknown: bool = False  # whether recommendations of items that the catalogue does not have are left out
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
@@ -116,32 +125,55 @@ class Job:
             names[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
         return {**segments, **features, **names}
 
+    def count(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> None:
+        """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
+        duplicates, checks = self.rules.duplicates_of_users, self.checks.items()
+        counting = replace(self, checks={kind: of_input.counting() for kind, of_input in checks})
+        for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
+            judged = to_judgements(
+                batch.judged, n_items=batch.n_items, duplicates="max" if duplicates == "error" else duplicates
+            )
+            tallies.add(batch, judged, counts_seen=self.rules.drops_seen)
+
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
+        rules = self.rules
+        for batch in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
+            groups = None
+            if not self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
+                groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
+            judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
+            judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
+            tallies.add(batch, judgements, counts_seen=rules.drops_seen)
+            listed = batch
+            if self.rounds_scores:
+                single = batch.log.columns[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
+                listed = replace(batch, log=replace(batch.log, columns={**batch.log.columns, C.SCORE: single}))
+            if self.drops_unknown:
+                is_known = to_numpy(batch.known_items[ITEM_KNOWN], null=0.0) > 0
+                listed = listed.with_log(is_known[batch.log.item])
+            of_lists = partial(judge, duplicates=rules.held_out_duplicates)
+            matched = match_log(listed, judgements, rules=rules, judge=of_lists)
+            yield listed, judgements, to_ranked(matched, rules=rules)
+
+    def _batches(
+        self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies, *, most_rows: int
+    ) -> Iterator[Batch]:
+        """Yield the usable rows of whole users, some at a time."""
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
         if row_kinds.COUNTS in constants:
             refuse_unusable(constants[row_kinds.COUNTS])
-        rows = with_items(rest, has_ranks=self.rules.reads_ranks)
-        usable = tallies.counts.usable(rows, refuses_invalid_scores=self.refuses_invalid_scores)
-        for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
-            batch = to_batch(
+        usable = tallies.usable(with_items(rest, has_ranks=self.rules.reads_ranks), self.checks)
+        for table in in_buckets(usable, most_rows=most_rows):
+            yield to_batch(
                 table,
                 models=self.models,
                 constants=constants,
                 described=self.described,
                 has_judged_lists=self.outputs.has_judged_lists,
             )
-            groups = None
-            if not self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
-                groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
-            judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
-            rules = self.rules
-            judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
-            tallies.add(batch, judgements)
-            of_lists = partial(judge, duplicates=rules.held_out_duplicates)
-            yield batch, judgements, to_ranked(match_log(batch, judgements, rules=rules, judge=of_lists), rules=rules)
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:

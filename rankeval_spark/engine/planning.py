@@ -9,6 +9,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.inference import segments_from_train
 from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import held_out_checks, log_checks, unnamed_checks
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.ranking.attribution import AttributionRules
@@ -73,14 +74,16 @@ def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
     return request.measure_set.needs | seen
 
 
-def item_needs(needs: frozenset[str]) -> frozenset[str]:
-    """Add the facts of items that facts of users and judgements are made of."""
-    return needs | {fact for name in needs for fact in _OF_ITEM.get(name, ())}
+def item_needs(request: Request, needs: frozenset[str]) -> frozenset[str]:
+    """Add the facts of items that facts of users and judgements are made of, and by which rows are left out."""
+    known = {N.ITEM_KNOWN} if request.policies.unknown_items == "drop" else set()
+    return needs | known | {fact for name in needs for fact in _OF_ITEM.get(name, ())}
 
 
-def described_inputs(needs: frozenset[str]) -> tuple[int, ...]:
+def described_inputs(request: Request, needs: frozenset[str]) -> tuple[int, ...]:
     """List the inputs about whose items something is needed that the catalogue knows."""
-    return tuple(kind for kind, read in _OF_CATALOGUE.items() if needs & read)
+    filtered = {row_kinds.LOG} if request.policies.unknown_items == "drop" else set()
+    return tuple(kind for kind, read in _OF_CATALOGUE.items() if needs & read or kind in filtered)
 
 
 def reads_train(request: Request, needs: frozenset[str]) -> bool:
@@ -179,9 +182,15 @@ def job_of(
     needs: frozenset[str],
     models: Sequence[str],  # the models expected, or those of the log
     has_lists: bool,
-    has_judged_lists: bool = False,
+    judged_columns: Collection[str] = (),
+    are_judged: bool = True,
 ) -> Job:
-    """Assemble the job that the workers do."""
+    """Assemble the job that the workers do.
+
+    ``columns`` of one model do not name it. ``judged_columns``: columns of the judgements that reach the engine; with
+    ``list_id`` they belong to lists.
+    ``are_judged``: whether checks judge a rank of 0; where they do not, it is refused.
+    """
     policies = request.policies
     attribution = None
     if policies.is_attributed:
@@ -200,13 +209,21 @@ def job_of(
     )
     return Job(
         rules,
-        outputs_of(request, averages_lists=has_lists, has_judged_lists=has_judged_lists),
+        outputs_of(request, averages_lists=has_lists, has_judged_lists=C.LIST_ID in judged_columns),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),
         needs=needs,
         depth=depth_of(request.measure_set),
         has_lists=has_lists,
-        described=described_inputs(needs),
-        refuses_invalid_scores=policies.invalid_scores == "error",
+        described=described_inputs(request, needs),
+        checks={
+            row_kinds.LOG: log_checks(
+                columns, invalid_scores=policies.invalid_scores, are_judged=are_judged, model=(*models, C.ONE_MODEL)[0]
+            ),
+            row_kinds.UNNAMED: unnamed_checks(columns),
+            row_kinds.HELD_OUT: held_out_checks(judged_columns),
+        },
+        rounds_scores=policies.score_precision == "single" and order_column(columns) == C.SCORE,
+        drops_unknown=policies.unknown_items == "drop",
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
-from rankeval_spark.sums.sums import check_sums, result_sums
+from rankeval_spark.sums.sums import ITEMS, LISTS, ListCounts, result_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.result_rows.check_rows import CheckCount
+    from rankeval_spark.sums.input_checks import InputChecks
     from rankeval_spark.sums.sums import Sum
 
 Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process
@@ -43,32 +44,36 @@ class Host(ABC, Generic[Frame]):
         """The work on the rows of whole users."""
 
     @property
-    def counts_inputs(self) -> bool:
-        """Whether workers count what the checks ask of the log and the judgements."""
-        return False
+    @abstractmethod
+    def input_checks(self) -> InputChecks:
+        """The checks of the inputs."""
 
     @property
-    def is_checked(self) -> bool:
-        """Whether checks judge the inputs; else one without a usable row is refused."""
-        return False
+    @abstractmethod
+    def counts_inputs(self) -> bool:
+        """Whether the inputs are counted in the same pass as the lists; else only when that is asked for."""
 
     @cached_property
     def sums(self) -> Mapping[str, Sum]:
         """The sums that all small results are made of."""
-        of_checks = check_sums(self.request, tallies_inputs=self.counts_inputs, is_checked=self.is_checked)
-        return {**result_sums(self.request, self.job.outputs), **of_checks}
+        of_inputs = self.input_checks.sums if self.counts_inputs else {}
+        return {**result_sums(self.request, self.job.outputs), LISTS: ListCounts(self.request), **of_inputs}
 
     @abstractmethod
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         """Compute sums of all lists, in one pass over the rows of users."""
 
     @abstractmethod
+    def input_totals(self) -> dict[str, pa.Table]:
+        """Compute the sums of :attr:`input_checks` alone; no list is made."""
+
+    @abstractmethod
     def exposures(self) -> pa.Table:
         """Return the rows of ``metrics`` of the measures of all lists together."""
 
-    @abstractmethod
     def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        """Count what the checks ask of the inputs; ``totals`` may have counts of workers."""
+        """Return what the checks ask of the inputs: of ``totals`` where they have it, or of a pass of its own."""
+        return self.input_checks.facts(totals if ITEMS in totals else self.input_totals())
 
     @abstractmethod
     def user_metrics(self) -> Frame:

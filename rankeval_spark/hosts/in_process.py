@@ -19,7 +19,7 @@ from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.exposure import to_exposures
-from rankeval_spark.in_process.input_checks import RowFacts
+from rankeval_spark.in_process.input_checks import other_inputs
 from rankeval_spark.in_process.input_warnings import (
     warn_if_nothing_is_measured,
     warn_of_absent_models,
@@ -31,13 +31,13 @@ from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.sums import ListTotals, finished
+from rankeval_spark.sums.input_checks import InputChecks, InputCounts
+from rankeval_spark.sums.sums import ITEMS, ListTotals, finished
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
-    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.sums.sums import Sum
 
 Write: TypeAlias = Callable[[pa.Table], None]  # what takes some rows of a table, from any thread
@@ -121,15 +121,32 @@ class InProcess(Host[pa.Table]):
                     n_done += sum(batch.num_rows for batch in rows)
                     advance(n_done, n_all)
 
-        return finished(sums, rows_of_users.run(lambda _: on_bucket))
+        found = rows_of_users.run(lambda _: on_bucket)
+        others = other_inputs(self.usable, self.input_checks) if ITEMS in sums else ()
+        return finished(sums, [*found, *others])
 
     @override
     def exposures(self) -> pa.Table:
         return to_exposures(self.usable)
 
+    @property
     @override
-    def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        return list(RowFacts(self.usable.tables, self.request).all(self.usable.segments_and_facts[1]))
+    def counts_inputs(self) -> bool:
+        return self.usable.tables.are_checked
+
+    @cached_property
+    @override
+    def input_checks(self) -> InputChecks:
+        usable = self.usable
+        return InputChecks(
+            self.request, usable.row_checks, bool(usable.segments_and_facts[1]), usable.tables.are_checked
+        )
+
+    @override
+    def input_totals(self) -> dict[str, pa.Table]:
+        rows, sums = self.usable.counted_rows, self.input_checks.sums
+        found = rows.run(lambda job: InputCounts(job, sums).add)
+        return finished(sums, [*found, *other_inputs(self.usable, self.input_checks)])
 
     @override
     def user_metrics(self) -> pa.Table:

@@ -8,21 +8,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import DataFrame
 from typing_extensions import override
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
-from rankeval_spark.hosts.spark_checks import computed_facts, counted_facts, row_facts, tallied_inputs
-from rankeval_spark.hosts.spark_inputs import inputs_of, or_failing_at_zero_rank, with_model_names
+from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.plans import result_frames
+from rankeval_spark.spark.plans.input_checks import to_partials
 from rankeval_spark.spark.session.builder import require_packages
+from rankeval_spark.sums.input_checks import InputChecks, InputCounts
 from rankeval_spark.sums.sums import ITEMS, USER_ROWS, ListTotals
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
-    from rankeval_spark.hosts.spark_checks import TalliedInputs
-    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import InputFrames
     from rankeval_spark.spark.plans.moved_rows import MovedRows
@@ -56,7 +55,7 @@ def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, 
     with refusals_of_call():
         sources = Sources(**read_given(frames, request, read, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
-    return OnSpark(inputs_of(or_failing_at_zero_rank(sources, request), request, are_checked=False), request)
+    return OnSpark(inputs_of(sources, request, are_checked=False), request)
 
 
 @dataclass(frozen=True)
@@ -94,36 +93,37 @@ class OnSpark(Host[DataFrame]):
     @property
     @override
     def counts_inputs(self) -> bool:
-        return plans.can_mark_unusable(self.request)  # not where items are left out before
+        return True
 
-    @property
+    @cached_property
     @override
-    def is_checked(self) -> bool:
-        return self.given.are_checked
+    def input_checks(self) -> InputChecks:
+        return InputChecks(
+            self.request, self.given.row_checks(self.request), bool(self.given.band_facts), self.given.are_checked
+        )
 
     @override
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and sums.keys() <= self.sums.keys()
         packed = self._kept[0] if is_kept else plans.to_packed(self._rows.frame, ListTotals(self.job, sums))
-        return plans.to_totals(packed, sums)
+        return self._merged(packed, sums)
+
+    @override
+    def input_totals(self) -> dict[str, pa.Table]:
+        plain = self.request.changed(slices=())
+        rows = plans.to_user_rows(self.inputs, plain, needs=frozenset(), is_aggregated=True)
+        sums = self.input_checks.sums
+        return self._merged(plans.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
+
+    def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+        """Merge what workers added up, and what is counted of the other inputs."""
+        others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
+        return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
 
     @override
     def exposures(self) -> pa.Table:
         found, schema = plans.to_exposures(self.inputs, request=self.request), arrow_schema(schemas.METRICS)
         return schema.empty_table() if found is None else found.toArrow().cast(schema)
-
-    @override
-    def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        tallied: TalliedInputs | None = None
-        counted: list[CheckCount] = []
-        if ITEMS in totals:
-            items = None
-            if self._kept:  # the items of the log, without reading it again
-                types = {C.ITEM_ID: self._rows.id_types[C.ITEM_ID], "n_judged": "bigint", "is_listed": "boolean"}
-                items = plans.to_rows(self._kept[0], ITEMS, types).where(F.col("is_listed"))
-            tallied = tallied_inputs(totals, items)
-            counted = counted_facts(self.inputs, tallied)
-        return [*counted, *computed_facts(*row_facts(self.inputs, self.request, tallied))]
 
     @override
     def user_metrics(self) -> DataFrame:
@@ -160,7 +160,7 @@ class OnSpark(Host[DataFrame]):
         """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
         if self._kept:
             return
-        rows = plans.to_user_rows(self.inputs, self.request, is_cached=True, counts_rows=self.counts_inputs)
+        rows = plans.to_user_rows(self.inputs, self.request, is_cached=True)
         totals = ListTotals(rows.job, self.sums, tuple(tables), has_text_ids)
         self._kept.append(plans.to_packed(rows.frame, totals).persist(StorageLevel.MEMORY_AND_DISK))
 
@@ -177,5 +177,4 @@ class OnSpark(Host[DataFrame]):
     @cached_property
     def _rows(self) -> MovedRows:
         """The rows of all users on their way to the sums."""
-        counts = self.counts_inputs
-        return plans.to_user_rows(self.inputs, self.request, is_aggregated=counts, counts_rows=counts)
+        return plans.to_user_rows(self.inputs, self.request, is_aggregated=True)

@@ -12,7 +12,7 @@ from rankeval_spark.config.inference import segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
-from rankeval_spark.inputs.spark import Sources, cached_partitions, estimated_bytes
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, cached_partitions, estimated_bytes
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.plans import InputFrames, bands, usable_rows
 
@@ -54,6 +54,8 @@ def inputs_of(
         are_checked,
         cached_partitions(sources.recommendations, sources.held_out),
         lists=_lists_of(sources.recommendations, request, sample_share=sample_share),
+        segment_table=sources.segments.frame if sources.segments else None,
+        unreadable=IS_UNPARSABLE if sources.items and IS_UNPARSABLE in sources.items.frame.columns else None,
     )
 
 
@@ -63,14 +65,6 @@ def _lists_of(log: Source, request: Request, *, sample_share: float) -> DataFram
         return None
     lists = log.lists.drop(row_kinds.LISTED_SCORES) if request.policies.ignores_scores else log.lists
     return usable_rows.keep_sample(usable_rows.keep_models(lists, names=request.models), share=sample_share)
-
-
-def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
-    """Add the check that jobs of a notebook fail at a log that counts its ranks from 0."""
-    log = usable_rows.keep_models(sources.recommendations.frame, names=request.models)
-    columns = _ordered(replace(sources.recommendations, frame=log), request)
-    failing = usable_rows.or_fail_at_zero_rank(log, has_zero_rank=usable_rows.has_zero_rank(columns))
-    return replace(sources, recommendations=replace(sources.recommendations, frame=failing))
 
 
 def _segments_of(sources: Sources, request: Request) -> DataFrame | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,8 +16,16 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.buckets import MOST_LEVELS, bucket_of
+from rankeval_spark.engine.checks import (
+    held_out_checks,
+    item_checks,
+    log_checks,
+    refuse_by_check,
+    segment_checks,
+    train_checks,
+)
 from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
@@ -28,22 +37,17 @@ from rankeval_spark.engine.planning import (
     log_columns,
     needs_of,
     reads_event_times,
+    reads_optional,
     reads_train,
 )
 from rankeval_spark.in_process.cooccurrence import Interactions, to_familiarity, to_pairs
-from rankeval_spark.in_process.row_flags import (
-    of_known_items,
-    refuse_unusable_inputs,
-    usable_held_out,
-    usable_keys,
-    usable_recommendations,
-)
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.aggregation.parity_sums import Parity
+    from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.job import Job
     from rankeval_spark.inputs.arrow.input_tables import Tables
     from rankeval_spark.result_rows.check_rows import CheckCount
@@ -60,6 +64,7 @@ FEW_ROWS: Final = 100_000  # up to so many rows there is one bucket
 MOST_BUCKETS: Final = 65_536
 
 _ROWS_OF_A_PART: Final = 1 << 20
+_ROWS_LOOKED_AT: Final = 1 << 16  # rows that are looked at together for the first that can be used
 _LEVEL: Final = MOST_LEVELS + 1  # a bucket may be cut again by the engine, by other hashes than this
 
 
@@ -106,10 +111,10 @@ def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) ->
     return UserRows(tuple(zip(*cut, strict=True)), job, n_threads)
 
 
-def in_parts(table: pa.Table) -> Iterator[pa.Table]:
-    """Cut a table into parts for threads: one without a row where it has none, for its columns."""
-    for start in range(0, max(1, table.num_rows), _ROWS_OF_A_PART):
-        yield table.slice(start, _ROWS_OF_A_PART)
+def in_parts(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:
+    """Cut a table into parts: one without a row where it has none, for its columns."""
+    for start in range(0, max(1, table.num_rows), n_rows):
+        yield table.slice(start, n_rows)
 
 
 def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:
@@ -126,34 +131,83 @@ def _cut(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Table]:
     numbers = to_arrow(np.full(table.num_rows, kind, dtype=np.int8))
     if n_buckets == 1:
         return [table.append_column(row_kinds.KIND, numbers)]
-    bucket = bucket_of(in_one_piece(table[C.USER_ID]), level=_LEVEL, n_buckets=n_buckets).astype(np.uint16)
+    users = in_one_piece(table[C.USER_ID])
+    if users.null_count:  # rows without a user are counted, in any bucket
+        none = to_texts([""]) if pa.types.is_string(users.type) else to_arrow(np.zeros(1, np.int64))
+        users = pc.coalesce(users, none.cast(users.type)[0])
+    bucket = bucket_of(users, level=_LEVEL, n_buckets=n_buckets).astype(np.uint16)
     order = np.argsort(bucket, kind="stable")  # by radix, which 16 bits are sorted with
     ordered = pc.take(table, to_arrow(order)).append_column(row_kinds.KIND, numbers)
     ends = np.append(0, np.cumsum(np.bincount(bucket, minlength=n_buckets))).tolist()
     return [ordered.slice(start, end - start) for start, end in pairwise(ends)]
 
 
+def requested_log(log: pa.Table, request: Request) -> pa.Table:
+    """Keep the rows of the named models, and those without a model, which are counted; all where none are named.
+
+    Where the ranks of the log order the lists, whatever the scores say, the scores go.
+    """
+    if request.models is not None and C.MODEL_ID in log.column_names:
+        is_asked = to_numpy(pc.is_in(log[C.MODEL_ID], value_set=to_texts([*request.models, None])))
+        log = log if is_asked.all() else log.filter(to_arrow(is_asked))
+    has_scores = C.SCORE in log.column_names
+    return log.drop_columns([C.SCORE]) if has_scores and request.policies.ignores_scores else log
+
+
+def of_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
+    """Keep the rows of a log whose item is in a catalogue."""
+    known = pc.unique(catalogue[C.ITEM_ID])
+    return log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
+
+
+UNREADABLE: Final = "_unreadable"  # whether a cell of a row of the catalogue could not be read
+
+
 @dataclass(frozen=True)
 class Usable:
-    """The usable rows of the inputs of a request, each computed once."""
+    """The rows of the inputs of a request, and those of them that can be used, each computed once."""
 
     tables: Tables  # all rows
     request: Request  # measures, slices and policies requested
     n_threads: int  # threads that work at a time
 
     @cached_property
+    def requested(self) -> pa.Table:
+        """Rows of the log that are asked for, those that cannot be used too."""
+        return requested_log(self.tables.recommendations.table, self.request)
+
+    def given(self, name: str) -> pa.Table:
+        """All rows of an input that there is; of a catalogue also which have a cell that could not be read."""
+        if name == "recommendations":
+            return self.requested
+        source = next(one for one in self.tables.all() if one.name == name)
+        lost = source.unreadable if name == "items" else None
+        return source.table if lost is None else source.table.append_column(UNREADABLE, lost)
+
+    @cached_property
+    def row_checks(self) -> dict[str, RowChecks]:
+        """The checks of the rows of each input that there is, by its name."""
+        tables, policies = self.tables, self.request.policies
+        read = {C.VALUE, C.WEIGHT} - {*judgement_facts(self.request)}
+        found = [
+            log_checks(
+                self.requested.column_names, invalid_scores=policies.invalid_scores, are_judged=tables.are_checked
+            ),
+            held_out_checks({*tables.held_out.table.column_names} - read),
+        ]
+        if tables.train is not None:
+            found.append(train_checks(tables.train.table.column_names, before=self.request.evaluation_date))
+        if tables.items is not None:
+            unreadable = None if tables.items.unreadable is None else UNREADABLE
+            found.append(item_checks(tables.items.table.column_names, unreadable=unreadable))
+        return {one.input: one for one in (*found, *([] if tables.segments is None else [segment_checks()]))}
+
+    @cached_property
     def log(self) -> pa.Table:
-        """Rows that enter lists, in the columns that decide about them; an input without any is refused."""
-        policies, are_checked = self.request.policies, self.tables.are_checked
-        log = usable_recommendations(self.tables.recommendations, self.request, are_checked=are_checked)
-        if not are_checked:
-            refuse_unusable_inputs(self.tables, self.request, log=log, held_out=self.held_out)
-        if policies.score_precision == "single" and C.SCORE in log.column_names:
-            single = log[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
-            log = log.set_column(log.schema.get_field_index(C.SCORE), C.SCORE, single)
-        if policies.unknown_items == "drop" and self.catalogue is not None:
-            log = of_known_items(log, self.catalogue)
-        return log
+        """Rows that enter lists, in the columns that decide about them."""
+        log = self.row_checks["recommendations"].usable(self.requested)
+        is_kept = self.request.policies.unknown_items == "keep" or self.catalogue is None
+        return log if is_kept else of_known_items(log, self.catalogue)
 
     @property
     def has_one_list(self) -> bool:
@@ -174,17 +228,17 @@ class Usable:
     @cached_property
     def held_out(self) -> pa.Table:
         """Usable judgements."""
-        return usable_held_out(self.tables.held_out)
+        return self.row_checks["held_out"].usable(self.given("held_out"))
 
     @property
     def has_judged_lists(self) -> bool:
         """Whether judgements belong to the lists that they name."""
-        return C.LIST_ID in self.held_out.column_names
+        return C.LIST_ID in self.tables.held_out.table.column_names
 
     @cached_property
     def train(self) -> pa.Table | None:
         """Training interactions."""
-        return None if self.tables.train is None else usable_keys(self.tables.train, (C.USER_ID, C.ITEM_ID))
+        return None if self.tables.train is None else self.row_checks["train"].usable(self.given("train"))
 
     @cached_property
     def trained(self) -> Interactions | None:
@@ -194,7 +248,7 @@ class Usable:
     @cached_property
     def items(self) -> pa.Table | None:
         """The catalogue."""
-        return None if self.tables.items is None else usable_keys(self.tables.items, (C.ITEM_ID,))
+        return None if self.tables.items is None else self.row_checks["items"].usable(self.given("items"))
 
     @property
     def catalogue(self) -> pa.Table | None:
@@ -221,7 +275,12 @@ class Usable:
 
     @cached_property
     def user_rows(self) -> UserRows:
-        """The rows of all users, with what measures read of items and users."""
+        """The rows of all users, with what measures read of items and users; an input without a usable row is refused.
+
+        Where checks judge the inputs, they say so.
+        """
+        if not self.tables.are_checked:
+            self.refuse_unusable()
         return self._united(self.needs)
 
     @cached_property
@@ -244,33 +303,60 @@ class Usable:
         needs = frozenset(need for one in counter.measures for need in one.needs)
         return self._united(needs).run(lambda job: lambda batches: job.parity(batches, counter=counter))
 
+    def refuse_unusable(self) -> None:
+        """Refuse an input that is read and has rows, but none that can be used; each is read up to the first."""
+        for name, checks in self.row_checks.items():
+            if name not in ("recommendations", "held_out") and not reads_optional(self.request, name, self.needs):
+                continue
+            counts = Counter[str | None]()
+            for part in in_parts(self.given(name), _ROWS_LOOKED_AT):
+                flags = checks.flags(part)
+                counts.update({one.name: int(np.count_nonzero(flags[one.name])) for one in checks.checks if one.drops})
+                counts[None] += int(np.count_nonzero(checks.is_usable(flags)))
+                if counts[None]:
+                    break
+            refuse_by_check(name, counts)
+
+    @cached_property
+    def counted_rows(self) -> UserRows:
+        """The rows of all users with what is counted of them: of items nothing is known."""
+        return Usable(self.tables, self.request.changed(slices=()), self.n_threads)._united(frozenset())
+
     def _united(self, needs: frozenset[str]) -> UserRows:
-        request, has_lists = self.request, not self.has_one_list
-        names = log_columns(self.log.column_names, request, has_lists=has_lists)
+        request, has_lists, log = self.request, not self.has_one_list, self.requested
+        others = self._others(needs)
+        names = log_columns(log.column_names, request, has_lists=has_lists)
+        unnamed = None
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
+            if C.MODEL_ID in log.column_names and log[C.MODEL_ID].null_count:
+                is_named = pc.is_valid(log[C.MODEL_ID])
+                log, unnamed = log.filter(is_named), log.filter(pc.invert(is_named)).select(names)
         job = job_of(
             request,
-            self.log.column_names,
+            names,
             needs=needs,
             models=self.models,
             has_lists=has_lists,
-            has_judged_lists=self.has_judged_lists,
+            judged_columns=others[row_kinds.HELD_OUT].column_names,
+            are_judged=self.tables.are_checked,
         )
         sources = FactSources(self.trained, self.items, request.evaluation_date)
-        job = replace(job, constants=to_constants(sources, needs=item_needs(needs)))
-        log, others = self.log.select(names), self._others(needs)
+        job = replace(job, constants=to_constants(sources, needs=item_needs(request, needs)))
+        log = log.select(names)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
             held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
             others[row_kinds.HELD_OUT] = held_out.rename_columns({C.GAIN: C.SCORE})
-        return to_user_rows({row_kinds.LOG: log, **others}, job, n_threads=self.n_threads)
+        rows = {row_kinds.LOG: log, **({} if unnamed is None else {row_kinds.UNNAMED: unnamed}), **others}
+        return to_user_rows(rows, job, n_threads=self.n_threads)
 
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it."""
         request = self.request
-        judged = [*schemas.HELD_OUT.key_in(self.held_out.column_names), C.GAIN, *judgement_facts(request)]
+        held_out = self.tables.held_out.table
+        judged = [*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN, *judgement_facts(request)]
         judged += [C.INTERACTED_AT] if reads_event_times(request) else []
-        found = {row_kinds.HELD_OUT: self.held_out.select(judged)}
+        found = {row_kinds.HELD_OUT: held_out.select(judged)}
         if self.segments is not None:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
         if self.train is not None and reads_train(request, needs):

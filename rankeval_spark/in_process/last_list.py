@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.request import counting_invalid_scores, request_of
-from rankeval_spark.in_process.row_flags import of_known_items, usable_recommendations
+from rankeval_spark.config.request import request_of
+from rankeval_spark.engine.checks import log_checks
+from rankeval_spark.in_process.assembly import of_known_items, requested_log
 from rankeval_spark.inputs.arrow.file_inputs import open_input
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
 def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa.Table:
     """Read the rows that enter lists; scores that a run refuses are left out, as it says so itself."""
     source = open_input(config, "recommendations", date).read()
-    log = usable_recommendations(source, counting_invalid_scores(request), are_checked=True)
+    requested = requested_log(source.table, request)
+    log = log_checks(requested.column_names).usable(requested)
     if request.policies.unknown_items == "keep":
         return log
     catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -138,17 +137,6 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCoun
     missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
     words = f"the last window ends {text_of_micros(last)}, the newest event is of {text_of_micros(event)}"
     return CheckCount(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
-
-
-_OF_PARTS: Final[Mapping[str, Callable[..., CheckCount]]] = {
-    one.__name__: one for one in (alike_values, vector_lengths, missing_users, events_end)
-}
-
-
-def joined_fact(fact: CheckCount) -> CheckCount:
-    """Join a fact that came in parts, each a JSON object in its sample keys; others stay as they are."""
-    make = _OF_PARTS.get(fact.check)
-    return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
 
 
 class CheckVerdict(NamedTuple):

@@ -1,9 +1,9 @@
-"""Counts of the checks of lists, and of what workers saw of the inputs."""
+"""Counts of the checks of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.checks import ITEM_FIELDS, RowCounts, Tally
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.checks import ends_of_rows
 from rankeval_spark.engine.outputs import n_listed
 from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.result_rows import check_rows
@@ -20,114 +20,8 @@ from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.engine.checks import PartitionTallies
     from rankeval_spark.engine.outputs import Part
     from rankeval_spark.measures.arrays import BoolVector, IntVector
-
-
-_ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
-
-_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
-"""Key of every row of a table that does not have the column."""
-
-
-def sample_row_keys(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> list[str]:
-    """Return the keys of the first and the last row with a flag, in the order of the bytes of their texts.
-
-    ``keys``: columns, whose texts are joined by a blank; NULL is written as ``NULL``. ``flag`` has shape (n_rows,).
-    Returns two texts, one where both are the same, none without a flag.
-    """
-    if not flag.any():
-        return []
-    concerned = table.select([key for key in keys if key in table.column_names]).filter(to_arrow(flag))
-    return sample_text_keys(_joined(batch, keys) for batch in concerned.to_batches(max_chunksize=_ROWS_AT_ONCE))
-
-
-def sample_value_keys(values: pa.Array, flag: BoolVector) -> list[str]:
-    """Return the first and the last of some ids with a flag, in the order of the bytes of their texts."""
-    return sample_text_keys([values.filter(to_arrow(flag)).cast(pa.string())]) if flag.any() else []
-
-
-def sample_text_keys(parts: Iterable[pa.Array]) -> list[str]:
-    """Return the first and the last of the texts, each once; those of no text are none."""
-    ends = [pc.min_max(part).as_py() for part in parts if len(part)]
-    if not ends:
-        return []
-    return list(dict.fromkeys((min(each["min"] for each in ends), max(each["max"] for each in ends))))
-
-
-def _joined(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
-    parts = [
-        batch[key].cast(pa.string()) if key in batch.schema.names else to_texts([_DEFAULTS[key]])[0] for key in keys
-    ]
-    blank = to_texts([" "])[0]
-    return pc.binary_join_element_wise(*parts, blank, null_handling="replace", null_replacement="NULL")
-
-
-ROWS: Final = pa.schema({"kind": pa.int32(), "count": pa.int64()}.items())
-"""Rows of the inputs by their kind, see :class:`RowCounts`."""
-
-TALLIES: Final = pa.schema(
-    {"check": pa.string(), "count": pa.int64(), "total": pa.int64(), "first": pa.string(), "last": pa.string()}.items()
-)
-"""Fields of :class:`Tally`."""
-
-
-def row_counts(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a partition by kind."""
-    by_kind = tallies.counts.by_kind.astype(np.int64)
-    kind = np.flatnonzero(by_kind)
-    yield pa.RecordBatch.from_arrays([to_arrow(kind.astype(np.int32)), to_arrow(by_kind[kind])], schema=ROWS)
-
-
-def to_row_counts(rows: pa.Table) -> RowCounts:
-    """Add up the rows of all partitions."""
-    counts = RowCounts()
-    np.add.at(counts.by_kind, to_numpy(rows["kind"]), to_numpy(rows["count"]))
-    return counts
-
-
-def judgement_tallies(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
-    """Yield what was counted of the judgements of a partition."""
-    yield pa.RecordBatch.from_pylist([asdict(one) for one in tallies.tallies.values()], TALLIES)
-
-
-def to_tallies(rows: pa.Table) -> dict[str, Tally]:
-    """Add up the tallies of all partitions, by check."""
-    found: dict[str, Tally] = {}
-    for row in rows.to_pylist():
-        one = Tally(**row)
-        found[one.check] = found.get(one.check, Tally(one.check, 0, 0)).plus(one)
-    return found
-
-
-def used_items(tallies: PartitionTallies) -> Iterator[pa.RecordBatch]:
-    """Yield each item of the log and the judgements of a partition once, with the judgements of each."""
-    if tallies.items:
-        found = pa.concat_tables(pa.Table.from_arrays(list(each), ITEM_FIELDS) for each in tallies.items)
-        yield from (_items_once(found) if len(tallies.items) > 1 else found).to_batches()
-
-
-def _items_once(rows: pa.Table) -> pa.Table:
-    """Add up the rows of each item."""
-    found = rows.group_by(C.ITEM_ID, use_threads=False).aggregate([("n_judged", "sum"), ("is_listed", "any")])
-    return found.select([C.ITEM_ID, "n_judged_sum", "is_listed_any"]).rename_columns(ITEM_FIELDS)
-
-
-def unmatched(rows: pa.Table) -> pa.Table:
-    """Count the judgements of items that no list has: one row of :data:`TALLIES`; rows of an item are all there."""
-    items = _items_once(rows)
-    found = items.filter(pc.and_(pc.invert(items["is_listed"]), pc.greater(items["n_judged"], 0)))
-    ends = pc.min_max(found[C.ITEM_ID].cast(pa.string())).as_py()
-    count, total = (pc.sum(each["n_judged"]).as_py() or 0 for each in (found, items))
-    row = {
-        "check": check_rows.UNMATCHED_ITEMS,
-        "count": count,
-        "total": total,
-        "first": ends["min"],
-        "last": ends["max"],
-    }
-    return pa.Table.from_pylist([row], TALLIES)
 
 
 COUNTS: Final = pa.schema(
@@ -273,9 +167,8 @@ class _Lists:
         return self._row(check, np.count_nonzero(flag), total, flag)
 
     def _row(self, check: str, count: Any, total: Any, flag: BoolVector) -> dict[str, Any]:  # noqa: ANN401 - as above
-        keys = sample_row_keys(self.table, (C.MODEL_ID, C.USER_ID), flag)
-        ends = {"first": keys[0], "last": keys[-1]} if keys else {}
-        return {"check": check, "count": int(count), "total": int(total), **ends}
+        first, last = ends_of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)
+        return {"check": check, "count": int(count), "total": int(total), "first": first, "last": last}
 
     def _field(self, column: str, name: str) -> IntVector:
         return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)

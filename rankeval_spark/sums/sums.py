@@ -17,7 +17,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.engine.batch.buckets import hashes_of
-from rankeval_spark.engine.checks import PartitionTallies, refuse_without_usable
+from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 METRICS: Final = "metrics"
 COMPARISONS: Final = "comparisons"
 LISTS: Final = "list_counts"
-ROWS: Final = "rows"
-JUDGEMENTS: Final = "judgements"
-ITEMS: Final = "items"
+ITEMS: Final = "items"  # of the log, the judgements and the catalogue; with it, workers count the inputs
 GAP_TESTS: Final = "gap_tests"
 
 USER_ROWS: Final = schemas.USER_METRICS.name  # rows of users and of lists, which the same pass can return
@@ -169,49 +167,6 @@ class ListCounts(Sum):
         return check_counts.united(rows)
 
 
-@dataclass(frozen=True)
-class RowCounts(Sum):
-    """Rows of the inputs by kind: rows of :data:`check_counts.ROWS`."""
-
-    is_checked: bool  # whether checks judge inputs without a usable row; else they are refused, where all counts meet
-    schema = check_counts.ROWS
-
-    def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        """Return the rows of a partition by kind."""
-        return check_counts.row_counts(tallies)
-
-    def finish(self, rows: pa.Table) -> pa.Table:
-        """Refuse an input that has rows and none that can be used, unless checks look at it."""
-        if not self.is_checked:
-            refuse_without_usable(check_counts.to_row_counts(rows))
-        return rows
-
-
-class JudgementTallies(Sum):
-    """Counts of the checks of judgements: rows of :data:`check_counts.TALLIES`."""
-
-    schema = check_counts.TALLIES
-
-    def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        """Return the tallies of a partition."""
-        return check_counts.judgement_tallies(tallies)
-
-
-class UnmatchedItems(Sum):
-    """Judgements whose item is in no list: rows of :data:`check_counts.TALLIES` that add up."""
-
-    schema = check_counts.TALLIES
-    key = (C.ITEM_ID,)
-
-    def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        """Return the items of a partition."""
-        return check_counts.used_items(tallies)
-
-    def finish(self, rows: pa.Table) -> pa.Table:
-        """Count the judgements of some items."""
-        return check_counts.unmatched(rows)
-
-
 class Addition(Protocol):
     """The work on a partition: rows of whole users in, partial rows of sums out."""
 
@@ -242,14 +197,6 @@ def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
     return {METRICS: Means(request, outputs), **compared}
 
 
-def check_sums(request: Request, *, tallies_inputs: bool = False, is_checked: bool = True) -> dict[str, Sum]:
-    """Return the sums that checks of lists ask for and, if the workers see all rows, checks of the inputs."""
-    if not tallies_inputs:
-        return {LISTS: ListCounts(request)}
-    of_inputs = {ROWS: RowCounts(is_checked), JUDGEMENTS: JudgementTallies(), ITEMS: UnmatchedItems()}
-    return {LISTS: ListCounts(request), **of_inputs}
-
-
 @dataclass(frozen=True)
 class ListTotals:
     """Sums of lists, and the rows of users and lists that are wanted of the same pass."""
@@ -261,7 +208,7 @@ class ListTotals:
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the partial rows of each sum and the rows of each table, of the users of a partition."""
-        tallies = PartitionTallies(is_enabled=JUDGEMENTS in self.sums)
+        tallies = PartitionTallies(is_enabled=ITEMS in self.sums)
         for part in self.lists.parts(batches, tallies):
             for table in self.tables:
                 rows = part.user_rows if table == USER_ROWS else _list_rows(part)

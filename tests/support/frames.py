@@ -11,7 +11,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.scorer import IS_EVALUATED
-from rankeval_spark.spark.plans.input_checks import N_COPIES
 from rankeval_spark.sums.check_counts import N_LISTED
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ _TYPES: Final = {
     C.HAS_RANK_GAPS: "boolean",
     C.IS_OUT_OF_ORDER: "boolean",
     C.SEGMENTS: "map<string,string>",
-    N_COPIES: "int",
     N_LISTED: "int",
     IS_EVALUATED: "boolean",
     "p": "double",

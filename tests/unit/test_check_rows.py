@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark.config import Checks, Threshold
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 def test_a_share_is_judged_by_its_thresholds() -> None:
@@ -41,16 +43,16 @@ def test_a_share_is_judged_by_its_thresholds() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_facts_that_come_in_parts_are_put_together_whatever_their_order(order: int) -> None:
-    models = [{"model_id": name, "n_missing": 2, "n_judged": 2} for name in "xyz"]
-    lengths = [{"length": length, "n_items": n, "item": f"i{length}"} for length, n in ((1, 1), (2, 3), (0, 1))]
-    values = [{"segment": "c", "value": value} for value in ("DE", " de", "FR", "Fr", "AT")]
+    models = [(name, 2, 2) for name in "xyz"]
+    lengths = [(length, n, f"i{length}") for length, n in ((1, 1), (2, 3), (0, 1))]
+    values = [("c", value) for value in ("DE", " de", "FR", "Fr", "AT")]
 
-    def whole(check: str, parts: Sequence[Mapping[str, object]]) -> tuple[int, int, list[str]]:
-        fact = check_rows.joined_fact(CheckCount("", check, 0, 0, [json.dumps(part) for part in parts[::order]]))
+    def whole(make: Callable[..., CheckCount], parts: Sequence[tuple[object, ...]]) -> tuple[int, int, list[str]]:
+        fact = make(parts[::order])
         return fact.count, fact.total, [*fact.sample_keys]
 
-    assert whole(check_rows.MISSING_USERS, models) == (2, 2, ["z"])
-    assert whole(check_rows.VECTOR_LENGTHS, lengths) == (2, 5, ["i2: 2 numbers", "i0: 0 numbers", "i1: 1 number"])
-    assert whole(check_rows.ALIKE_VALUES, values) == (4, 5, ["c: ' de', 'DE'", "c: 'FR', 'Fr'"])
-    for check in (check_rows.MISSING_USERS, check_rows.VECTOR_LENGTHS, check_rows.ALIKE_VALUES):
-        assert whole(check, []) == (0, 0, [])
+    assert whole(check_rows.missing_users, models) == (2, 2, ["z"])
+    assert whole(check_rows.vector_lengths, lengths) == (2, 5, ["i2: 2 numbers", "i0: 0 numbers", "i1: 1 number"])
+    assert whole(check_rows.alike_values, values) == (4, 5, ["c: ' de', 'DE'", "c: 'FR', 'Fr'"])
+    for make in (check_rows.missing_users, check_rows.vector_lengths, check_rows.alike_values):
+        assert whole(make, []) == (0, 0, [])

@@ -15,11 +15,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.hosts.spark_checks import computed_facts, unreadable_of
 from rankeval_spark.hosts.spark_inputs import inputs_of
 from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
-from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark.plans import input_checks, usable_rows
+from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.spark.plans.moved_rows import user_types
 from rankeval_spark.sums import sums
 
@@ -79,9 +77,9 @@ class SparkHost(NightHost):
 
     @override
     def input_facts(self) -> list[CheckCount]:
-        segments = self._sources.segments
-        of_segments = computed_facts(input_checks.to_segment_facts(segments.frame)) if segments else []
-        return [*super().input_facts(), *of_segments]
+        if not self.has_users:
+            self.host.release()  # what failed is not read again
+        return super().input_facts()
 
     @override
     def refused_rows(self) -> DataFrame:
@@ -140,19 +138,10 @@ def to_refused_rows(sources: Sources, request: Request, *, sample_share: float =
 
     One more pass over each input. What a check finds in a list or in a join, as a repeated item, is no row of them.
     """
-    marked = sources.with_raw
-    inputs = inputs_of(marked, request, sample_share=sample_share)
-    log, judged, items = inputs.recommendations, inputs.held_out, inputs.items
-    found = [
-        usable_rows.to_refused(log, check_rows.RECOMMENDATIONS, usable_rows.flag_recommendations(log), row=RAW),
-        usable_rows.to_refused(judged, check_rows.HELD_OUT, usable_rows.flag_held_out(judged), row=RAW),
-    ]
-    if marked.segments is not None:
-        rules = usable_rows.flag_keys(C.SEGMENT_KEY)
-        found.append(usable_rows.to_refused(marked.segments.frame, check_rows.SEGMENTS, rules, row=RAW))
-    if inputs.train is not None:
-        found.append(usable_rows.to_refused(inputs.train, check_rows.TRAIN, usable_rows.flag_train(), row=RAW))
-    if items is not None:
-        rules = usable_rows.flag_items(unreadable=unreadable_of(items))
-        found.append(usable_rows.to_refused(items, check_rows.ITEMS, rules, row=RAW))
-    return reduce(DataFrame.unionByName, found)
+    inputs = inputs_of(sources.with_raw, request, sample_share=sample_share)
+    checks = inputs.row_checks(request.changed(evaluation_date=None))
+    others = {"segments": inputs.segment_table, "train": inputs.train, "items": inputs.items}
+    given = {"recommendations": inputs.recommendations, "held_out": inputs.held_out}
+    given |= {name: frame for name, frame in others.items() if frame is not None}
+    refused = (usable_rows.to_refused(frame, checks[name], row=RAW) for name, frame in given.items())
+    return reduce(DataFrame.unionByName, refused)

@@ -16,10 +16,8 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Cost, counted_cost
-from rankeval_spark.config.request import counting_invalid_scores
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.results.readers import is_native
@@ -160,15 +158,11 @@ class ProcessHost(NightHost):
             writers = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
             self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
             staging.close()
+            self.has_users = True
             step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
         if has_lists:  # of one pass: this only says how many rows there are
             with steps.step("score") as step:
                 step.n_rows = run.n_rows[schemas.USER_METRICS.name]
-
-    @override
-    def input_facts(self) -> list[CheckCount]:
-        facts = RowFacts(self._tables, counting_invalid_scores(self.request))
-        return [*facts.all(self.host.usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
     def refused_rows(self) -> DataFrame:

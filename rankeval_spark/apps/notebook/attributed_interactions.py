@@ -14,6 +14,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.loading import argument_of
+from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
@@ -102,16 +103,15 @@ def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
 def _log(recommendations: DataFrame) -> DataFrame:
     """Keep the rows that enter lists."""
     log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
-    is_zero = usable_rows.has_zero_rank(log)
-    log = log.transform(usable_rows.or_fail_at_zero_rank, has_zero_rank=is_zero)
-    return log.transform(usable_rows.keep_usable_recommendations, invalid_scores="drop")
+    return usable_rows.keep_usable(log, log_checks(log.columns, are_judged=False))
 
 
 def _judged(held_out: DataFrame, attribution: str) -> DataFrame:
     """Keep the judgements that have a time."""
     if C.LIST_ID in held_out.columns:
         raise InputError(attributed_lists_fault(attribution))
-    usable = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT).transform(usable_rows.keep_usable_held_out)
+    judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT)
+    usable = usable_rows.keep_usable(judged, held_out_checks(schemas.HELD_OUT.key))
     return usable.where(F.col(_TIME).isNotNull())
 
 

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 _OF_LIST: Final = {C.USER_ID, C.MODEL_ID, C.INTERACTED_AT, *COLUMNS_OF[row_kinds.LOG]} - {C.SCORE, C.RANK}
 """Columns that an item has of its list, the one that carries all times among them; others are of other inputs."""
 
-_OF_LOG: Final = (
-    row_kinds.LOG,
-    *(row_kinds.FIRST_UNUSABLE + at for at, (kind, _) in enumerate(row_kinds.UNUSABLE_KINDS) if kind == row_kinds.LOG),
-)
+_OF_LOG: Final = (row_kinds.LOG, row_kinds.UNNAMED)
 
 
 class FlatLists(NamedTuple):
@@ -105,7 +102,7 @@ def _items(lists: pa.RecordBatch, *, has_ranks: bool) -> pa.RecordBatch:
         for name in lists.schema.names
         if name not in row_kinds.LISTED
     }
-    columns[row_kinds.KIND] = to_arrow(_kinds(to_numpy(lists[row_kinds.KIND])[flat.row], flat))
+    columns[row_kinds.KIND] = pc.take(lists[row_kinds.KIND], row)
     columns[C.ITEM_ID] = flat.items.cast(lists[C.ITEM_ID].type)
     if flat.scores is not None:
         columns[C.SCORE] = flat.scores.cast(_score_type(lists))
@@ -118,19 +115,3 @@ def _score_type(rows: pa.RecordBatch) -> pa.DataType:
     """Doubles for floating-point numbers; other numbers keep their type."""
     kind = rows[row_kinds.LISTED_SCORES].type.value_type
     return pa.float64() if pa.types.is_floating(kind) else kind
-
-
-def _kinds(kinds: np.ndarray, flat: FlatLists) -> np.ndarray:
-    """Return the kind that each item has in a flat log, see ``spark/plans/usable_rows.with_kind``."""
-    found = kinds.copy()
-    is_usable = kinds == row_kinds.LOG
-    if flat.scores is not None:
-        is_number: BoolVector = (
-            np.isfinite(to_numpy(flat.scores))
-            if pa.types.is_floating(flat.scores.type)
-            else to_numpy(flat.scores.is_valid())
-        )
-        found[is_usable & ~is_number] = row_kinds.unusable(row_kinds.LOG, row_kinds.INVALID_SCORES)
-    if flat.items.null_count:
-        found[is_usable & to_numpy(flat.items.is_null())] = row_kinds.unusable(row_kinds.LOG, row_kinds.NULL_KEYS)
-    return found

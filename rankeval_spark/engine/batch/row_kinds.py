@@ -5,7 +5,6 @@ And the names of the checks of single rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 NULL_KEYS: Final = "null_keys"
@@ -20,9 +19,6 @@ NEGATIVE_GAINS: Final = "negative_gains"
 LOW_GAINS: Final = "low_gains"
 INVALID_VALUES: Final = "invalid_values"
 INVALID_WEIGHTS: Final = "invalid_weights"
-
-OF_USABLE_JUDGEMENTS: Final = (NEGATIVE_GAINS, LOW_GAINS, INVALID_VALUES, INVALID_WEIGHTS)
-"""Checks of judgements that are used; the last two where the judgements have the column."""
 
 UNMATCHED_LISTS: Final = "unmatched_lists"
 """Check of judgements of a list that the log does not have; made where judgements name lists."""
@@ -42,6 +38,7 @@ SEGMENTS: Final = 3  # the segments of a user, in :data:`SEGMENT_VALUES`
 FAMILIARITY: Final = 4
 """Mean similarity of an item to those that the user has in the training data: a double in :data:`SIMILARITY`."""
 PAIRS: Final = 5  # similar items of a list: structs in :data:`columns.PAIRS`
+UNNAMED: Final = 6  # a recommendation that names no model, where rows do not name theirs: there is one
 
 SEGMENT_VALUES: Final = "_segment_values"
 """Values of the segments of a user, in the order in which the job names them; NULL where unknown.
@@ -64,19 +61,6 @@ ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` a
 FACTS: Final = "_facts_of_row"
 """Facts of the item of a row, where the catalogue is too large for every worker to have it."""
 
-NAMES: Final[Mapping[int, str]] = {LOG: "recommendations", HELD_OUT: "held_out", SEGMENTS: "segments"}
-"""Name of each input whose unusable rows are counted."""
-
-UNUSABLE_KINDS: Final = (
-    (LOG, NULL_KEYS),
-    (LOG, ZERO_RANKS),
-    (LOG, INVALID_SCORES),
-    (HELD_OUT, NULL_KEYS),
-    (HELD_OUT, INVALID_GAINS),
-    (SEGMENTS, NULL_KEYS),
-)
-"""Input and failed check of the rows that are only counted."""
-
 SHARED: Final = "_shared"
 """What is the same for all users as bytes, see :mod:`batch`, in the first row of a partition; NULL in all others.
 
@@ -90,11 +74,3 @@ COUNTS: Final = "_row_counts"
 The check is NULL for rows that can be used, of which at most one is counted."""
 
 MOST_COUNTED: Final = 10_000  # rows of an input that are looked at for the checks that they fail
-
-FIRST_UNUSABLE: Final = 16
-"""Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE_KINDS`."""
-
-
-def unusable(kind: int, check: str) -> int:
-    """Return the kind of a row of an input that does not pass a check."""
-    return FIRST_UNUSABLE + UNUSABLE_KINDS.index((kind, check))

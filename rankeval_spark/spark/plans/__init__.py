@@ -10,11 +10,10 @@ from rankeval_spark.spark.plans.result_frames import (
     to_ranked_items,
     to_user_metrics,
 )
-from rankeval_spark.spark.plans.user_rows import InputFrames, can_mark_unusable, model_names, to_user_rows
+from rankeval_spark.spark.plans.user_rows import InputFrames, model_names, to_user_rows
 
 __all__ = [
     "InputFrames",
-    "can_mark_unusable",
     "model_names",
     "to_agreement",
     "to_exposures",

@@ -84,13 +84,17 @@ def unite(
     """Unite the inputs and move every row to its user: the one exchange of item rows.
 
     `inputs`: frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as
-    it has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`usable_rows.with_kind` numbers them.
+    it has. One with :data:`row_kinds.KIND` says itself what its rows are.
     `constants`: one row with what is the same for all users. `columns`: all columns and their types; an input that
     lacks one has :func:`nothing` there. `n_partitions`: partitions that the rows go into; as Spark decides where left
     out.
     """
     united = in_one_frame(inputs, columns=columns)
-    exchanged = united.repartition(C.USER_ID) if n_partitions is None else united.repartition(n_partitions, C.USER_ID)
+    # Rows without a user, which workers only count, spread over all partitions.
+    plain = [name for name, type_ in columns.items() if not isinstance(type_, T.ArrayType | T.MapType | T.StructType)]
+    others = F.xxhash64(*(name for name in plain if name != C.USER_ID)).cast(columns[C.USER_ID])
+    place = F.coalesce(F.col(C.USER_ID), others)
+    exchanged = united.repartition(place) if n_partitions is None else united.repartition(n_partitions, place)
     return exchanged if constants is None else _with_constants(exchanged, constants)
 
 

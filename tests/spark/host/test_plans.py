@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 
 from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
+from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.plans import InputFrames, usable_rows
 from rankeval_spark.statistics.resampling import Draws
-from rankeval_spark.sums.sums import LIST_ROWS, USER_ROWS, ListTotals, check_sums, result_sums
+from rankeval_spark.sums.sums import LIST_ROWS, USER_ROWS, ListTotals
 from tests.support.plans import (
     exchange_keys,
     exchanges_of,
@@ -274,8 +275,8 @@ def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: di
 
 def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the job that makes all small tables."""
-    rows = evaluation_plans.to_user_rows(inputs_of(tables, request), request, is_aggregated=True)
-    sums = {**result_sums(request, rows.job.outputs), **check_sums(request, tallies_inputs=True)}
+    inputs = inputs_of(tables, request)
+    rows, sums = evaluation_plans.to_user_rows(inputs, request, is_aggregated=True), OnSpark(inputs, request).sums
     packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums, (USER_ROWS,)))
     return evaluation_plans.to_merged(packed, sums)
 

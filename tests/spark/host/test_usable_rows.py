@@ -3,75 +3,113 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.checks import (
+    held_out_checks,
+    item_checks,
+    log_checks,
+    segment_checks,
+    train_checks,
+)
 from rankeval_spark.spark.plans import usable_rows
-from tests.support.frames import assert_columns, held_out, recommendations, table, tuples
+from rankeval_spark.spark.plans.usable_rows import flags_of, keep_usable
+from tests.support.frames import frame_of, table, tuples
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCORES = [("ok", 0.5), ("zero", 0.0), ("null", None), ("nan", math.nan), ("inf", math.inf), ("-inf", -math.inf)]
+    from rankeval_spark.engine.checks import RowChecks
+
+BAD = (None, math.nan, math.inf, -math.inf)
+ROWS: dict[str, tuple[str, list[tuple[Any, ...]], RowChecks]] = {
+    "scores": (
+        "model_id string, user_id string, list_id string, item_id string, score double",
+        [
+            *(("m", "u", "", "a", score) for score in (0.5, 0.0, *BAD)),
+            *((None, "u", "", "b", 1.0), ("m", None, "", "c", None)),
+            *(("m", "u", None, "d", 1.0), ("m", "u", "", None, math.nan)),
+        ],
+        log_checks(["model_id", "list_id", "score"]),
+    ),
+    "ranks": (
+        "model_id string, user_id string, list_id string, item_id string, rank int",
+        [("m", user, "", "a", rank) for user in ("u", None) for rank in (1, 7, 0, -1, None)],
+        log_checks(["model_id", "list_id", "rank"]),
+    ),
+    "decimals": (
+        "model_id string, user_id string, list_id string, item_id string, score decimal(5,2)",
+        [("m", "u", "", "a", Decimal("1.5")), ("m", "u", "", "b", None)],
+        log_checks(["model_id", "list_id", "score"]),
+    ),
+    "judgements": (
+        "user_id bigint, item_id bigint, gain double, value double, weight double",
+        [
+            (user, 1, gain, other, weight)
+            for user in (1, None)
+            for gain in (1.0, 0.5, 0.0, -1.0, *BAD)
+            for other, weight in ((1.0, 1.0), (None, 0.0), (math.nan, -1.0), (-math.inf, math.inf), (0.0, None))
+        ],
+        held_out_checks(["user_id", "item_id", "value", "weight"]),
+    ),
+    "train": (
+        "user_id string, item_id string, interacted_at timestamp",
+        [
+            (user, item, at)
+            for user, item in (("u", "a"), (None, "a"), ("u", None))
+            for at in (None, datetime(2026, 1, 1, tzinfo=UTC), datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC))
+        ],
+        train_checks(["interacted_at"], before=date(2026, 1, 1)),
+    ),
+    "items": (
+        "item_id string, vector array<double>, lost boolean",
+        [
+            (item, vector, lost)
+            for item in ("a", None)
+            for vector in (None, [], [1.0, -1.0], [1.0, math.nan], [None], [None, 1.0], [math.inf], [-math.inf])
+            for lost in (False, True, None)
+        ],
+        item_checks(["vector"], unreadable="lost"),
+    ),
+    "segments": ("user_id string", [("u",), (None,)], segment_checks()),
+}
+"""Columns, rows and checks of inputs with everything awkward in them."""
 
 
-def test_rows_with_scores_that_are_no_finite_number_are_dropped(spark: SparkSession) -> None:
-    log = recommendations(spark, "user_id item_id score", *(("u", item, score) for item, score in SCORES))
+@pytest.mark.parametrize("name", ROWS)
+def test_spark_flags_the_rows_that_are_flagged_in_memory(spark: SparkSession, name: str) -> None:
+    columns, rows, checks = ROWS[name]
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # days are those of UTC, whatever the session's
+    numbered = [(place, *row) for place, row in enumerate(rows)]
+    frame = frame_of(spark, numbered, f"place int, {columns}")
     with no_spark_jobs(spark):
-        usable = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
-    assert tuples(usable, "item_id", "score") == [("ok", 0.5), ("zero", 0.0)]
-    assert_columns(usable, [field for field in schemas.RECOMMENDATIONS.fields if field.name in usable.columns])
-    assert {*schemas.RECOMMENDATIONS.field_names()} - {*usable.columns} == {
-        "rank",
-        "recommended_at",
-        "predicted_reward",
+        flags = flags_of(checks)
+        flagged = frame.select("place", *(flag.alias(check) for check, flag in flags.items()))
+        usable = keep_usable(frame, checks)
+    table = frame.toArrow().sort_by("place")
+    expected = checks.flags(table)
+    found = flagged.toArrow().sort_by("place")
+    assert {check: found[check].to_pylist() for check in flags} == {
+        check: flag.tolist() for check, flag in expected.items()
     }
+    assert any(flag.any() for flag in expected.values())
+    left = [place for place, is_left in enumerate(checks.is_usable(expected).tolist()) if is_left]
+    assert [place for (place,) in tuples(usable, "place")] == left
 
 
-@pytest.mark.parametrize("score", [None, math.nan, math.inf, -math.inf])
-def test_one_invalid_score_fails_the_job_where_the_policy_is_error(spark: SparkSession, score: float | None) -> None:
-    log = recommendations(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "b", score))
-    with no_spark_jobs(spark):
-        usable = usable_rows.keep_usable_recommendations(log, invalid_scores="error")
+def test_one_row_that_a_check_refuses_fails_the_job(spark: SparkSession) -> None:
+    columns, rows, _ = ROWS["scores"]
+    checks = log_checks(["model_id", "list_id", "score"], invalid_scores="error")
+    refused = keep_usable(frame_of(spark, rows[:3], columns), checks)
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:invalid_scores\]"):
-        usable.collect()
-
-
-def test_valid_scores_pass_where_the_policy_is_error(spark: SparkSession) -> None:
-    log = recommendations(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "b", -0.5))
-    usable = usable_rows.keep_usable_recommendations(log, invalid_scores="error")
-    assert tuples(usable, "item_id") == [("a",), ("b",)]
-
-
-def test_rows_with_a_null_in_any_key_are_dropped(spark: SparkSession) -> None:
-    log = recommendations(
-        spark,
-        "model_id user_id list_id item_id score",
-        ("m", "u", "", "a", 1.0),
-        (None, "u", "", "b", 1.0),
-        ("m", None, "", "c", 1.0),
-        ("m", "u", None, "d", 1.0),
-        ("m", "u", "", None, 1.0),
-    )
-    usable = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
-    assert tuples(usable, "item_id") == [("a",)]
-
-
-def test_a_log_without_scores_needs_ranks_from_1_on(spark: SparkSession) -> None:
-    log = recommendations(
-        spark, "user_id item_id rank", ("u", "a", 1), ("u", "b", 7), ("u", "c", 0), ("u", "d", -1), ("u", "e", None)
-    )
-    usable = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
-    assert tuples(usable, "item_id", "rank") == [("a", 1), ("b", 7)]
-
-
-def test_the_score_orders_a_log_that_has_both_so_a_null_rank_is_no_fault(spark: SparkSession) -> None:
-    log = recommendations(spark, "user_id item_id score rank", ("u", "a", 0.5, None), ("u", "b", None, 1))
-    usable = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
-    assert tuples(usable, "item_id") == [("a",)]
+        refused.collect()
+    fine = keep_usable(frame_of(spark, [*rows[:2], ("m", None, "", "c", None)], columns), checks)
+    assert tuples(fine, "score") == [(0.0,), (0.5,)]
 
 
 def test_rows_of_other_models_go_and_those_without_a_model_stay_to_be_counted(spark: SparkSession) -> None:
@@ -79,26 +117,6 @@ def test_rows_of_other_models_go_and_those_without_a_model_stay_to_be_counted(sp
     kept = usable_rows.keep_models(log, names=("z", "it's", "a")).collect()
     assert sorted(str(row.model_id) for row in kept) == ["None", "a", "it's"]
     assert usable_rows.keep_models(log, names=None).count() == 5
-
-
-def test_single_precision_rounds_scores_and_no_ranks(spark: SparkSession) -> None:
-    """0.1 and 0.1 + 1e-9 are one number then, 0.1 + 1e-7 is another."""
-    scores = [("u", "a", 0.1), ("u", "b", 0.1 + 1e-9), ("u", "c", 0.1 + 1e-7)]
-    log = recommendations(spark, "user_id item_id score", *scores)
-    assert usable_rows.with_score_precision(log, precision="double") is log
-    a, b, c = (score for (score,) in tuples(usable_rows.with_score_precision(log, precision="single"), "score"))
-    assert a == b < c
-    of_ranks = recommendations(spark, "user_id item_id rank", ("u", "a", 16_777_217), ("u", "b", 16_777_216))
-    ranked = usable_rows.with_score_precision(of_ranks, precision="single")
-    assert tuples(ranked, "rank", "item_id") == [(16_777_216, "b"), (16_777_217, "a")]
-
-
-def test_judgements_need_both_keys_and_a_finite_gain(spark: SparkSession) -> None:
-    rows = [("u", item, gain) for item, gain in SCORES] + [(None, "a", 1.0), ("u", None, 1.0), ("u", "minus", -2.0)]
-    with no_spark_jobs(spark):
-        usable = usable_rows.keep_usable_held_out(held_out(spark, "user_id item_id gain", *rows))
-    assert tuples(usable, "item_id") == [("minus",), ("ok",), ("zero",)]
-    assert_columns(usable, [field for field in schemas.HELD_OUT.fields if field.name != C.LIST_ID])
 
 
 def test_a_sample_takes_the_same_users_from_every_input(spark: SparkSession) -> None:

@@ -14,14 +14,14 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.config import Checks
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.in_process.input_checks import RowFacts
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
-from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
+from rankeval_spark.result_rows.check_rows import to_check_rows
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
+from tests.support.input_checks import to_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,11 +155,8 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
     """Check the same rows in this process, with what Spark makes of the lists."""
     sources = {name: log.source(name) for name in ("recommendations", "held_out", *names)}
     tables = Tables(**sources, are_checked=False)
-    host = result.host
-    assert isinstance(host, OnSpark)
-    bands = [CheckCount(**row.asDict()) for frame in host.inputs.band_facts for row in frame.collect()]
     of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
-    facts = [*RowFacts(tables, result.request).all(bands), *of_lists]
+    facts = [*to_facts(tables, result.request), *of_lists]
     found: list[dict[str, Any]] = in_order_of(to_check_rows(facts, Checks()), ("input", "check")).to_pylist()
     return found
 

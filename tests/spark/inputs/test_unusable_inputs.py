@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.batch.row_kinds import FIRST_UNUSABLE, LOG, UNUSABLE_KINDS
+from rankeval_spark.engine.batch.row_kinds import LOG
 from rankeval_spark.errors import InputError
-from rankeval_spark.spark.plans import usable_rows
+from rankeval_spark.spark.plans.moved_rows import unite
 from tests.support.frames import table
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
@@ -49,11 +49,10 @@ def test_rows_without_a_key_are_spread_over_the_partitions(spark: SparkSession) 
         "CAST(NULL AS string) AS user_id", "CAST(id AS string) AS item_id", "0.5 AS score"
     )
     for user_id in ("string", "bigint"):
-        rows = log.withColumns({"user_id": F.lit(None).cast(user_id), "model_id": F.lit("m"), "list_id": F.lit("")})
-        numbered = usable_rows.with_kind(rows, kind=LOG, rules=usable_rows.flag_recommendations(rows))
-        kinds = {row["_kind"] for row in numbered.select("_kind").distinct().collect()}
-        assert kinds == {FIRST_UNUSABLE + UNUSABLE_KINDS.index((LOG, "null_keys"))}
-        sizes = numbered.repartition(4, "user_id").groupBy(F.spark_partition_id()).count().collect()
+        rows = log.withColumn("user_id", F.lit(None).cast(user_id))
+        columns = {field.name: field.dataType for field in rows.schema}
+        moved = unite({LOG: rows}, constants=None, columns=columns, n_partitions=4)
+        sizes = moved.groupBy(F.spark_partition_id()).count().collect()
         assert len(sizes) == 4
         assert max(row["count"] for row in sizes) < 400
 

@@ -14,25 +14,22 @@ from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.hosts.spark_checks import counted_facts, row_facts, tallied_inputs
+from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.plans import input_checks
-from rankeval_spark.sums.sums import USER_ROWS, ListTotals, check_sums, result_sums
 from tests.support import arrow_frames, nights
 from tests.support.frames import tuples
+from tests.support.input_checks import to_facts
 from tests.support.nights import FIRST
 from tests.support.plans import counted_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from rankeval_spark.result_rows.check_rows import CheckCount
+    from pyspark.sql import SparkSession
 
 JUDGED = [
     {"user_id": "ann", "item_id": "a", "gain": 0.5, "day": FIRST.isoformat()},
@@ -127,26 +124,18 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
     inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
-    rows = plans.to_user_rows(inputs, request, is_cached=True, counts_rows=True)
-    own = {**result_sums(request, rows.job.outputs), **check_sums(request, tallies_inputs=True)}
-    packed = plans.to_packed(rows.frame, ListTotals(rows.job, own, (USER_ROWS,))).persist()
-
-    def facts(frames: list[DataFrame], counted: Sequence[CheckCount] = ()) -> list[tuple[object, ...]]:
-        found = [(one.input, one.check, one.count, one.total, [*one.sample_keys]) for one in counted]
-        found += (
-            tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys") if frames else []
-        )
-        return sorted(found)
-
-    tallied = tallied_inputs(plans.to_totals(packed, own))
-    assert facts(row_facts(inputs, request, tallied), counted_facts(inputs, tallied)) == facts(
-        row_facts(inputs, request)
-    )
+    host = OnSpark(inputs, request)
+    host.keep()
+    of_pass, of_inputs = host.input_facts(host.totals(host.sums)), host.input_facts({})
+    assert of_pass == of_inputs
+    found = {(one.input, one.check): (one.count, one.total) for one in of_pass}
+    tables = read_tables(open_inputs(config, request, FIRST), sample_share=1.0)
+    assert found == {(one.input, one.check): (one.count, one.total) for one in to_facts(tables, request)}
     names = [
         *(name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY),
         C.N_JUDGED,
         *request.measure_set.stored,
     ]
     plain = plans.to_user_metrics(inputs, request=request)
-    assert tuples(plans.to_rows(packed, USER_ROWS, rows.user_types), *names) == tuples(plain, *names)
-    packed.unpersist()
+    assert tuples(host.user_metrics(), *names) == tuples(plain, *names)
+    host.release()

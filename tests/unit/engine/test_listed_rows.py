@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.listed_rows import flat_lists, with_items
-from rankeval_spark.engine.checks import RowCounts
+from rankeval_spark.engine.checks import PartitionTallies, log_checks
 from rankeval_spark.engine.failures import RefusedError
 
 LOG, HELD_OUT = row_kinds.LOG, row_kinds.HELD_OUT
@@ -98,19 +98,22 @@ def test_batches_have_one_schema_and_a_flat_log_is_not_changed() -> None:
 
 
 def test_items_and_scores_that_cannot_be_used_are_counted_by_their_check() -> None:
-    null_keys, invalid = (row_kinds.unusable(LOG, check) for check in ("null_keys", "invalid_scores"))
     batch = batch_of(
         (LOG, "ann", None, None, [1, None, 2, None], [0.5, 0.5, NAN, NAN]),
         (LOG, "bob", None, None, [1, 2], [0.5]),
-        (null_keys, "x", None, None, [1, 2], [0.5, NAN]),
+        (LOG, None, None, None, [1, 2], [0.5, NAN]),
     )
-    counts = RowCounts()
-    kept = [row for one in counts.usable(with_items([batch], has_ranks=False)) for row in one.to_pylist()]
+    counts = PartitionTallies()
+    usable = counts.usable(with_items([batch], has_ranks=False), {LOG: log_checks([C.SCORE])})
+    kept = [row for one in usable for row in one.to_pylist()]
     assert [(row["user_id"], row["item_id"]) for row in kept] == [("ann", 1)]
-    assert (counts.by_kind[LOG], counts.by_kind[null_keys], counts.by_kind[invalid]) == (1, 4, 3)
+    assert {one.check: one.count for one in counts.tallies.values()} == {
+        **{"rows": 8, "null_keys": 4},
+        **{"zero_ranks": 0, "invalid_scores": 3},
+    }
 
 
 def test_policy_error_refuses_an_item_without_a_place() -> None:
     batches = with_items([batch_of((LOG, "ann", None, None, [1, 2], [0.5, NAN]))], has_ranks=False)
     with pytest.raises(RefusedError, match=r"\[rankeval:invalid_scores\]"):
-        list(RowCounts().usable(batches, refuses_invalid_scores=True))
+        list(PartitionTallies().usable(batches, {LOG: log_checks([C.SCORE], invalid_scores="error")}))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.checks import PartitionTallies, Tally
+from rankeval_spark.engine.checks import PartitionTallies, Tally, held_out_checks, log_checks
+from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.ranking.matching import to_judgements
-from rankeval_spark.sums import check_counts
+from rankeval_spark.sums.input_checks import ItemTallies, RowTallies, to_tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from rankeval_spark.sums.sums import Sum
 
-UNUSABLE = row_kinds.FIRST_UNUSABLE
-INPUTS = [
+CHECKS = {row_kinds.LOG: log_checks([C.SCORE]), row_kinds.HELD_OUT: held_out_checks([C.USER_ID, C.ITEM_ID])}
+INPUTS: list[list[tuple[int, str | None, str, float]]] = [
     [
         (row_kinds.LOG, "u", "a", 0.5),
         (row_kinds.LOG, "u", "b", 0.5),
@@ -27,60 +30,94 @@ INPUTS = [
     ],
     [
         (row_kinds.LOG, "v", "b", 0.5),
-        (UNUSABLE, "w", "y", 0.5),
+        (row_kinds.LOG, None, "y", 0.5),
         (row_kinds.HELD_OUT, "v", "a", 0.25),
         (row_kinds.HELD_OUT, "x", "a", -1.0),
     ],
 ]
 
 
-def seen(*parts: list[tuple[int, str, str, float]]) -> PartitionTallies:
+def seen(*parts: list[tuple[int, str | None, str, float]]) -> PartitionTallies:
     """Let rows of kind, user, item and score or gain pass, some users at a time."""
     facts = PartitionTallies(is_enabled=True)
     for part in parts:
         kinds, users, items, scores = zip(*part, strict=True)
         columns = {row_kinds.KIND: pa.array(kinds, pa.int8()), C.USER_ID: users, C.ITEM_ID: items, C.SCORE: scores}
-        usable = pa.Table.from_batches(facts.counts.usable(pa.table(columns).to_batches()))
+        usable = pa.Table.from_batches(facts.usable(pa.table(columns).to_batches(), CHECKS))
         batch = to_batch(usable, models=["m"])
         facts.add(batch, to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max"))
     return facts
 
 
-def together(make: Callable[[PartitionTallies], Iterable[pa.RecordBatch]], *partitions: PartitionTallies) -> pa.Table:
+ROWS, ITEMS = RowTallies(), ItemTallies(has_items=False, has_catalogue=False, drops_unknown=False)
+
+
+def together(of: Sum, *partitions: PartitionTallies) -> pa.Table:
     """Put the partial rows of partitions below one another."""
-    return pa.Table.from_batches(batch for one in partitions for batch in make(one))
-
-
-def test_rows_are_counted_by_kind_over_partitions() -> None:
-    counts = check_counts.to_row_counts(together(check_counts.row_counts, *map(seen, INPUTS)))
-    assert [int(counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT, UNUSABLE)] == [3, 4, 1]
-    assert counts.has_unusable(row_kinds.LOG)
-    assert not counts.has_unusable(row_kinds.HELD_OUT)
+    return pa.Table.from_batches(batch for one in partitions for batch in of.rest(one))
 
 
 def test_each_item_of_a_partition_is_sent_once_with_its_use() -> None:
-    found = together(check_counts.used_items, seen(*INPUTS)).to_pylist()
-    assert sorted(tuple(item.values()) for item in found) == [("a", 2, True), ("b", 0, True), ("z", 2, False)]
+    found = together(ITEMS, seen(*INPUTS)).to_pylist()
+    assert sorted(tuple(item.values()) for item in found) == [("a", 2, 1, 0), ("b", 0, 2, 0), ("z", 2, 0, 0)]
+    unmatched = to_tallies(ITEMS.finish(together(ITEMS, *(seen(part) for part in INPUTS))))
+    assert [*unmatched.values()] == [Tally("held_out", "unmatched_items", 2, 4, "z", "z")]
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
-def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
+def test_inputs_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
     partitions = [seen(*INPUTS)] if n_partitions == 1 else [seen(part) for part in INPUTS]
-    found = check_counts.to_tallies(together(check_counts.judgement_tallies, *partitions))
-    assert found == {
-        "duplicates": Tally("duplicates", 1, 4, "u", "u"),
-        "zero_relevant": Tally("zero_relevant", 2, 3, "v", "x"),
-        "negative_gains": Tally("negative_gains", 1, 4, "x a", "x a"),
-        "low_gains": Tally("low_gains", 1, 4, "v a", "v a"),
+    found = to_tallies(ROWS.finish(together(ROWS, *partitions)))
+    assert {*found.values()} == {
+        Tally("recommendations", "rows", 4, 4),
+        Tally("recommendations", "null_keys", 1, 4, "model NULL  y", "model NULL  y"),
+        Tally("recommendations", "zero_ranks", 0, 4),
+        Tally("recommendations", "invalid_scores", 0, 4),
+        Tally("held_out", "rows", 4, 4),
+        Tally("held_out", "null_keys", 0, 4),
+        Tally("held_out", "invalid_gains", 0, 4),
+        Tally("held_out", "duplicates", 1, 4, "u", "u"),
+        Tally("held_out", "zero_relevant", 2, 3, "v", "x"),
+        Tally("held_out", "negative_gains", 1, 4, "x a", "x a"),
+        Tally("held_out", "low_gains", 1, 4, "v a", "v a"),
     }
-    assert found["zero_relevant"].sample_keys == ["v", "x"]
+    assert found["held_out", "zero_relevant"].sample_keys == ["v", "x"]
 
 
 def test_a_partition_without_rows_counts_nothing() -> None:
     nothing = PartitionTallies(is_enabled=True)
-    assert list(check_counts.used_items(nothing)) == []
-    assert check_counts.to_tallies(together(check_counts.judgement_tallies, nothing)) == {}
-    assert not check_counts.to_row_counts(together(check_counts.row_counts, nothing)).by_kind.any()
+    assert list(ITEMS.rest(nothing)) == []
+    assert to_tallies(ROWS.finish(together(ROWS, nothing))) == {}
+
+
+def counted(*rows: tuple[int, str | None, float | None]) -> PartitionTallies:
+    """Count rows of kind, user and item, and score or gain."""
+    kinds, users, numbers = zip(*rows, strict=True) if rows else ((), (), ())
+    cells = {row_kinds.KIND: pa.array(kinds, pa.int8()), C.USER_ID: pa.array(users, pa.string())}
+    cells |= {C.ITEM_ID: pa.array(users, pa.string()), C.SCORE: pa.array(numbers, pa.float64())}
+    facts = PartitionTallies()
+    list(facts.usable(pa.table(cells).to_batches(), CHECKS))
+    return facts
+
+
+LOG_ROW, NO_KEY, NO_SCORE = (row_kinds.LOG, "u", 1.0), (row_kinds.LOG, None, 1.0), (row_kinds.LOG, "u", None)
+NO_GAIN = (row_kinds.HELD_OUT, "u", math.nan)
+REFUSING = RowTallies((CHECKS[row_kinds.LOG], CHECKS[row_kinds.HELD_OUT]))
+
+
+def test_input_without_a_usable_row_in_any_partition_is_refused_with_the_counts_of_all() -> None:
+    partitions = [counted(NO_KEY, NO_SCORE, (row_kinds.HELD_OUT, "u", 1.0)), counted(NO_SCORE, NO_SCORE), counted()]
+    with pytest.raises(
+        RefusedError, match=r"recommendations\] 4 rows and none that can be used \(1 null_keys, 3 inval"
+    ):
+        REFUSING.finish(together(REFUSING, *partitions))
+    with pytest.raises(RefusedError, match=r"held_out\] 1 rows and none that can be used \(1 invalid_gains\)"):
+        REFUSING.finish(together(REFUSING, counted(LOG_ROW, NO_GAIN)))
+
+
+def test_one_usable_row_in_another_partition_or_no_row_at_all_is_enough() -> None:
+    REFUSING.finish(together(REFUSING, counted(NO_KEY, NO_SCORE), counted(LOG_ROW)))
+    REFUSING.finish(together(REFUSING, counted(), counted()))
 
 
 def test_judgements_that_name_lists_are_counted_by_list() -> None:
@@ -99,10 +136,14 @@ def test_judgements_that_name_lists_are_counted_by_list() -> None:
     table = pa.table({**columns, row_kinds.KIND: pa.array(columns[row_kinds.KIND], pa.int8())})
     batch, facts = to_batch(table, models=["m"], has_judged_lists=True), PartitionTallies(is_enabled=True)
     facts.add(batch, to_judgements(batch.judged, n_items=batch.n_items, duplicates="max"))
-    assert facts.tallies == {
-        "duplicates": Tally("duplicates", 1, 5, "v", "v"),
-        "zero_relevant": Tally("zero_relevant", 1, 3, "v", "v"),
-        "negative_gains": Tally("negative_gains", 2, 5, "v 2 a", "v 2 a"),
-        "low_gains": Tally("low_gains", 0, 5),
-        "unmatched_lists": Tally("unmatched_lists", 2, 5, "u 2", "w 2"),
+    assert {*facts.tallies.values()} == {
+        Tally("held_out", "duplicates", 1, 5, "v", "v"),
+        Tally("held_out", "zero_relevant", 1, 3, "v", "v"),
+        Tally("held_out", "unmatched_lists", 2, 5, "u 2", "w 2"),
     }
+    gains = table.rename_columns([C.GAIN if name == C.SCORE else name for name in table.column_names])
+    judged = gains.filter(pc.equal(gains[row_kinds.KIND], row_kinds.HELD_OUT))
+    checks = held_out_checks(judged.column_names)
+    assert [one for one in checks.tallies(judged, checks.flags(judged)) if one.count and one.check != "rows"] == [
+        Tally("held_out", "negative_gains", 2, 5, "v 2 a", "v 2 a")
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,25 @@ import pytest
 from rankeval_spark.config import Policies
 from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks import (
+    NotFiniteVector,
+    RowChecks,
+    held_out_checks,
+    item_checks,
+    log_checks,
+    meets,
+    refuse_unusable as refuse_counted,
+    train_checks,
+    unnamed_checks,
+)
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process import row_flags
+from rankeval_spark.in_process.assembly import Usable, requested_log
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from tests.support.arrow_sources import source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def request(
@@ -28,9 +43,26 @@ def request(
     return Request(measures=measures or ("P@1",), policies=Policies(**policies), models=models)
 
 
-def flagged(flags: row_flags.Flags) -> dict[str, list[int]]:
+def flagged(checks: RowChecks, given: Source) -> dict[str, list[int]]:
     """Positions of the rows that do not pass each check."""
-    return {check: np.flatnonzero(flag).tolist() for check, flag in flags.items()}
+    return {check: np.flatnonzero(flag).tolist() for check, flag in checks.flags(given.table).items()}
+
+
+def of_log(given: Source, **options: Any) -> dict[str, list[int]]:  # noqa: ANN401 - those of log_checks
+    """Positions of the rows of a log that do not pass each check."""
+    return flagged(log_checks(given.table.column_names, **options), given)
+
+
+def of_held_out(given: Source, *, reads: Sequence[str] = ()) -> dict[str, list[int]]:
+    """Positions of the judgements that do not pass each check, of which measures read some columns."""
+    unread = {"value", "weight"} - {*reads}
+    return flagged(held_out_checks([name for name in given.table.column_names if name not in unread]), given)
+
+
+def usable_of(given: Source, asked: Request) -> pa.Table:
+    """Rows of a log that enter lists, where checks do not judge it."""
+    held_out = source("held_out", "user_id item_id", ("u", "a"))
+    return Usable(Tables(given, held_out, are_checked=False), asked, 1).log
 
 
 SCORES: list[tuple[Any, ...]] = [
@@ -48,7 +80,7 @@ def log(*rows: tuple[Any, ...]) -> Source:
 
 
 def test_a_row_of_the_log_fails_one_check_at_most() -> None:
-    assert flagged(row_flags.flag_recommendations(log())) == {
+    assert of_log(log()) == {
         "null_keys": [1, 2],
         "zero_ranks": [],
         "invalid_scores": [3, 4, 5],
@@ -59,14 +91,16 @@ def test_whole_scores_and_decimals_are_invalid_where_they_are_null() -> None:
     for type_ in (pa.int64(), pa.decimal128(10, 2)):
         one = log(("m", "u", "a", 1.0), ("m", "u", "b", None))
         table = one.table.set_column(3, "score", one.table["score"].cast(type_))
-        flags = row_flags.flag_recommendations(Source("recommendations", table, one.given, one.id_types))
-        assert flagged(flags)["invalid_scores"] == [1]
+        assert of_log(Source("recommendations", table, one.given, one.id_types))["invalid_scores"] == [1]
 
 
 def test_ranks_order_the_lists_of_a_log_without_scores() -> None:
     rows = [("u", "a", 0), ("u", "b", 1), ("u", "c", -1), ("u", "d", None), (None, "e", 0)]
-    flags = row_flags.flag_recommendations(source("recommendations", "user_id item_id rank", *rows))
-    assert flagged(flags) == {"null_keys": [4], "zero_ranks": [0], "invalid_scores": [2, 3]}
+    assert of_log(source("recommendations", "user_id item_id rank", *rows)) == {
+        "null_keys": [4],
+        "zero_ranks": [0],
+        "invalid_scores": [2, 3],
+    }
 
 
 def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
@@ -79,11 +113,11 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
     rows += [("u", "d", -1.0, 0.0), ("u", "e", 0.5, math.inf), ("u", "f", 0.0, 1.0), (None, "g", math.nan, 1.0)]
     held_out = source("held_out", "user_id item_id gain value", *rows)
     expected = {"null_keys": [1, 7], "invalid_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
-    assert flagged(row_flags.flag_held_out(held_out, reads=["value"])) == {**expected, "invalid_values": [2, 3, 5]}
-    assert flagged(row_flags.flag_held_out(held_out)) == expected
+    assert of_held_out(held_out, reads=["value"]) == {**expected, "invalid_values": [5]}
+    assert of_held_out(held_out) == expected
     weighted = source("held_out", "user_id item_id gain weight", *rows)
-    expected["invalid_weights"] = [2, 3, 4, 5]  # 0 is none either
-    assert flagged(row_flags.flag_held_out(weighted, reads=["value", "weight"])) == expected
+    expected["invalid_weights"] = [4, 5]  # 0 is none either; rows that are left out are not looked at
+    assert of_held_out(weighted, reads=["value", "weight"]) == expected
 
 
 def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
@@ -93,70 +127,83 @@ def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
     )
     rows = [("u", "a", midnight), ("u", "b", before), ("u", "c", None), (None, "d", midnight)]
     train = source("train", "user_id item_id interacted_at", *rows)
-    assert flagged(row_flags.flag_train(train, since=date(2026, 1, 1))) == {"null_keys": [3], "train_after_cut": [0]}
-    assert flagged(row_flags.flag_train(train)) == {"null_keys": [3]}
+    assert flagged(train_checks(train.table.column_names, before=date(2026, 1, 1)), train) == {
+        "null_keys": [3],
+        "train_after_cut": [0],
+    }
+    assert flagged(train_checks(train.table.column_names), train) == {"null_keys": [3]}
     without = source("train", "user_id item_id", ("u", "a"))
-    assert flagged(row_flags.flag_train(without, since=date(2026, 1, 1))) == {"null_keys": []}
+    assert flagged(train_checks(without.table.column_names, before=date(2026, 1, 1)), without) == {"null_keys": []}
 
 
 def test_facts_of_items_that_cannot_be_used_are_flagged() -> None:
     rows = [("a", [1.0, 2.0]), ("b", [1.0, math.nan]), ("c", [None]), ("d", None), ("e", []), (None, [math.inf])]
     lost = [False, False, False, True, False, True]
     items = source("items", "item_id vector", *rows, unreadable=lost)
-    assert flagged(row_flags.flag_items(items)) == {"null_keys": [5], "invalid_facts": [1, 2, 3]}
+    held_out = source("held_out", "user_id item_id", ("u", "a"))
+    usable = Usable(Tables(log(), held_out, items=items, are_checked=True), request(), 1)
+    flags = usable.row_checks["items"].flags(usable.given("items"))
+    assert {name: np.flatnonzero(flag).tolist() for name, flag in flags.items()} == {
+        "null_keys": [5],
+        "invalid_facts": [1, 2, 3],
+    }
     plain = source("items", "item_id", ("a",), (None,))
-    assert flagged(row_flags.flag_items(plain)) == {"null_keys": [1], "invalid_facts": []}
+    assert flagged(item_checks(["item_id"]), plain) == {"null_keys": [1], "invalid_facts": []}
 
 
 def test_vectors_are_found_in_slices_and_chunks() -> None:
     vectors = pa.chunked_array([pa.array([[1.0], [math.nan], [2.0]]).slice(1), pa.array([None, [1.0, None]])])
-    assert row_flags.has_invalid_number(vectors).tolist() == [True, False, False, True]
+    assert meets(pa.table({"vector": vectors}), NotFiniteVector("vector")).tolist() == [True, False, False, True]
 
 
 def test_tables_of_usable_rows_stay_as_they_are() -> None:
     whole = log(("m", "u", "a", 1.0), ("n", "u", "b", 2.0))
     held_out = source("held_out", "user_id item_id", ("u", "a"))
-    assert row_flags.usable_recommendations(whole, request()) is whole.table
-    assert row_flags.usable_recommendations(whole, request(models=("n", "m"))) is whole.table
-    assert row_flags.usable_held_out(held_out) is held_out.table
-    assert row_flags.usable_keys(held_out, ("user_id", "item_id")) is held_out.table
-    assert row_flags.requested_log(whole, request()) is whole
+    assert usable_of(whole, request()) is whole.table
+    assert usable_of(whole, request(models=("n", "m"))) is whole.table
+    assert held_out_checks(held_out.table.column_names).usable(held_out.table) is held_out.table
+    assert requested_log(whole.table, request()) is whole.table
 
 
 def test_rows_that_cannot_be_used_are_left_out() -> None:
-    assert row_flags.usable_recommendations(log(), request())["item_id"].to_pylist() == ["a", "f"]
-    assert row_flags.usable_recommendations(log(), request(models=("n",)))["item_id"].to_pylist() == ["f"]
+    assert usable_of(log(), request())["item_id"].to_pylist() == ["a", "f"]
+    assert usable_of(log(), request(models=("n",)))["item_id"].to_pylist() == ["f"]
     held_out = source("held_out", "user_id item_id gain", ("u", "a", 1.0), ("u", None, 1.0), ("u", "b", None))
-    assert row_flags.usable_held_out(held_out)["item_id"].to_pylist() == ["a"]
+    assert held_out_checks(["user_id", "item_id"]).usable(held_out.table)["item_id"].to_pylist() == ["a"]
     train = source("train", "user_id item_id", ("u", None), (None, "b"), ("u", "c"))
-    assert row_flags.usable_keys(train, ("user_id",))["item_id"].to_pylist() == [None, "c"]
+    assert train_checks(()).usable(train.table)["item_id"].to_pylist() == ["c"]
 
 
 def test_rows_of_other_models_are_not_looked_at_and_those_without_a_model_are_counted() -> None:
-    named = row_flags.requested_log(log(), request(models=("n",)))
-    assert named.table["item_id"].to_pylist() == ["b", "f"]
-    assert flagged(row_flags.flag_recommendations(named)) == {"null_keys": [0], "zero_ranks": [], "invalid_scores": []}
+    named = requested_log(log().table, request(models=("n",)))
+    assert named["item_id"].to_pylist() == ["b", "f"]
+    flags = log_checks(named.column_names).flags(named)
+    assert {name: np.flatnonzero(flag).tolist() for name, flag in flags.items()} == {
+        "null_keys": [0],
+        "zero_ranks": [],
+        "invalid_scores": [],
+    }
 
 
 def test_ranks_that_are_kept_order_the_lists_whatever_the_scores_say() -> None:
     rows = [("u", "a", math.nan, 3), ("u", "b", 1.0, None)]
     both = source("recommendations", "user_id item_id score rank", *rows)
-    assert row_flags.usable_recommendations(both, request())["item_id"].to_pylist() == ["b"]
-    kept = row_flags.usable_recommendations(both, request(rank_gaps="keep"))
+    assert usable_of(both, request())["item_id"].to_pylist() == ["b"]
+    kept = usable_of(both, request(rank_gaps="keep"))
     assert (kept.column_names, kept["item_id"].to_pylist()) == (["user_id", "item_id", "rank"], ["a"])
 
 
 def test_a_row_without_a_place_is_refused_on_request() -> None:
     """One without a key is not looked at."""
     no_key = log(("m", "u", "a", 1.0), ("m", None, "b", None))
-    assert row_flags.usable_recommendations(no_key, request(invalid_scores="error")).num_rows == 1
+    assert usable_of(no_key, request(invalid_scores="error")).num_rows == 1
     expected = (
         r"^\[rankeval:invalid_scores\] a recommendation with a NULL, NaN or infinite score or rank, and the policy "
         r"invalid_scores is 'error'$"
     )
     with pytest.raises(RefusedError, match=expected):
-        row_flags.usable_recommendations(log(), request(invalid_scores="error"))
-    assert row_flags.usable_recommendations(log(), request(invalid_scores="error", models=("n",))).num_rows == 1
+        usable_of(log(), request(invalid_scores="error"))
+    assert usable_of(log(), request(invalid_scores="error", models=("n",))).num_rows == 1
 
 
 def test_rank_0_is_refused_where_ranks_order_the_lists() -> None:
@@ -167,12 +214,12 @@ def test_rank_0_is_refused_where_ranks_order_the_lists() -> None:
         r"; fix: call evaluate\(ranks_from=0\), which counts the first item of each list as 1\.$"
     )
     with pytest.raises(RefusedError, match=expected):
-        row_flags.usable_recommendations(ranked, request())
-    assert row_flags.usable_recommendations(ranked, request(models=("new",))).num_rows == 1
+        usable_of(ranked, request())
+    assert usable_of(ranked, request(models=("new",))).num_rows == 1
     scored = source("recommendations", "user_id item_id score rank", ("u", "a", 1.0, 0))
-    assert row_flags.usable_recommendations(scored, request()) is scored.table
+    assert usable_of(scored, request()) is scored.table
     with pytest.raises(RefusedError, match="rank 0"):
-        row_flags.usable_recommendations(scored, request(rank_gaps="keep"))
+        usable_of(scored, request(rank_gaps="keep"))
 
 
 # ---- inputs without a usable row ------------------------------------------------------------------------------------
@@ -189,9 +236,7 @@ def tables(**other: Source) -> Tables:
 
 def refuse_unusable(given: Tables, asked: Request) -> None:
     """Refuse inputs without a usable row."""
-    log = row_flags.usable_recommendations(given.recommendations, asked)
-    held_out = row_flags.usable_held_out(given.held_out)
-    row_flags.refuse_unusable_inputs(given, asked, log=log, held_out=held_out)
+    Usable(given, asked, 1).refuse_unusable()
 
 
 def refusal(given: Tables, asked: Request) -> str:
@@ -245,3 +290,22 @@ def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() 
     activity = {"activity": Band(of="train")}
     asked = Request(measures=("P@1",), slices=(("activity",),), bands=activity)
     refuse_unusable(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)
+
+
+@pytest.mark.parametrize(
+    ("n_unusable", "words"), [(9_999, "9999 rows and none"), (row_kinds.MOST_COUNTED, "10000 rows or more and none")]
+)
+def test_of_a_long_input_only_the_first_rows_are_counted(n_unusable: int, words: str) -> None:
+    counts = [{"input": "recommendations", "check": "null_keys", "count": n_unusable}]
+    with pytest.raises(RefusedError, match=words):
+        refuse_counted(pa.array([counts]))
+    refuse_counted(pa.array([[*counts, {"input": "recommendations", "check": None, "count": 1}]]))
+
+
+def test_a_row_that_names_no_model_is_counted_where_the_others_do_not_name_theirs() -> None:
+    rows = pa.table({"user_id": ["u", None], "item_id": ["a", "b"], "model_id": pa.nulls(2, pa.string())})
+    checks = unnamed_checks(["user_id", "item_id"])
+    assert [(one.check, one.count, one.sample_keys) for one in checks.tallies(rows, checks.flags(rows))] == [
+        ("rows", 2, []),
+        ("null_keys", 2, ["NULL NULL  b", "NULL u  a"]),
+    ]

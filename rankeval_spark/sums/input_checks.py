@@ -1,0 +1,258 @@
+"""What checks ask of the inputs, as sums: of workers that see the log and the judgements, and of the other inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.checks import (
+    ITEM_FIELDS,
+    ROWS as N_ROWS,
+    PartitionTallies,
+    RowChecks,
+    Tally,
+    ends_of_ids,
+    refuse_by_check,
+)
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.sums.sums import ITEMS, Sum
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
+    from rankeval_spark.measures.arrays import BoolVector
+
+ROWS: Final = "rows"
+VECTORS: Final = "vector_lengths"
+SEGMENT_VALUES: Final = "segment_values"
+BANDS: Final = "bands"
+
+TALLIES: Final = pa.schema(
+    {
+        **{"input": pa.string(), "check": pa.string(), "count": pa.int64(), "total": pa.int64()},
+        **{"first": pa.string(), "last": pa.string()},
+    }.items()
+)
+"""Fields of :class:`Tally`."""
+
+N_KNOWN: Final = "n_known"  # rows of the catalogue that have an item
+
+
+def tally_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
+    """Return tallies as rows of :data:`TALLIES`."""
+    return pa.RecordBatch.from_pylist([asdict(one) for one in tallies], TALLIES)
+
+
+def to_tallies(rows: pa.Table) -> dict[tuple[str, str], Tally]:
+    """Add up tallies, by input and check."""
+    found: dict[tuple[str, str], Tally] = {}
+    for row in rows.to_pylist():
+        one = Tally(**row)
+        key = one.input, one.check
+        found[key] = found[key].plus(one) if key in found else one
+    return found
+
+
+@dataclass(frozen=True)
+class RowTallies(Sum):
+    """Rows of the inputs by check, and what is counted of judgements and seen items: rows of :data:`TALLIES`."""
+
+    refused: tuple[RowChecks, ...] = ()  # of inputs that are refused where no row can be used
+    schema = TALLIES
+
+    def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
+        """Return the tallies of a partition."""
+        yield tally_rows(tallies.tallies.values())
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Add tallies up; refuse an input that has rows and none that can be used, unless checks judge it."""
+        found = to_tallies(rows)
+        for of_input in self.refused:
+            counts = {check.name: found.get((of_input.input, check.name)) for check in of_input.checks if check.drops}
+            by_check: dict[str | None, int] = {name: 0 if one is None else one.count for name, one in counts.items()}
+            n_rows = found.get((of_input.input, N_ROWS))
+            refuse_by_check(
+                of_input.input, by_check | {None: (0 if n_rows is None else n_rows.count) - sum(by_check.values())}
+            )
+        return pa.Table.from_batches([tally_rows(found.values())])
+
+
+@dataclass(frozen=True)
+class ItemTallies(Sum):
+    """Counts of items by where they occur: rows of :data:`TALLIES` that add up."""
+
+    has_items: bool  # whether the catalogue is an input of its own
+    has_catalogue: bool  # whether it is known which items there are
+    drops_unknown: bool
+    schema = TALLIES
+    key = (C.ITEM_ID,)
+
+    def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
+        """Return the items of the log and the judgements of a partition, each once."""
+        if tallies.items:
+            found = pa.concat_tables(pa.Table.from_arrays(list(each), ITEM_FIELDS) for each in tallies.items)
+            found = found.append_column(N_KNOWN, to_arrow(np.zeros(found.num_rows, dtype=np.int64)))
+            yield from (_items_once(found) if len(tallies.items) > 1 else found).to_batches()
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Count what is said of some items, of which all rows are there."""
+        items = _items_once(rows)
+        ids = in_one_piece(items[C.ITEM_ID])
+        n_judged, n_listed, n_known = (to_numpy(items[name]) for name in (*ITEM_FIELDS[1:], N_KNOWN))
+
+        def tally(of: str, check: str, counts: np.ndarray, is_concerned: BoolVector, total: int | None = None) -> Tally:
+            n_all = int(counts.sum()) if total is None else total
+            return Tally(of, check, int(counts[is_concerned].sum()), n_all, *ends_of_ids(ids, is_concerned))
+
+        is_listed = n_listed > 0
+        found = [tally("held_out", check_rows.UNMATCHED_ITEMS, n_judged, (n_judged > 0) & ~is_listed)]
+        if self.has_catalogue:
+            is_unknown = is_listed & (n_known == 0)
+            found.append(tally("recommendations", check_rows.UNKNOWN_ITEMS, is_listed.astype(np.int64), is_unknown))
+            if self.drops_unknown:
+                found.append(tally("recommendations", check_rows.UNKNOWN_ROWS, n_listed, is_unknown))
+        if self.has_items:
+            copies = np.maximum(n_known - 1, 0)
+            found.append(tally("items", check_rows.DUPLICATES, copies, copies > 0, int(n_known.sum())))
+        return pa.Table.from_batches([tally_rows(found)])
+
+
+def _items_once(rows: pa.Table) -> pa.Table:
+    """Add up the rows of each item."""
+    names = [*ITEM_FIELDS[1:], N_KNOWN]
+    found = rows.group_by(C.ITEM_ID, use_threads=False).aggregate([(name, "sum") for name in names])
+    return found.select([C.ITEM_ID, *(f"{name}_sum" for name in names)]).rename_columns([C.ITEM_ID, *names])
+
+
+class VectorLengths(Sum):
+    """Items by the length of their vector, with the first of them."""
+
+    schema = pa.schema({"length": pa.int64(), "n_items": pa.int64(), "item": pa.string()}.items())
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Add up the items of each length."""
+        found = rows.group_by("length").aggregate([("n_items", "sum"), ("item", "min")])
+        return found.select(["length", "n_items_sum", "item_min"]).rename_columns(self.schema.names).cast(self.schema)
+
+
+class SegmentValues(Sum):
+    """The values of segments that are text, each once."""
+
+    schema = pa.schema({"segment": pa.string(), "value": pa.string()}.items())
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        """Keep each value once."""
+        return rows.group_by(self.schema.names).aggregate([]).select(self.schema.names)
+
+
+class BandFacts(Sum):
+    """Edges of the bands of numbers, and how many users have no number: fields of :class:`CheckCount`."""
+
+    schema = pa.schema(
+        {
+            **{"input": pa.string(), "check": pa.string(), "count": pa.int64(), "total": pa.int64()},
+            "sample_keys": pa.list_(pa.string()),
+        }.items()
+    )
+
+
+@dataclass(frozen=True)
+class InputChecks:
+    """What checks ask of the inputs of a request: as sums, and as facts that are made of them."""
+
+    request: Request
+    of_rows: Mapping[str, RowChecks]  # of the inputs that there are, by name, in their order
+    has_bands: bool
+    is_judged: bool  # whether checks judge the inputs; else one without a usable row is refused
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the lengths of vectors are compared."""
+        return "items" in self.of_rows and N.VECTOR in self.request.measure_set.requiring()
+
+    @property
+    def drops_unknown(self) -> bool:
+        """Whether items that the catalogue does not have are dropped; `train` is a catalogue only then."""
+        return self.request.policies.unknown_items == "drop"
+
+    @property
+    def catalogue(self) -> str | None:
+        """Name of the input that says which items there are."""
+        named = "items" if "items" in self.of_rows else "train" if self.drops_unknown else None
+        return named if named in self.of_rows else None
+
+    @property
+    def texts(self) -> list[str]:
+        """Segments that are text in the table, whose values may be written in two ways."""
+        has_table = "segments" in self.of_rows
+        return [name for name in self.request.segments if name not in self.request.bands] if has_table else []
+
+    @property
+    def sums(self) -> dict[str, Sum]:
+        """The sums, by name."""
+        refused = () if self.is_judged else tuple(self.of_rows[name] for name in ("recommendations", "held_out"))
+        items = ItemTallies("items" in self.of_rows, self.catalogue is not None, self.drops_unknown)
+        return {
+            ROWS: RowTallies(refused),
+            ITEMS: items,
+            **({VECTORS: VectorLengths()} if self.has_vectors else {}),
+            **({SEGMENT_VALUES: SegmentValues()} if self.texts else {}),
+            **({BANDS: BandFacts()} if self.has_bands else {}),
+        }
+
+    def facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
+        """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row."""
+        tallies = to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
+        return [*self._counted(tallies), *self._others(totals)]
+
+    def _counted(self, tallies: Mapping[tuple[str, str], Tally]) -> Iterator[CheckCount]:
+        of_judgements = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
+        if C.LIST_ID in self.of_rows["held_out"].key:
+            of_judgements.append(row_kinds.UNMATCHED_LISTS)
+        after = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
+        names = [(of, name) for of in self.of_rows if of != "segments" for name in self._row_names(of, after)]
+        if self.catalogue is not None:
+            unknown = [check_rows.UNKNOWN_ITEMS, *([check_rows.UNKNOWN_ROWS] if self.drops_unknown else [])]
+            names += [("recommendations", name) for name in unknown]
+        if self.request.policies.seen_in_train == "drop" and "train" in self.of_rows:
+            names.append(("recommendations", check_rows.SEEN_IN_TRAIN))
+        if self.is_judged and "segments" in self.of_rows:
+            names += [("segments", name) for name in self._row_names("segments", after)]
+        for key in names:
+            one = tallies.get(key, Tally(*key, 0, 0))
+            yield CheckCount(one.input, one.check, one.count, one.total, one.sample_keys)
+
+    def _row_names(self, of: str, after: Mapping[str, list[str]]) -> list[str]:
+        return [N_ROWS, *(check.name for check in self.of_rows[of].checks), *after.get(of, [])]
+
+    def _others(self, totals: Mapping[str, pa.Table]) -> Iterator[CheckCount]:
+        if VECTORS in totals:
+            yield check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist())
+        if BANDS in totals:
+            yield from (CheckCount(**row) for row in totals[BANDS].to_pylist())
+        if SEGMENT_VALUES in totals:
+            yield check_rows.alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
+
+
+@dataclass(frozen=True)
+class InputCounts:
+    """The sums of the inputs alone: no list is made."""
+
+    job: Job
+    sums: Mapping[str, Sum]
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the partial rows of each sum, of the users of a partition."""
+        tallies = PartitionTallies(is_enabled=True)
+        self.job.count(batches, tallies)
+        for name, one in self.sums.items():
+            yield from ((name, rows) for rows in one.rest(tallies))

@@ -317,11 +317,6 @@ class Usable:
                     break
             refuse_by_check(name, counts)
 
-    @cached_property
-    def counted_rows(self) -> UserRows:
-        """The rows of all users with what is counted of them: of items nothing is known."""
-        return Usable(self.tables, self.request.changed(slices=()), self.n_threads)._united(frozenset())
-
     def _united(self, needs: frozenset[str]) -> UserRows:
         request, has_lists, log = self.request, not self.has_one_list, self.requested
         others = self._others(needs)

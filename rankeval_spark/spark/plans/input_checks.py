@@ -43,9 +43,10 @@ def to_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
 
 
 def _packed(batches: Iterable[pa.RecordBatch], *, name: str, one: Sum) -> Iterator[pa.RecordBatch]:
-    for rows in batches:
-        named = pa.RecordBatch.from_arrays(rows.columns, rows.schema.names)  # any cell may be NULL, as those of workers
-        yield from pack_by_key(name, named, {name: one})
+    for rows in batches:  # in the types of what workers add up, which may be NULL
+        schema = one.schema if rows.schema.names == one.schema.names else None
+        plain = pa.schema([(field.name, field.type) for field in rows.schema]) if schema is None else schema
+        yield from pack_by_key(name, rows.cast(plain), {name: one})
 
 
 def to_tallies(frame: DataFrame, checks: RowChecks) -> DataFrame:

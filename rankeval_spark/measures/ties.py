@@ -28,12 +28,10 @@ from rankeval_spark.measures.lists import Lists, Relevance, remembered
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
     """Return which lists hold, in a block of equal scores that starts at a rank <= k, items of different gains.
 
-    ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted; an item
-    without a judgement has gain 0. The share of such lists is published as ``tie_share``.
-
-    A block counts although it ends after k: which of its items are above the cut is then chosen by the rule for ties.
-    Judged, unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0 distinguish a judged item of gain 0
-    from one without a judgement: a tie of only such items changes them and is not counted.
+    ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted. A block
+    counts although it ends after k: which of its items are above the cut is then chosen by the rule for ties. An item
+    without a judgement has gain 0, so a tie of it and a judged item of gain 0 is not counted, though it changes Judged,
+    unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0. The share is published as ``tie_share``.
 
     Ranks 2 and 3 tie, and only rank 3 is a hit: the tie matters from k = 2 on.
 

@@ -142,17 +142,11 @@ def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
 def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:
     """Highest precision at the ranks where recall has reached a level; 0 without such a rank: shape (n_lists, 1)."""
     relevance = lists.relevance(rel)
-    needed = _needed(level, relevance.n_relevant, need)
-    has_reached = relevance.n_above >= needed[lists.hit_list, 0]
+    distinct, place = np.unique(relevance.n_relevant[:, 0], return_inverse=True)  # exact numbers are slow: once each
+    needed = np.array([_NEEDS[need](level, int(number)) for number in distinct], dtype=np.float64)[place]
+    has_reached = relevance.n_above >= needed[lists.hit_list]
     precision = relevance.n_above / lists.hit_rank
     return max_by_list(lists.hit_list[has_reached], precision[has_reached], n_lists=lists.n_lists)[:, None]
-
-
-def _needed(level: Fraction, n_relevant: FloatMatrix, need: str) -> FloatMatrix:
-    """Relevant items that a level needs; computed once for each number there is, because exact numbers are slow."""
-    distinct, place = np.unique(n_relevant[:, 0], return_inverse=True)
-    needs = np.array([_NEEDS[need](level, int(number)) for number in distinct], dtype=np.float64)
-    return needs[place][:, None]
 
 
 def _rounded_half_up(number: float) -> int:

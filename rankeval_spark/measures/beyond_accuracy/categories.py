@@ -66,8 +66,15 @@ def calibration(
     n_lists = cut.lists.n_lists
     p = _shares(of_profile, owner, n_lists)
     values = np.full((n_lists, cut.k.size), np.nan)
+    log = np.log2 if base == "2" else np.log
     for column, found in enumerate(of_items):
-        terms = _terms(p, _shares(found, owner, n_lists), distance, alpha, np.log2 if base == "2" else np.log)
+        q = _shares(found, owner, n_lists)
+        if distance == "KL":
+            terms = _divergence(p, (1 - alpha) * q + alpha * p, log)
+        elif distance == "JS":
+            terms = (_divergence(p, (p + q) / 2, log) + _divergence(q, (p + q) / 2, log)) / 2
+        else:  # half of the squared differences of the roots is 1 - sum sqrt(p q), and exact where they are near
+            terms = (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
         total = sum_by_list(owner, terms, n_lists=n_lists)
         is_defined = (sum_by_list(owner, p, n_lists=n_lists) > 0) & (sum_by_list(owner, found, n_lists=n_lists) > 0)
         values[is_defined, column] = np.clip(np.sqrt(total) if distance == "Hellinger" else total, 0, None)[is_defined]
@@ -93,17 +100,6 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
 def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
     """Divide what each list has in a category by what it has in all of them; 0 for a list without any."""
     return ratio(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
-
-
-def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float, log: np.ufunc) -> FloatVector:
-    """Return what each (list, category) adds."""
-    if distance == "KL":
-        return _divergence(p, (1 - alpha) * q + alpha * p, log)
-    if distance == "JS":
-        middle = (p + q) / 2
-        return (_divergence(p, middle, log) + _divergence(q, middle, log)) / 2
-    # Half of the squared differences of the roots is 1 - sum sqrt(p q), and exact where p and q are nearly equal.
-    return (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
 
 
 def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
@@ -171,16 +167,11 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     item, code = _relevant_labels(cut, rel)
     wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
     n_wanted = np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None]  # S: (n_lists, 1)
-    possible = n_wanted * _best_of_one_category(cut, alpha)
-    return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
-
-
-def _best_of_one_category(cut: CutLists, alpha: float) -> FloatMatrix:
-    """sum_{i<=k} (1 - alpha)^(i-1) / i; NaN for the whole list, which has no k: shape (1, n_cutoffs)."""
-    is_finite = np.isfinite(cut.k)
+    is_finite = np.isfinite(cut.k)  # the whole list has no k: NaN
     ranks = np.arange(1, int(cut.k.max(initial=1, where=is_finite)) + 1)
-    running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)
-    return running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
+    running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)  # sum_{i<=k} (1 - alpha)^(i-1) / i
+    possible = n_wanted * running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
+    return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
 
 
 def _n_codes(cut: CutLists) -> int:

@@ -162,8 +162,13 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
 
 def _sum_of_similarities(cut: CutLists, sim: str) -> FloatMatrix:
     facts = cut.lists.known_items
-    if sim == "vector":
-        return _sum_of_cosines(cut)
+    if sim == "vector":  # (|s|^2 - sum |v_i|^2) / 2, s being the sum of the unit vectors v_i
+        vectors = facts.unit_vectors
+        squares = cut.sum_items((vectors * vectors).sum(axis=1))
+        of_sum = np.zeros_like(squares)
+        for feature in vectors.T:
+            of_sum += cut.sum_items(feature) ** 2
+        return (of_sum - squares) / 2
     if sim == "jaccard":
         _, later, shares = categories_in_common(facts)
         return cut.sum_items(shares, of=later)
@@ -183,16 +188,6 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
     if sim == "jaccard":
         return (np.bincount(facts.known_categories.owner, minlength=len(facts.item_list)) > 0).astype(np.float64)
     return (facts.values[N.ITEM_USERS] > 0).astype(np.float64)
-
-
-def _sum_of_cosines(cut: CutLists) -> FloatMatrix:
-    """(|s|^2 - sum |v_i|^2) / 2, s being the sum of the unit vectors v_i: half of what the squared sum has more."""
-    vectors = cut.lists.known_items.unit_vectors
-    squares = cut.sum_items((vectors * vectors).sum(axis=1))
-    of_sum = np.zeros_like(squares)
-    for feature in vectors.T:
-        of_sum += cut.sum_items(feature) ** 2
-    return (of_sum - squares) / 2
 
 
 Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"

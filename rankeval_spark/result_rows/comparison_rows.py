@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
@@ -70,41 +70,38 @@ class PairTests:
         of_t = {name: values[self._means] for name, values in self._t.items()}
         # Only t and the bootstrap need squares of differences.
         has_sums = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
-        found = of_t | _TESTS[test](self, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
+        found = of_t | self._instead_of_t(test, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
         found["reason"] = np.where(has_sums & np.isnan(found["p_value"]), OUT_OF_RANGE, found["reason"])
         return found
 
-    def by_bootstrap(self, of_t: Numbers) -> Numbers:
-        """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
-        replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
-        low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
-        p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
-        keeps = (of_t["method"] == "equal") | np.isnan(of_t["delta"])
-        is_equal = of_t["method"] == "equal"
-        return {
-            "ci_low": np.where(keeps, of_t["ci_low"], low),
-            "ci_high": np.where(keeps, of_t["ci_high"], high),
-            **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
-            **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
-        }
+    def _instead_of_t(self, test: TestName, of_t: Numbers) -> Numbers:
+        """Replace the p of t, and the interval by that of the bootstrap.
 
-    def by_randomization(self, of_t: Numbers) -> Numbers:
-        """Replace the p of t by that of random signs; for few differences the p of all signs stays."""
-        sums = self._sums(comparison_state.SIGNS)
-        p, test, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
-        return _tested(of_t, p[0], np.where(test[0] == "randomization", MONTE_CARLO, test[0]))
-
-    def by_wilcoxon(self, of_t: Numbers) -> Numbers:
-        """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
+        What t has stays for few differences and randomization, and where all are equal. Wilcoxon's p is 1 if all are 0.
+        """
+        if test == "bootstrap":
+            replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
+            low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
+            p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
+            is_equal = of_t["method"] == "equal"
+            keeps = is_equal | np.isnan(of_t["delta"])
+            return {
+                "ci_low": np.where(keeps, of_t["ci_low"], low),
+                "ci_high": np.where(keeps, of_t["ci_high"], high),
+                **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
+                **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
+            }
+        if test == "randomization":
+            sums = self._sums(comparison_state.SIGNS)
+            drawn, kind, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
+            return _tested(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
+        if test == "sign":
+            p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
+            return _tested(of_t, p, np.full(len(p), "binomial"))
         zeros = self.requested.wilcoxon_zeros
         columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
         found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
         return _tested(of_t, np.where(self._of_means.is_all_zero[0], 1.0, found), np.full(len(found), zeros))
-
-    def by_sign(self, of_t: Numbers) -> Numbers:
-        """Replace the p of t by that of the sign test."""
-        p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
-        return _tested(of_t, p, np.full(len(p), "binomial"))
 
     @cached_property
     def _means(self) -> list[int]:
@@ -162,14 +159,6 @@ class PairTests:
         method = np.full(len(self.requested.of_sums), "delta", dtype=object)
         before = {"reason": _reason(found.n, found.reason)[0]}
         return {name: values[0] for name, values in numbers.items()} | _tested(before, found.p[0], method)
-
-
-_TESTS: Final[Mapping[TestName, Callable[[PairTests, Numbers], Numbers]]] = {
-    "bootstrap": PairTests.by_bootstrap,
-    "randomization": PairTests.by_randomization,
-    "wilcoxon": PairTests.by_wilcoxon,
-    "sign": PairTests.by_sign,
-}
 
 
 @dataclass(frozen=True)

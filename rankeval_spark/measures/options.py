@@ -44,16 +44,6 @@ class GainMap:
         pairs = sorted((entry[0], entry[1]) for entry in sides if len(entry) == 2)  # noqa: PLR2004 - grade and gain
         return cls(tuple(pairs)) if len(pairs) == len(sides) and _is_rising(pairs) else None
 
-    @property
-    def grades(self) -> tuple[float, ...]:
-        """Grades that have a gain, ascending."""
-        return tuple(grade for grade, _ in self.pairs)
-
-    @property
-    def gains(self) -> tuple[float, ...]:
-        """Gain of each of ``grades``."""
-        return tuple(gain for _, gain in self.pairs)
-
 
 OptionValue: TypeAlias = str | float | bool | GainMap | None
 """Value of an option; equal to, and printed as, its default where it is left out. None is only ever a default."""

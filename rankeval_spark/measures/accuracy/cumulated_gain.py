@@ -201,15 +201,18 @@ def _exponential(gain: FloatVector) -> FloatVector:
 
 def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     """Look the grades up; a negative one is worth 0, like an item without a judgement, and so is 0 without a gain."""
-    has_zero = gain_map.grades[0] == 0
-    known, gains = (np.array(each if has_zero else (0.0, *each)) for each in (gain_map.grades, gain_map.gains))
+    pairs = gain_map.pairs if gain_map.pairs[0][0] == 0 else ((0.0, 0.0), *gain_map.pairs)
+    known, gains = np.array(pairs).T
     sought = np.maximum(grades, 0.0)
     position = np.minimum(np.searchsorted(known, sought), known.size - 1)
     is_unknown = known[position] != sought
     if is_unknown.any():
         grade = option_text(float(sought[is_unknown].max()))
-        place, known_grades = f"measures, gains={option_text(gain_map)}", ", ".join(map(option_text, gain_map.grades))
-        expected, fix = f"only {known_grades} above 0", f"give {grade} a gain in the map, or correct the grades"
+        expected = f"only {', '.join(option_text(own) for own, _ in gain_map.pairs)} above 0"
+        place, fix = (
+            f"measures, gains={option_text(gain_map)}",
+            f"give {grade} a gain in the map, or correct the grades",
+        )
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
     return np.where(grades < 0, 0.0, gains[position])
 
@@ -320,7 +323,7 @@ def _is_bounded_by_gains(  # every other option leaves the better item the one w
 
     Where a map gives grade 0 a gain it is not: an item without a judgement has gain 0 too.
     """
-    if isinstance(gains, GainMap) and gains.grades[0] == 0:
+    if isinstance(gains, GainMap) and gains.pairs[0][0] == 0:
         return False
     return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
@@ -245,8 +244,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
             if "activity" in names:
                 fix += ", or bands: {activity: {of: train}} for the activity in the training data"
             yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
-        for name, fault in band_faults(keys["bands"], slices=keys["slices"], given=given):
-            yield replace(fault, where=f"/bands.{name}")
+        yield from band_faults(keys["bands"], slices=keys["slices"], given=given)
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
         found = f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in inputs)}"
         fix = f"add inputs.{inputs[0]}, or set {name} to keep"

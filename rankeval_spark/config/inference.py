@@ -11,7 +11,7 @@ from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_er
 from rankeval_spark.errors import Fault, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampling import Draws
@@ -182,22 +182,18 @@ class Band(Model):
 
 
 def band_faults(
-    bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Iterable[str]
-) -> list[tuple[str, Fault]]:
-    """Find bands without a slice or without their input; return the name of each band with its fault."""
+    bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Collection[str]
+) -> Iterator[Fault]:
+    """Find bands without a slice or without their input."""
     sliced = list(dict.fromkeys(name for one in slices for name in one))
-    inputs = set(given)
-    unused = [
-        (name, Fault("", f"bands of {name!r}, which no slice names", "a segment of slices", nearest(name, sliced)))
-        for name in bands
-        if name not in sliced
-    ]
-    needed = {name: "train" if band.of else "segments" for name, band in bands.items()}
-    return unused + [
-        (name, Fault("", f"bands of {name!r}, but no {one}", f"the input {one}", f"add the input {one}"))
-        for name, one in needed.items()
-        if one not in inputs
-    ]
+    for name in (name for name in bands if name not in sliced):
+        found = f"bands of {name!r}, which no slice names"
+        yield Fault(f"/bands.{name}", found, "a segment of slices", nearest(name, sliced))
+    for name, band in bands.items():
+        needed = "train" if band.of else "segments"
+        if needed not in given:
+            found = f"bands of {name!r}, but no {needed}"
+            yield Fault(f"/bands.{name}", found, f"the input {needed}", f"add the input {needed}")
 
 
 def segments_from_train(bands: Mapping[str, Band]) -> tuple[str, ...]:

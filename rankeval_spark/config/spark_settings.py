@@ -73,19 +73,13 @@ def is_shown(key: str) -> bool:
 def setting_files(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """List the files and folders that settings name, each with the place of its setting."""
     for key, value in settings.items():
-        if not _HARMLESS.fullmatch(key):
-            for part in _parts(key, value):
-                # `local:` and `jar:` only say how a file is reached
-                yield f"spark.settings.{key}", re.sub(r"^(?:local|jar):(?:file:)?", "", part)
-
-
-def _parts(key: str, value: str) -> list[str]:
-    words = [_BEFORE_A_PATH.sub("", word) for word in _SEPARATORS.split(value) if word]
-    is_class_path = {word: word.startswith(_STARTS) and "://" not in word for word in words}
-    parts = [part for word in words for part in (word.split(":") if is_class_path[word] else [word])]
-    if _NAMES_FILES.fullmatch(key):
-        return parts
-    return [part for part in parts if part.startswith(_STARTS) or scheme_of(part) in _OF_FILES]
+        words = [] if _HARMLESS.fullmatch(key) else [_BEFORE_A_PATH.sub("", word) for word in _SEPARATORS.split(value)]
+        for word in filter(None, words):
+            is_class_path = word.startswith(_STARTS) and "://" not in word
+            for part in word.split(":") if is_class_path else [word]:
+                if _NAMES_FILES.fullmatch(key) or part.startswith(_STARTS) or scheme_of(part) in _OF_FILES:
+                    # `local:` and `jar:` only say how a file is reached
+                    yield f"spark.settings.{key}", re.sub(r"^(?:local|jar):(?:file:)?", "", part)
 
 
 CREDENTIAL_NAME: Final = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationInfo, field_validator
@@ -83,7 +84,7 @@ def _segment_faults(
     unknown = [name for name in names if name not in (*known, *segments_from_train(bands))]
     faults = [Fault("/slices", repr(name), expected, nearest(name, known)) for name in unknown]
     found = band_faults(bands, slices=slices, given=given)
-    return [*faults, *(Fault("/bands", one.found, one.expected, one.fix) for _, one in found)]
+    return [*faults, *(replace(fault, where="/bands") for fault in found)]
 
 
 def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from pydantic import ValidationInfo, field_validator
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
 from rankeval_spark.config.base import fault_error, refuse_faults
-from rankeval_spark.config.inference import Band, band_faults, segments_from_train
+from rankeval_spark.config.inference import band_faults, segments_from_train
 from rankeval_spark.config.inputs import Gains, RanksFrom
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
@@ -55,36 +55,29 @@ class Call(Request):
     def _has_what_is_asked(
         cls, given: Mapping[str, tuple[str, ...]], info: ValidationInfo
     ) -> Mapping[str, tuple[str, ...]]:
-        keys, faults = info.data, []
-        if measures := measures_of(keys):
-            lacking, fix = (
-                measures.lacking(["recommendations", "held_out", *given]),
-                "give it, or leave these measures out",
-            )
-            faults += [
-                Fault(f"/{name}", "nothing", f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}", fix)
-                for name, labels in lacking.items()
-            ]
-        if "slices" in keys and "bands" in keys:
-            faults += _segment_faults(keys["slices"], keys["bands"], given)
-        for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
-            expected, fix = f"{' or '.join(inputs)}, for {name}='drop'", f"give it, or set {name} to keep"
-            faults.append(Fault(f"/{inputs[0]}", "nothing", expected, fix))
-        refuse_faults(faults)
+        refuse_faults([*_missing_faults(info.data, given)])
         return given
 
 
-def _segment_faults(
-    slices: Sequence[Sequence[str]], bands: Mapping[str, Band], given: Mapping[str, tuple[str, ...]]
-) -> list[Fault]:
-    """Find segments that are no columns, and bands without a slice or without their input."""
-    known = [name for name in given.get("segments", ()) if name != C.USER_ID]
-    expected = f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
-    names = dict.fromkeys(name for one in slices for name in one)
-    unknown = [name for name in names if name not in (*known, *segments_from_train(bands))]
-    faults = [Fault("/slices", repr(name), expected, nearest(name, known)) for name in unknown]
-    found = band_faults(bands, slices=slices, given=given)
-    return [*faults, *(replace(fault, where="/bands") for fault in found)]
+def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]]) -> Iterator[Fault]:
+    """Find what the valid arguments ask for and is not given: inputs, and columns of segments."""
+    if measures := measures_of(keys):
+        for name, labels in measures.lacking(["recommendations", "held_out", *given]).items():
+            expected = f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}"
+            yield Fault(f"/{name}", "nothing", expected, "give it, or leave these measures out")
+    if "slices" in keys and "bands" in keys:
+        known = [name for name in given.get("segments", ()) if name != C.USER_ID]
+        columns = (
+            f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
+        )
+        for name in dict.fromkeys(name for one in keys["slices"] for name in one):
+            if name not in (*known, *segments_from_train(keys["bands"])):
+                yield Fault("/slices", repr(name), columns, nearest(name, known))
+        for fault in band_faults(keys["bands"], slices=keys["slices"], given=given):
+            yield replace(fault, where="/bands")
+    for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
+        expected, fix = f"{' or '.join(inputs)}, for {name}='drop'", f"give it, or set {name} to keep"
+        yield Fault(f"/{inputs[0]}", "nothing", expected, fix)
 
 
 def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:

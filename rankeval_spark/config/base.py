@@ -68,7 +68,7 @@ class ModelWithPaths(Model):
 def fault_error(*faults: Fault) -> PydanticCustomError:
     """Pack faults into the error that a validator raises.
 
-    ``where`` of a fault is relative to the validated value, or another key of the file if it begins with ``/``.
+    ``where`` of a fault is relative to the validated value, or begins with other keys, as ``/inputs/items.path``.
     Pydantic collects the errors of all validators, so all faults of a file are reported at once.
     """
     return PydanticCustomError("faults", "not valid", {"faults": faults})

@@ -257,11 +257,11 @@ def _input_faults(keys: Mapping[str, Any], inputs: Inputs) -> Iterator[Fault]:
     grace = inputs.held_out.late_data_grace
     if policies and grace is not None and not policies.is_attributed:
         found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
-        yield Fault("/inputs.held_out.late_data_grace", found, "a way of attribution", fix)
+        yield Fault("/inputs/held_out/late_data_grace", found, "a way of attribution", fix)
     names_lists = C.LIST_ID in inputs.held_out.columns
     if policies and names_lists and policies.is_attributed and policies.lists != "pooled":
         found = "a list of each judgement, and policies.attribution, which finds lists by time"
-        yield Fault("/inputs.held_out.columns.list_id", found, "one of the two", "remove one of them")
+        yield Fault("/inputs/held_out/columns/list_id", found, "one of the two", "remove one of them")
     if models and "models" in keys and keys["models"] is None:  # the paths name the models
         if measures := measures_of(keys):
             yield from model_faults(measures, [*models])

@@ -347,11 +347,10 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
 
 def _place_of(fault: Fault, place: Place) -> Place:
     """Return the place of a fault that a validator raised, see ``base.fault_error``."""
-    if fault.where.startswith("/"):
-        place = ()
-    # Below a value the rest is one key, because keys of Spark contain dots.
-    parts = re.findall(r"\[(\d+)\]|[./]" + ("(.+)" if place else r"([^./\[]+)"), fault.where)
-    return (*place, *(int(index) if index else name for index, name in parts))
+    # Behind a dot there is one key, because keys of Spark contain dots.
+    parts = re.findall(r"/([^/.\[]+)|\[(\d+)\]|\.(.+)", fault.where)
+    found = tuple(int(index) if index else above or below for above, index, below in parts)
+    return found if fault.where.startswith("/") else (*place, *found)
 
 
 def _unknown_places(error: ValidationError) -> Iterator[Place]:

@@ -418,6 +418,13 @@ def test_a_fault_that_two_keys_make_is_found_where_it_is_written(config_file: Pa
     assert fault_of(config_file).where.endswith(", inputs.held_out.columns.list_id (line 4)")
 
 
+def test_a_name_with_dots_is_one_key(config_file: Path) -> None:
+    append(config_file, "bands:\n  age_band: {edges: [18]}\n  age.of/all: {edges: [18]}\n")
+    fault = fault_of(config_file)
+    assert fault.where.endswith(", bands.age.of/all (line 12)")
+    assert fault.found == "bands of 'age.of/all', which no slice names"
+
+
 def test_parts_that_do_not_fit_hide_no_other_part(config_file: Path) -> None:
     """Measures that the ties do not allow need their inputs too, and rules are about models that paths name."""
     places = "inputs.recommendations={format: delta, paths: {als: a, popular: p}}"

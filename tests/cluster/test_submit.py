@@ -14,7 +14,7 @@ import pytest
 from rankeval_spark import __version__
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.spark_home import submit_script
+from rankeval_spark.spark.session.settings import submit_script
 from tests.support.cli import JAVA_WORDS, PROJECT
 from tests.support.cluster import spark_environment, standalone_cluster
 from tests.support.nights import FIRST

@@ -12,7 +12,7 @@ import pytest
 
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.spark_home import submit_script
+from rankeval_spark.spark.session.settings import submit_script
 from tests.support import nights
 from tests.support.cli import PROJECT, rankeval
 from tests.support.cluster import spark_environment

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.spark_home import find_spark_home
+from rankeval_spark.spark.session.settings import find_spark_home
 from tests.support.processes import SHORT_LIVED_JVM
 
 START_SECONDS: Final = 120

@@ -12,7 +12,7 @@ from typing import Final
 
 from rankeval_spark.spark.session import jars, settings as ours
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.spark_home import submit_script
+from rankeval_spark.spark.session.settings import submit_script
 from tests.support.cli import PROJECT
 from tests.support.cluster import spark_environment
 

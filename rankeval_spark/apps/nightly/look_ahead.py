@@ -21,7 +21,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.spark.session.spark_home import is_chosen
+from rankeval_spark.spark.session.settings import is_chosen
 
 if TYPE_CHECKING:
     from datetime import date

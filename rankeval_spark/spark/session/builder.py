@@ -1,4 +1,4 @@
-"""Build the session that an evaluation runs in, or take the one that is there."""
+"""The Spark session: the one that is there, or a new one, whose driver tells in one message why it does not start."""
 
 from __future__ import annotations
 
@@ -12,36 +12,28 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.config import spark_settings
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line, hide
 from rankeval_spark.spark.session import jars as delta, secrets, settings as ours
 from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.launch import launch_driver, silence_lost_driver_traceback
-from rankeval_spark.spark.session.spark_home import (
-    driver_environment,
-    find_spark_home,
-    is_under_spark_submit,
-    spark_defaults,
-)
 from rankeval_spark.spark.version import require_spark
 
 Settings = Mapping[str, str]
-_OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
-"""What Spark says of a master that it does not take; the class of that error has many other causes."""
 
 NEEDED: Final = ("numpy", "pyarrow")
 """Packages that a worker imports and that Spark does not bring."""
@@ -50,6 +42,22 @@ _LOOK: Final = (
     "import importlib.util as util, sys; "
     "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
 )
+
+OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files", "spark.archives", "spark.submit.")
+"""Settings that the JVM is started with, or that are read before its first answer."""
+
+_OF_MASTER: Final = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
+"""What Spark says of a master that it does not take; the class of that error has many other causes."""
+
+_SHORTEST_VALUE: Final = 3  # characters; a shorter value would be found in every message
+_THROWN: Final = re.compile(r'^Exception in thread "main" (?P<what>.*)$', re.MULTILINE)
+_REFUSED_OPTION: Final = re.compile(r"Could not create the Java Virtual Machine|initialization of VM")
+# How lines begin that do not say what went wrong.
+_NO_NEWS: Final = re.compile(
+    r"WARNING|OpenJDK|Picked up|Error: (?:Could not create|A fatal)|Error occurred during|[:#]*$|:|\s"
+)
+# What Java says of a module that Spark's launcher always asks for.
+_EXPECTED_WARNING: Final = re.compile(rb"^WARNING: Using incubator modules: .*\n", re.MULTILINE)
 
 
 def build_session(
@@ -83,23 +91,23 @@ def build_session(
         When Spark refuses the master or a setting, or a setting names a file outside the allowed folders.
     """
     require_spark()
-    allowed_folders.require_allowed(*spark_settings.setting_files(settings or {}))
+    user_settings = dict(settings or {})
+    allowed_folders.require_allowed(*spark_settings.setting_files(user_settings))
     try:
-        return _built(app_name, master=master, user_settings=dict(settings or {}), jars=jars)
+        if (active := SparkSession.getActiveSession()) is not None:
+            return _with_settings(active, user_settings)
+        if os.environ.get("SPARK_REMOTE"):
+            return _with_settings(SparkSession.builder.getOrCreate(), user_settings)
+        if ours.is_under_spark_submit():
+            return _submitted(app_name, master=master, user_settings=user_settings)
+        return _started(app_name, master=master, user_settings=user_settings, jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
-        if _is_refusal(error):
-            raise ConfigError(_refusal(error)) from error
-        raise
-
-
-def _built(app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None) -> SparkSession:
-    if (active := SparkSession.getActiveSession()) is not None:
-        return _with_settings(active, user_settings)
-    if os.environ.get("SPARK_REMOTE"):
-        return _with_settings(SparkSession.builder.getOrCreate(), user_settings)
-    if is_under_spark_submit():
-        return _submitted(app_name, master=master, user_settings=user_settings)
-    return _started(app_name, master=master, user_settings=user_settings, jars=jars)
+        if not _is_refusal(error):
+            raise
+        # Only Spark's message says which setting it was.
+        found = f"Spark refuses it: {first_line(str(error)).removesuffix('.')}"
+        fix = "look at master and settings under spark in the config, at --conf, and at spark-defaults.conf"
+        raise ConfigError(Fault("spark", found, "a master and settings that it takes", fix)) from error
 
 
 def is_local(master: str) -> bool:
@@ -110,8 +118,6 @@ def is_local(master: str) -> bool:
 def cores_of(master: str) -> int:
     """Count the tasks that run at a time under a local master; Spark itself refuses one that it cannot read.
 
-    Examples
-    --------
     >>> cores_of("local[3]"), cores_of("local"), cores_of("local-cluster[2,4,1024]")
     (3, 1, 8)
     """
@@ -125,9 +131,8 @@ def cores_of(master: str) -> int:
 
 def _with_settings(session: SparkSession, user_settings: Settings) -> SparkSession:
     """Apply the settings that a running session still takes; what it was given on purpose is kept."""
-    already = session.conf.getAll
-    wanted = ours.job_settings()
-    missing = {key: value for key, value in wanted.items() if key not in already}
+    given = session.conf.getAll
+    missing = {key: value for key, value in ours.job_settings().items() if key not in given}
     secrets.refuse_late(session, user_settings)
     _set_modifiable(session, {**missing, **user_settings})
     return session
@@ -143,31 +148,26 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
                 session.conf.set(key, value)
 
 
+def _own_settings(master: str) -> dict[str, str]:
+    """Return our settings for a driver under a master."""
+    local = ours.local_settings(cache_dir() / "warehouse", cores=cores_of(master)) if is_local(master) else {}
+    return ours.job_settings() | local
+
+
 def _submitted(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
-    """Create the session of a driver that ``spark-submit`` started."""
+    """Create the session of a driver that ``spark-submit`` started; refused without Delta.
+
+    Jars can no longer be given to a JVM that runs.
+    """
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
-    given = dict(SparkConf().getAll())
-    _demand_delta()
-    wanted = ours.job_settings()
-    target = master or given.get("spark.master", "")
-    if is_local(target):
-        wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-    return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **user_settings})
-
-
-def _demand_delta() -> None:
-    """Refuse a driver without Delta: jars can no longer be given to a JVM that runs."""
-    jvm = SparkContext._jvm
-    if jvm is None or jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
-        return
-    raise EnvironmentFaultError(
-        Fault(
-            where="spark-submit",
-            found="a driver without Delta",
-            expected="the Delta jars among its own",
-            fix=f"add --packages {delta.build().package}, or --jars with the two files in {delta.jars_dir()}",
-        )
-    )
+    given, jvm = dict(SparkConf().getAll()), SparkContext._jvm
+    if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
+        package, expected = delta.build().package, "the Delta jars among its own"
+        fix = f"add --packages {package}, or --jars with the two files in {delta.jars_dir()}"
+        raise EnvironmentFaultError(Fault("spark-submit", "a driver without Delta", expected, fix))
+    target = {"spark.master": master} if master else {}
+    wanted = _own_settings(master or given.get("spark.master", ""))
+    return _create({"spark.app.name": app_name, **wanted, **given, **target, **user_settings})
 
 
 def _started(
@@ -175,16 +175,13 @@ def _started(
 ) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
-    given = spark_defaults()
+    given = ours.spark_defaults()
     target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
-    wanted = ours.job_settings()
-    if is_local(target):
-        wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-    options = {"spark.app.name": app_name, **wanted, **given, **user_settings, "spark.master": target}
+    options = {"spark.app.name": app_name, **_own_settings(target), **given, **user_settings, "spark.master": target}
     if jars is None and not brings_delta(options):
         jars = delta.delta_jars(java)
     options |= _added_jars(options, jars or ())
-    with driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
+    with ours.driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
         shown = _with_delta_extension(jvm_settings)
         return _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
 
@@ -199,12 +196,7 @@ def brings_delta(options: Settings) -> bool:
     """Return True if settings or the Spark installation bring Delta already."""
     places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
     is_given = any("delta" in options.get(place, "") for place in places)
-    return is_given or any((find_spark_home() / "jars").glob("delta-spark*.jar"))
-
-
-def _master(master: str | None) -> dict[str, str]:
-    """Return the setting of a master that was named."""
-    return {"spark.master": master} if master else {}
+    return is_given or any((ours.find_spark_home() / "jars").glob("delta-spark*.jar"))
 
 
 def _create(
@@ -222,21 +214,16 @@ def _create(
         builder = builder.config(key, value)
     try:
         if jvm_settings is not None and SparkContext._gateway is None:
-            SparkContext._ensure_initialized(gateway=launch_driver(jvm_settings, user_settings=user_settings))
+            SparkContext._ensure_initialized(gateway=_launch_driver(jvm_settings, user_settings=user_settings))
         with _handled_as_before(signal.SIGINT):
             session = builder.getOrCreate()
             # Settings of queries that a session is created with are looked at by its first query: have it done now.
             _set_modifiable(session, options)
     except PySparkRuntimeError as error:
-        raise EnvironmentFaultError(
-            Fault(
-                where="Spark driver",
-                found=f"it did not start: {error}",
-                expected="a driver on this machine",
-                fix="see the lines above, and run 'rankeval doctor'",
-            )
-        ) from error
-    silence_lost_driver_traceback(session)
+        fix = "see the lines above, and run 'rankeval doctor'"
+        fault = Fault("Spark driver", f"it did not start: {error}", "a driver on this machine", fix)
+        raise EnvironmentFaultError(fault) from error
+    _silence_lost_driver_traceback(session)
     return session
 
 
@@ -249,14 +236,100 @@ def _is_refusal(error: Py4JJavaError | IllegalArgumentException) -> bool:
     return is_of_setting or _OF_MASTER.search(str(thrown)) is not None
 
 
-def _refusal(error: Py4JJavaError | IllegalArgumentException) -> Fault:
-    """Say in Spark's words what it does not take: only its message says which setting it was."""
-    return Fault(
-        where="spark",
-        found=f"Spark refuses it: {first_line(str(error)).removesuffix('.')}",
-        expected="a master and settings that it takes",
-        fix="look at master and settings under spark in the config, at --conf, and at spark-defaults.conf",
-    )
+class _JvmOutput:
+    """Output of a JVM: kept until it is known whether it starts, then passed on as it comes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept = b""
+        self._is_passed_on = False
+        self._read, self.pipe = os.pipe()
+        self._thread = threading.Thread(target=self._listen, name="what the driver says", daemon=True)
+        self._thread.start()
+
+    def pass_on(self) -> None:
+        """Write to our standard error what was said, and from now on at once."""
+        with self._lock:
+            self._is_passed_on = True
+            self._tell(self._kept)
+            self._kept = b""
+
+    def text(self) -> str:
+        """Return all that a JVM said that has ended."""
+        self._thread.join(5)
+        with self._lock:
+            return self._kept.decode(errors="replace")
+
+    def _listen(self) -> None:
+        while said := os.read(self._read, 1 << 16):
+            with self._lock:
+                if self._is_passed_on:
+                    self._tell(said)
+                else:
+                    self._kept += said
+        os.close(self._read)
+
+    @staticmethod
+    def _tell(said: bytes) -> None:
+        with suppress(OSError):  # no one reads it any more
+            os.write(2, _EXPECTED_WARNING.sub(b"", said))
+
+
+def _launch_driver(options: Settings, *, user_settings: Settings) -> Any:  # noqa: ANN401 - py4j has no types
+    """Start the driver's JVM in a session of its own; return the connection to it.
+
+    A scheduler that ends our process group would end the JVM too, and the run could no longer record that in ``runs``.
+    The JVM ends by itself when this process does, because it reads our end of a pipe. Its output goes to our standard
+    error: the standard output is that of the command. Where it does not start, see :func:`not_started`.
+    """
+    output = _JvmOutput()
+    try:
+        conf = SparkConf(loadDefaults=False).setAll([*options.items()])
+        process = {"start_new_session": True, "stdout": output.pipe, "stderr": output.pipe}
+        gateway = launch_gateway(conf, popen_kwargs=process)  # type: ignore[no-untyped-call]  # its own
+    except PySparkRuntimeError as error:
+        os.close(output.pipe)
+        raise not_started(output.text(), user_settings) from error
+    os.close(output.pipe)
+    output.pass_on()
+    return gateway
+
+
+def not_started(said: str, user_settings: Settings) -> FaultsError:
+    """Return the error of a JVM that did not start, with the settings of the user that likely caused it."""
+
+    def is_named(key: str, value: str) -> bool:  # by its value, or by the words of its key
+        words = key.removeprefix("spark.").lower().split(".")
+        return (len(value) >= _SHORTEST_VALUE and value in said) or (len(words) > 1 and " ".join(words) in said.lower())
+
+    named = [key for key, value in user_settings.items() if is_named(key, value)]
+    names = " or ".join(named or [key for key in user_settings if key.startswith(OF_START)])
+    thrown = _THROWN.search(said)
+    lines = [thrown["what"]] if thrown else [line for line in said.splitlines() if not _NO_NEWS.match(line)]
+    reason = first_line("\n".join(line.lstrip("# ") for line in lines)).rstrip(".")
+    found = f"a driver that does not start: {reason}"
+    where, fix = (f"spark.settings, {names}", f"correct or remove {names}") if names else ("Spark driver", "")
+    if named or _REFUSED_OPTION.search(said):
+        return ConfigError(Fault(where, found, "a value that Spark and Java take", fix))
+    fix = "; ".join(filter(None, (fix, "run 'rankeval doctor'")))
+    return EnvironmentFaultError(Fault(where, found, "a driver on this machine", fix))
+
+
+def _silence_lost_driver_traceback(session: SparkSession) -> None:
+    """Keep pyspark's server of accumulators from printing a traceback when its connection to the JVM ends.
+
+    Its other errors are reported as before. The next call to the JVM fails, and that failure is explained.
+    """
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    report = server.handle_error
+
+    def handle_error(*request_arguments: Any) -> None:  # noqa: ANN401 - a socket and its address, handed on
+        if not isinstance(sys.exc_info()[1], EOFError):
+            report(*request_arguments)
+
+    server.handle_error = handle_error
 
 
 @contextmanager
@@ -287,26 +360,16 @@ def require_packages(session: SparkSession) -> None:
 
     A session that was started from an environment which is not activated runs ``python3`` of the PATH. Workers of a
     cluster are not looked at: that would be a job.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        With the setting that fixes it.
     """
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
     if context is None or not is_local(session.conf.get("spark.master", "") or ""):
         return
     executable = str(context.pythonExec)
-    missing = _missing(executable)
-    if missing:
-        raise EnvironmentFaultError(
-            Fault(
-                where="Python of the workers",
-                found=f"{shutil.which(executable) or executable} without {missing}",
-                expected="the Python of the driver, or one with the same packages",
-                fix=f"set PYSPARK_PYTHON={sys.executable} in the environment before the session starts",
-            )
-        )
+    if missing := _missing(executable):
+        found = f"{shutil.which(executable) or executable} without {missing}"
+        expected = "the Python of the driver, or one with the same packages"
+        fix = f"set PYSPARK_PYTHON={sys.executable} in the environment before the session starts"
+        raise EnvironmentFaultError(Fault("Python of the workers", found, expected, fix))
 
 
 @cache

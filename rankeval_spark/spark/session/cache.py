@@ -15,22 +15,24 @@ VARIABLE = "RANKEVAL_CACHE"
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the cache folder, made if missing.
+    """Return the cache folder, made if missing; refused where none can be written to.
 
-    ``RANKEVAL_CACHE``, else ``rankeval-spark`` in ``XDG_CACHE_HOME``, else in ``~/.cache``, else in the folder for
-    temporary files (a user without a writable home, as in many containers). In that last one any user may make a folder
-    of any name, and Java runs what is in it, so it has to be private.
-
-    Raises EnvironmentFaultError: when no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot:
-    a folder that was named is not silently replaced by another. The one for temporary files is not private.
+    ``RANKEVAL_CACHE`` and no other where it is set, else ``rankeval-spark`` in ``XDG_CACHE_HOME``, else in
+    ``~/.cache``, else in the folder for temporary files (a user without a writable home, as in many containers). In
+    that last one any user may make a folder of any name, and Java runs what is in it, so it has to be private.
     """
-    candidates = _candidates(env)
+    if named := env.get(VARIABLE):
+        candidates = [Path(named).expanduser().absolute()]
+    else:
+        homes = [Path(xdg)] if (xdg := env.get("XDG_CACHE_HOME")) else []
+        homes += [Path(home) / ".cache"] if (home := env.get("HOME")) else []
+        candidates = [home / "rankeval-spark" for home in homes if home.is_absolute()]
     for candidate in candidates:
         if _is_writable(candidate):
             return candidate
     found = f"no writable folder among {', '.join(map(str, candidates))}"
     expected = "a folder that this user may write to"
-    if not env.get(VARIABLE):
+    if not named:
         # The user id keeps two users of one machine out of each other's temporary cache.
         temporary = Path(tempfile.gettempdir()) / f"rankeval-spark-{os.getuid()}"
         with suppress(OSError):
@@ -57,16 +59,6 @@ def _why_not_private(path: Path) -> str | None:
         return "no folder"
     mode = stat.S_IMODE(found.st_mode)
     return None if mode == stat.S_IRWXU else f"of mode {mode:04o}"
-
-
-def _candidates(env: Mapping[str, str]) -> list[Path]:
-    """List the folders to try that only this user, or whoever named them, can have made; best first."""
-    if named := env.get(VARIABLE):
-        return [Path(named).expanduser().absolute()]
-    homes = [Path(xdg)] if (xdg := env.get("XDG_CACHE_HOME")) else []
-    if home := env.get("HOME"):
-        homes.append(Path(home) / ".cache")
-    return [home / "rankeval-spark" for home in homes if home.is_absolute()]
 
 
 def _is_writable(folder: Path) -> bool:

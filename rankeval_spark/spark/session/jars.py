@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.spark.session import spark_home
+from rankeval_spark.spark.session import settings
 from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.version import INSTALL, TESTED, spark_line
 
@@ -79,35 +79,42 @@ def cached_jars(folder: Path) -> tuple[Path, ...] | None:
 
 def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Return the paths of both jars, fetched first if the cache lacks them; refused unless they are those pinned."""
-    folder = jars_dir(env)
+    folder, pinned = jars_dir(env), build().jars
     if cached := cached_jars(folder):
         return cached
     folder.mkdir(parents=True, exist_ok=True)
     # Next to the target, so that the move into place is one step: a cache never holds half a jar.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as draft:
         said = _resolve(Path(draft), java=java, env=env)
-        for jar in build().jars:
+        for jar in pinned:
             fetched = Path(draft) / "jars" / f"io.delta_{jar.name}"
             found = _sum(fetched)
             if found is None:
-                raise EnvironmentFaultError(_not_fetched(folder, said))
+                lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
+                told = "they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   "
+                expected = f"{' and '.join(jar.name for jar in pinned)} in {folder}"
+                fix = (
+                    "connect to the network once, or copy the two files there from a machine that has them, "
+                    f"or bring Delta yourself: spark-submit --packages {build().package}"
+                )
+                raise EnvironmentFaultError(Fault("Delta jars", told, expected, fix))
             if found != jar.sha256:
                 fix = "the mirror that Spark resolves from serves another file: do not use it, and tell who runs it"
                 where, expected = f"Delta jar {jar.name}", f"SHA-256 {jar.sha256}"
                 raise EnvironmentFaultError(Fault(where, f"SHA-256 {found}", expected, fix))
             fetched.replace(folder / jar.name)
-    return tuple(folder / jar.name for jar in build().jars)
+    return tuple(folder / jar.name for jar in pinned)
 
 
 def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
-    """Let spark-submit resolve the package into a folder for Ivy; return what it said on the way."""
+    """Resolve the package into a folder for Ivy, by spark-submit; return what it said on the way."""
     nothing_to_do = ivy / "nothing.py"
     nothing_to_do.touch()
-    command = [str(spark_home.submit_script()), "--master", "local", "--packages", build().package]
+    command = [str(settings.submit_script()), "--master", "local", "--packages", build().package]
     command += ["--exclude-packages", _EXCLUDED, "--conf", f"spark.jars.ivy={ivy}", str(nothing_to_do)]
     # Ours, without what belongs to a driver that runs already.
     own = {name: value for name, value in env.items() if not name.startswith(("PYSPARK_", "_PYSPARK_"))}
-    own |= spark_home.quiet_environment(env) | {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
+    own |= settings.quiet_environment(env) | {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
     with subprocess.Popen(
         command, env=own, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as resolver:
@@ -116,18 +123,6 @@ def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
         except subprocess.TimeoutExpired:
             resolver.kill()
             return f"no answer within {_SECONDS_TO_FETCH} s"
-
-
-def _not_fetched(folder: Path, said: str) -> Fault:
-    """Describe a failed fetch, with the last lines of the resolver."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
-    return Fault(
-        where="Delta jars",
-        found="they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   ",
-        expected=f"{' and '.join(jar.name for jar in build().jars)} in {folder}",
-        fix="connect to the network once, or copy the two files there from a machine that has them, "
-        f"or bring Delta yourself: spark-submit --packages {build().package}",
-    )
 
 
 def _sum(path: Path) -> str | None:

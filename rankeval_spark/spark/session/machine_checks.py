@@ -1,4 +1,4 @@
-"""Whether this machine is fit for a run: one small check for each thing that has gone wrong before."""
+"""Checks that this machine is fit for a run: one for each thing that has gone wrong before."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.settings import job_settings
-from rankeval_spark.spark.session.spark_home import conf_dir, find_spark_home, spark_defaults
+from rankeval_spark.spark.session.settings import conf_dir, find_spark_home, job_settings, spark_defaults
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
 PYTHONS: Final = ((3, 11), (3, 13))
@@ -44,15 +43,17 @@ class Check:
 
 
 def checks(results_root: str | None = None) -> Iterator[Check]:
-    """Look at this machine without starting Spark; each outcome is given as soon as it is known.
+    """Yield the outcomes of all checks as soon as they are known; no Spark starts.
 
-    `results_root`: where a run would publish; it is tried by making a file there, and removed again.
+    ``results_root``: where a run would publish; a file is made there, and removed again.
     """
     yield guarded(check_python_version)
     spark = guarded(check_packages)
     yield spark
     of_spark = (check_spark_version, check_java, check_delta_jars, check_time_zone)
-    for check in (check_arrow, check_cache, *(of_spark if spark.ok else ())):
+    yield guarded(check_arrow)
+    yield guarded(lambda: Check("cache folder", ok=True, found=str(cache_dir())))
+    for check in of_spark if spark.ok else ():
         yield guarded(check)
     for folder in _local_folders(results_root):
         yield check_free_disk(folder)
@@ -70,26 +71,19 @@ def guarded(check: Callable[[], Check]) -> Check:
 
 
 def check_python_version() -> Check:
-    """Look at the Python of the driver."""
+    """Check the Python of the driver."""
     oldest, newest = PYTHONS
-    return Check(
-        "Python of the driver",
-        ok=oldest <= sys.version_info[:2] <= newest,
-        found=f"{sys.version.split()[0]}, {sys.executable}",
-        fix="make an environment with Python 3.12; in a checkout: make clean && make PYTHON=/path/to/python3.12 setup",
-    )
+    found, is_fit = f"{sys.version.split()[0]}, {sys.executable}", oldest <= sys.version_info[:2] <= newest
+    fix = "make an environment with Python 3.12; in a checkout: make clean && make PYTHON=/path/to/python3.12 setup"
+    return Check("Python of the driver", is_fit, found, fix)
 
 
 def check_packages() -> Check:
-    """Look whether pyspark is there, of a line that there are jars for; Delta's Python package is not used."""
+    """Check that pyspark is there, of a line that there are jars for; Delta's Python package is not used."""
     require_spark()
     found = _installed("pyspark")
-    return Check(
-        PYSPARK,
-        ok=found.startswith(tuple(f"{line}." for line in SPARK_LINES)),
-        found=f"{found}; tested with {TESTED}",
-        fix=INSTALL,
-    )
+    is_known = found.startswith(tuple(f"{line}." for line in SPARK_LINES))
+    return Check(PYSPARK, is_known, f"{found}; tested with {TESTED}", INSTALL)
 
 
 def check_arrow() -> Check:
@@ -97,40 +91,28 @@ def check_arrow() -> Check:
     try:
         found = str(import_module("pyarrow").__version__)
     except ImportError as error:
-        return Check(
-            "pyarrow",
-            ok=False,
-            found=f"it cannot be imported: {error}",
-            fix="pip install --upgrade pyarrow numpy",
-        )
+        fix = "pip install --upgrade pyarrow numpy"
+        return Check("pyarrow", ok=False, found=f"it cannot be imported: {error}", fix=fix)
     return Check("pyarrow", ok=True, found=f"{found}, numpy {_installed('numpy')}")
 
 
 def check_spark_version() -> Check:
-    """Look whether the Spark that would be started is the one that pyspark belongs to."""
-    home = find_spark_home()
-    installed = [file.stem.rpartition("-")[2] for file in (home / "jars").glob("spark-core_*.jar")]
-    return Check(
-        "jars of Spark",
-        ok=installed == [_installed("pyspark")],
-        found=f"{', '.join(installed) or 'none'} in {home / 'jars'}; pyspark is {_installed('pyspark')}",
-        fix="unset SPARK_HOME, or install the pyspark of that Spark's version",
-    )
+    """Check that the Spark that would be started is the one that pyspark belongs to."""
+    folder, wanted = find_spark_home() / "jars", _installed("pyspark")
+    installed = [file.stem.rpartition("-")[2] for file in folder.glob("spark-core_*.jar")]
+    found = f"{', '.join(installed) or 'none'} in {folder}; pyspark is {wanted}"
+    fix = "unset SPARK_HOME, or install the pyspark of that Spark's version"
+    return Check("jars of Spark", installed == [wanted], found, fix)
 
 
 def check_java() -> Check:
-    """Find a Java and say where it came from."""
+    """Check Java, and where it was found."""
     found = find_java()
     return Check("Java", ok=True, found=f"{found.version} from {found.source}, {found.home}")
 
 
-def check_cache() -> Check:
-    """Find the folder for fetched files."""
-    return Check("cache folder", ok=True, found=str(cache_dir()))
-
-
 def check_delta_jars() -> Check:
-    """Find the Delta jars where a run would, and fetch them as a run would."""
+    """Check the Delta jars; they are fetched if a run would fetch them."""
     if any((find_spark_home() / "jars").glob("delta-spark*.jar")):
         return Check("Delta jars", ok=True, found=f"brought by {find_spark_home()}")
     how = "in the cache" if jars.cached_jars(jars.jars_dir()) else "fetched now"
@@ -139,46 +121,38 @@ def check_delta_jars() -> Check:
 
 
 def check_time_zone() -> Check:
-    """Look at the zone that a session would have; what it turns dates by must not change with the machine."""
+    """Check the zone of a session: it decides about dates, which must not change with the machine."""
     wanted = job_settings()[_ZONE]
     zone = spark_defaults().get(_ZONE, wanted)
-    return Check(
-        "time zone",
-        ok=zone == wanted,
-        found=f"session {zone}, this machine {time.strftime('%Z (%z)')}",
-        fix=f"remove {_ZONE} from {conf_dir() / 'spark-defaults.conf'}, or set it to {wanted}",
-    )
+    fix = f"remove {_ZONE} from {conf_dir() / 'spark-defaults.conf'}, or set it to {wanted}"
+    return Check("time zone", zone == wanted, f"session {zone}, this machine {time.strftime('%Z (%z)')}", fix)
 
 
 def check_free_disk(folder: Path) -> Check:
-    """Look at the free space of the disk that a folder is on, or will be."""
-    existing = next(place for place in (folder, *folder.parents) if place.exists())
-    free = shutil.disk_usage(existing).free / _GIGABYTE
-    return Check(
-        "free disk",
-        ok=free >= LEAST_FREE_GIGABYTES,
-        found=f"{free:.1f} GB for {folder}",
-        fix=f"free {LEAST_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache",
-    )
+    """Check the free space of the disk that a folder is on, or will be."""
+    free = shutil.disk_usage(_existing(folder)).free / _GIGABYTE
+    fix = f"free {LEAST_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache"
+    return Check("free disk", free >= LEAST_FREE_GIGABYTES, f"{free:.1f} GB for {folder}", fix)
 
 
 def check_writable_root(root: str) -> Check:
-    """Create a file where the results would go and remove it; a store that is not a folder is left to the run."""
+    """Check that a file can be made where the results would go; a store that is not a folder is left to the run."""
     name = "results root"
     allowed_folders.require_allowed((name, root))
     if not (path := _local_path(root)):
         return Check(name, ok=True, found=f"{root}: not a folder of this machine, so only a run can try it")
-    existing = next(place for place in (path, *path.parents) if place.exists())
+    existing = _existing(path)
     try:
         with tempfile.TemporaryFile(dir=existing):
             return Check(name, ok=True, found=f"{path}, writable" + ("" if existing == path else ", will be made"))
     except OSError as error:
-        return Check(
-            name,
-            ok=False,
-            found=f"{existing}: {error.strerror}",
-            fix="choose another root, or let this user write there",
-        )
+        fix = "choose another root, or let this user write there"
+        return Check(name, ok=False, found=f"{existing}: {error.strerror}", fix=fix)
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the nearest above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 def _installed(package: str) -> str:

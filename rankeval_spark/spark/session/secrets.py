@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _REGEX: Final = "spark.redaction.regex"
 _STRING_REGEX: Final = "spark.redaction.string.regex"
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 
 
@@ -47,20 +48,14 @@ def command_line(options: Settings) -> Iterator[dict[str, str]]:
                 java_options = shlex.split(options[key])
             except ValueError as error:
                 found = f"a value from the environment that is no list of options ({error})"
-                raise ConfigError(
-                    Fault(f"spark.settings.{key}", found, "options of Java", "close its quotes")
-                ) from None
-            shown[key] = f'"@{_argument_file(Path(folder, key), java_options)}"'
+                fault = Fault(f"spark.settings.{key}", found, "options of Java", "close its quotes")
+                raise ConfigError(fault) from None
+            # A file of arguments: one a line, in the quotes that Java reads.
+            path = Path(folder, key)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                file.writelines(f'"{option.translate(_ESCAPES)}"\n' for option in java_options)
+            shown[key] = f'"@{path}"'
         yield shown
-
-
-def _argument_file(path: Path, options: Iterable[str]) -> Path:
-    """Write Java options as a file of arguments: one a line, in the quotes that Java reads."""
-    signs = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
-    escaped = (option.translate(signs) for option in options)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.writelines(f'"{option}"\n' for option in escaped)
-    return path
 
 
 def redacting(options: Settings) -> dict[str, str]:

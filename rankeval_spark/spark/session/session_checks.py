@@ -1,4 +1,4 @@
-"""Try a running session: a Delta table and a worker, each with the smallest job that shows a fault."""
+"""Checks of a running session: a worker and a Delta table, each with the smallest job that shows a fault."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _ROWS = 3
 
 
 def probe(spark: SparkSession) -> Iterator[Check]:
-    """Run the two jobs that every evaluation depends on.
+    """Yield the outcomes of the two jobs that every evaluation depends on.
 
-    `spark`: the session that a run would use; Delta is tried in a temporary folder of the driver, so only where the
-    executors see it too, on a local master.
+    Delta is tried in a temporary folder of the driver, so only on a local master, whose executors see it too.
     """
     yield worker_python(spark)
     if spark.conf.getAll.get("spark.master", "").startswith("local"):
@@ -31,7 +30,7 @@ def probe(spark: SparkSession) -> Iterator[Check]:
 
 
 def worker_python(spark: SparkSession) -> Check:
-    """Ask a worker for its Python and its pyarrow; both have to be the driver's, as kernels travel by value."""
+    """Check that a worker has the Python and the pyarrow of the driver, as kernels travel by value."""
     name = "Python of the workers"
     fix = "set PYSPARK_PYTHON to a Python of the driver's version that has our packages on every executor"
     try:
@@ -39,16 +38,12 @@ def worker_python(spark: SparkSession) -> Check:
     except PySparkException as error:
         return Check(name, ok=False, found=_last_line(error), fix=fix)
     driver = "{}.{}".format(*sys.version_info[:2])
-    return Check(
-        name,
-        ok=answer.python.startswith(f"{driver}."),
-        found=f"{answer.python} with pyarrow {answer.arrow}; driver {driver}",
-        fix=fix,
-    )
+    found = f"{answer.python} with pyarrow {answer.arrow}; driver {driver}"
+    return Check(name, answer.python.startswith(f"{driver}."), found, fix)
 
 
 def delta_table(spark: SparkSession) -> Check:
-    """Write a Delta table and read it back."""
+    """Check that a Delta table can be written and read back."""
     name = "Delta write and read"
     with tempfile.TemporaryDirectory(prefix="rankeval-probe-") as folder:
         path = str(Path(folder) / "table")
@@ -61,7 +56,7 @@ def delta_table(spark: SparkSession) -> Check:
 
 
 def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run in a worker: give its versions as one row."""
+    """Return the versions of a worker as one row."""
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"python": [sys.version.split()[0]], "arrow": [pa.__version__]})
 

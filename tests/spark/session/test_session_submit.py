@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.spark_home import find_spark_home, submit_script
+from rankeval_spark.spark.session.settings import find_spark_home, submit_script
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.spark.session import jars, spark_home
+from rankeval_spark.spark.session import jars, settings
 from rankeval_spark.spark.session.java import Java
 from rankeval_spark.spark.version import SPARK_LINES
 
@@ -40,7 +40,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch, folder: Path, *, content: str | No
         'mkdir -p "$ivy/jars"\n' + (f"{fetch}\n" if content else "echo ':: UNRESOLVED DEPENDENCIES ::' >&2; exit 1\n")
     )
     script.chmod(0o755)
-    monkeypatch.setattr(spark_home, "submit_script", lambda: script)
+    monkeypatch.setattr(settings, "submit_script", lambda: script)
     return calls
 
 

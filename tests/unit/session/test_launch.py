@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, FaultsError
-from rankeval_spark.spark.session.launch import _JvmOutput, not_started
+from rankeval_spark.spark.session.builder import _JvmOutput, not_started
 
 UNREACHABLE = """WARNING: Using incubator modules: jdk.incubator.vector
 Exception in thread "main" java.net.ConnectException: Connection refused

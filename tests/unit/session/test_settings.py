@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark.spark.session import builder, settings
 from rankeval_spark.spark.session.java import Java
-from rankeval_spark.spark.session.spark_home import driver_environment, quiet_environment, spark_defaults
+from rankeval_spark.spark.session.settings import driver_environment, quiet_environment, spark_defaults
 
 JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
 

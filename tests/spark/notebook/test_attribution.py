@@ -129,7 +129,7 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
 def test_the_log_moves_once(frames: tuple[DataFrame, DataFrame]) -> None:
     options = {"measures": ["nDCG@3"], "attribution": "last_touch", **POLICIES}
     plan = evaluate(*frames, **options).user_metrics._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("hashpartitioning(user_id") == 1
+    assert plan.count("hashpartitioning(coalesce(user_id") == 1
     assert "Window" not in plan
 
 

@@ -25,8 +25,9 @@ from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.exposures import to_metrics
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests
+from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, GapTests
 
 if TYPE_CHECKING:
     from typing import Self
@@ -351,8 +352,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     @refusals_of_call()
     def _metrics(self) -> pa.Table:
-        means = [self._totals[METRICS]] if METRICS in self._totals else []
-        found = in_order_of(pa.concat_tables([*means, self.host.exposures()]), _METRICS_KEY)
+        found = in_order_of(to_metrics(self._totals), _METRICS_KEY)
         self.host.warn(found)
         return found
 

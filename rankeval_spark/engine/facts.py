@@ -219,7 +219,7 @@ class FactSources:
     def catalogue(self) -> pa.Array:
         """Ids of the items of the catalogue, each once."""
         if self.items is None:
-            return _required(self.counts).items
+            return require_input(self.counts).items
         return pc.unique(self.items[C.ITEM_ID].drop_null())
 
 
@@ -245,9 +245,9 @@ def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | 
     """
     tables = []
     if needs & COUNTED_FACTS:
-        tables.append(to_item_popularity(_required(sources.counts), needs=needs))
+        tables.append(to_item_popularity(require_input(sources.counts), needs=needs))
     if needs & CATALOGUE_FACTS:
-        items, day = _required(sources.items), sources.evaluation_date
+        items, day = require_input(sources.items), sources.evaluation_date
         tables.append(to_catalogue(items, needs=needs & CATALOGUE_FACTS, evaluation_date=day))
     if N.ITEM_KNOWN in needs:
         ids = sources.catalogue
@@ -259,7 +259,7 @@ def to_totals(sources: FactSources, *, needs: frozenset[str]) -> pa.StructArray 
     """Build one struct of the totals that are needed, all double; None where none is."""
     totals: dict[str, SupportsInt] = {name: _total(name, sources) for name in N.TOTALS if name in needs}
     if not needs.isdisjoint(N.GROUP_SIZES):
-        totals |= dict(zip(N.GROUP_SIZES, _group_sizes(_required(sources.counts), sources.catalogue), strict=True))
+        totals |= dict(zip(N.GROUP_SIZES, _group_sizes(require_input(sources.counts), sources.catalogue), strict=True))
     values = [to_arrow(np.array([int(total)], dtype=np.float64)) for total in totals.values()]
     return pa.StructArray.from_arrays(values, names=list(totals)) if totals else None
 
@@ -276,9 +276,9 @@ def _total(name: str, sources: FactSources) -> int:
     if name == N.CATALOGUE_ITEMS:
         return len(sources.catalogue)
     if name == N.TOTAL_CATEGORIES:
-        catalogue = to_catalogue(_required(sources.items), needs=[N.ITEM_CATEGORIES])
+        catalogue = to_catalogue(require_input(sources.items), needs=[N.ITEM_CATEGORIES])
         return to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values
-    counts = _required(sources.counts)
+    counts = require_input(sources.counts)
     if name == N.TOTAL_USERS:
         return counts.n_users
     interactions = counts.interactions
@@ -289,7 +289,7 @@ def _total(name: str, sources: FactSources) -> int:
     return int(interactions.max() if name == N.MOST_INTERACTIONS else interactions.min())
 
 
-def _required(found: _Input | None) -> _Input:
+def require_input(found: _Input | None) -> _Input:
     """Return an input that is needed; a ValueError where it is not there."""
     if found is None:
         message = "an input is needed that is not there; requests are checked for that before they are computed"

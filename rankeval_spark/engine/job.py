@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import PACKED, to_segment_columns
+from rankeval_spark.engine.aggregation.slices import to_segment_columns
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
@@ -22,7 +22,7 @@ from rankeval_spark.engine.batch.listed_rows import with_items
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
 from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
-from rankeval_spark.engine.ranking.compact_lists import to_item_lists, to_lists
+from rankeval_spark.engine.ranking.compact_lists import ITEMS, to_item_lists, to_lists
 from rankeval_spark.engine.ranking.matching import Judgements, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
 from rankeval_spark.measures.required_facts import (
@@ -34,7 +34,6 @@ from rankeval_spark.measures.required_facts import (
 )
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
@@ -64,15 +63,15 @@ class Job:
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
-        for cuts in self._lists(batches, tallies):
-            yield joined([self.outputs.part(lists) for lists in cuts])
+        for ranked, start, cuts in self._lists(batches, tallies):
+            yield joined([self.outputs.part(lists) for lists in cuts], ranked, start)
 
     def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
         return (part.user_rows for part in self.parts(batches, PartitionTallies()))
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
+        """Yield a row per list and item: key, item, rank, gain (NULL without a judgement)."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             places = np.arange(len(ranked.row))
             if self.depth:
@@ -80,26 +79,19 @@ class Job:
             yield pa.RecordBatch.from_pydict(_item_columns(batch, ranked, places, self.has_lists))
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row per list that has items: key, segment values if any, columns of :func:`to_item_lists`."""
+        """Yield a row per list that has items: its key and :data:`compact_lists.ITEMS`."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
-            of_lists = _key_columns(batch, ranked.keys)
-            if self.segments:
-                segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
-                of_lists[PACKED] = segments[PACKED]
             listed = to_arrow(ranked.listed)
-            keys = {name: pc.take(column, listed) for name, column in of_lists.items()}
-            yield pa.RecordBatch.from_pydict({**keys, **to_item_lists(ranked, depth=self.depth)})
-
-    def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
-        """Add up what measures of parity count, see :meth:`Parity.add_up`."""
-        segments_of = partial(to_segment_columns, names=self.segments, absent=self.absent)
-        for _, judgements, ranked in self._ranked(batches, PartitionTallies()):
-            yield from counter.add_up(judgements, ranked, segments_of)
+            keys = {name: pc.take(column, listed) for name, column in _key_columns(batch, ranked.keys).items()}
+            yield pa.RecordBatch.from_pydict({**keys, ITEMS: to_item_lists(ranked, depth=self.depth)})
 
     def _lists(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
-    ) -> Iterator[Iterator[dict[str, pa.Array]]]:
-        """Yield compact lists with all that is read of them: parts of whole users, in cuts scored in one go."""
+    ) -> Iterator[tuple[RankedLists, int, Iterator[dict[str, pa.Array]]]]:
+        """Yield compact lists with all that is read of them: parts of whole users, in cuts scored in one go.
+
+        With the ranked lists of their batch, and the first of these that a part has.
+        """
         needs = self.outputs.measures.needs
         compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
         for batch, judgements, ranked in self._ranked(batches, tallies):
@@ -107,10 +99,11 @@ class Job:
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
             for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
-                yield (
+                found = (
                     {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
                     for cut in cuts
                 )
+                yield ranked, cuts[0][0], found
 
     def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
@@ -197,5 +190,4 @@ def _item_columns(batch: Batch, ranked: RankedLists, places: np.ndarray, has_lis
         C.ITEM_ID: pc.take(batch.items, to_arrow(entries.item[row])),
         C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
         C.GAIN: to_arrow(gain, is_null=judgement < 0),
-        "_is_first": to_arrow(places == ranked.start[list_code]),
     }

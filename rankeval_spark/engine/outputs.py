@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.config.policies import Unit
     from rankeval_spark.engine.paired_differences import DifferenceAggregator
+    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.resampling import Draws
@@ -129,6 +130,8 @@ class Part:
     lists: Mapping[str, pa.Array]  # columns of compact lists, with their key and segments
     scored: Scored
     members: Members
+    ranked: RankedLists | None = None  # their items, of the lists of a batch; published lists have none
+    start: int = 0  # code of the first of these lists in the batch
 
     @cached_property
     def rows(self) -> pa.RecordBatch:
@@ -298,17 +301,19 @@ def parts_of_users(
         yield cuts
 
 
-def joined(parts: Sequence[Part]) -> Part:
-    """Join the cuts of one part."""
+def joined(parts: Sequence[Part], ranked: RankedLists | None = None, start: int = 0) -> Part:
+    """Join the cuts of one part; ``ranked`` are all lists of its batch, and ``start`` the first that is its own."""
+    if ranked is not None:
+        ranked = ranked.of_lists(start, sum(len(one.members.is_evaluated) for one in parts))
     if len(parts) == 1:
-        return parts[0]
+        return replace(parts[0], ranked=ranked, start=start)
     lists = {name: pa.concat_arrays([one.lists[name] for one in parts]) for name in parts[0].lists}
     values, counts = (
         {name: np.concatenate([each[name] for each in cells]) for name in cells[0]}
         for cells in ([one.scored.values for one in parts], [one.scored.counts for one in parts])
     )
     members = Members(*map(np.concatenate, zip(*(one.members for one in parts), strict=True)))
-    return Part(parts[0].outputs, lists, Scored(values, counts), members)
+    return Part(parts[0].outputs, lists, Scored(values, counts), members, ranked, start)
 
 
 def list_names(users: pa.Array, models: pa.Array) -> pa.Array:

@@ -68,10 +68,14 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
     )
 
 
-def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
-    """Return the facts that the measures, and the check of seen items, read."""
+def needs_of(request: Request, *, has_train: bool, of_all_lists: bool = False) -> frozenset[str]:
+    """Return the facts that the measures, and the check of seen items, read.
+
+    ``of_all_lists``: those of measures of all lists together too, which are counted with them.
+    """
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
-    return request.measure_set.needs | seen
+    parity = exposure_parts(request).parity.measures if of_all_lists else ()
+    return request.measure_set.needs | seen | {need for one in parity for need in one.needs}
 
 
 def item_needs(request: Request, needs: frozenset[str]) -> frozenset[str]:
@@ -120,8 +124,7 @@ class ExposureParts(NamedTuple):
     # the training data. A histogram knows the items of one of them.
     others: tuple[Measure, ...]
     of_train: tuple[Measure, ...]
-    reads_catalogue: bool  # whether any of the measures of shown items reads which items the catalogue has
-    depth: int  # rank down to which items are shown; 0 for whole lists
+    reads_catalogue: bool  # whether any of the others reads which items the catalogue has
 
 
 def exposure_parts(request: Request) -> ExposureParts:
@@ -131,9 +134,7 @@ def exposure_parts(request: Request) -> ExposureParts:
     shown = tuple(one for one in request.measure_set.exposures if one not in parity.measures)
     of_train = tuple(one for one in shown if N.TRAINED_ITEMS in one.needs)
     others = tuple(one for one in shown if N.TRAINED_ITEMS not in one.needs)
-    cutoffs = [one.k for one in shown]
-    depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs, default=0)
-    return ExposureParts(parity, others, of_train, any(one.needs_catalogue for one in shown), depth)
+    return ExposureParts(parity, others, of_train, any(one.needs_catalogue for one in others))
 
 
 def depth_of(measures: MeasureSet) -> int:

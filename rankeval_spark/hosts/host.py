@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
+from rankeval_spark.sums.exposures import exposure_sums
 from rankeval_spark.sums.sums import ITEMS, LISTS, ListCounts, result_sums
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Host(ABC, Generic[Frame]):
     def sums(self) -> Mapping[str, Sum]:
         """The sums that all small results are made of."""
         of_inputs = self.input_checks.sums if self.counts_inputs else {}
-        return {**result_sums(self.request, self.job.outputs), LISTS: ListCounts(self.request), **of_inputs}
+        of_results = {**result_sums(self.request, self.job.outputs), **exposure_sums(self.request, self.models)}
+        return {**of_results, LISTS: ListCounts(self.request), **of_inputs}
 
     @abstractmethod
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
@@ -66,10 +68,6 @@ class Host(ABC, Generic[Frame]):
     @abstractmethod
     def input_totals(self) -> dict[str, pa.Table]:
         """Compute the sums of :attr:`input_checks` alone; no list is made."""
-
-    @abstractmethod
-    def exposures(self) -> pa.Table:
-        """Return the rows of ``metrics`` of the measures of all lists together."""
 
     def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
         """Return what the checks ask of the inputs: of ``totals`` where they have it, or of a pass of its own."""

@@ -14,11 +14,11 @@ import pyarrow as pa
 from typing_extensions import override
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.facts import require_input
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.in_process.exposure import to_exposures
 from rankeval_spark.in_process.input_checks import other_inputs
 from rankeval_spark.in_process.input_warnings import (
     warn_if_nothing_is_measured,
@@ -30,6 +30,7 @@ from rankeval_spark.inputs.arrow.input_tables import Tables, refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
 from rankeval_spark.sums.sums import ITEMS, ListTotals, finished
@@ -123,11 +124,12 @@ class InProcess(Host[pa.Table]):
 
         found = rows_of_users.run(lambda _: on_bucket)
         others = other_inputs(self.usable, self.input_checks) if ITEMS in sums else ()
-        return finished(sums, [*found, *others])
+        return finished(sums, [*found, *self._known_items(sums), *others])
 
-    @override
-    def exposures(self) -> pa.Table:
-        return to_exposures(self.usable)
+    def _known_items(self, sums: Mapping[str, Sum]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for catalogue, readers in readers_of_catalogues(sums).items():
+            items = require_input(self.usable.train if catalogue == TRAIN else self.usable.catalogue)
+            yield from CatalogueItems(readers).add(items.to_batches())
 
     @property
     @override

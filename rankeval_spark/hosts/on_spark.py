@@ -11,18 +11,20 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from typing_extensions import override
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.facts import require_input
+from rankeval_spark.engine.planning import needs_of
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.refusals import refusals_of_call
-from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.spark import plans
-from rankeval_spark.spark.plans import result_frames
+from rankeval_spark.spark.plans import result_frames, usable_rows
 from rankeval_spark.spark.plans.input_checks import to_partials
 from rankeval_spark.spark.session.builder import require_packages
+from rankeval_spark.sums.exposures import TRAIN
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
 from rankeval_spark.sums.sums import ITEMS, USER_ROWS, ListTotals
 
@@ -105,8 +107,7 @@ class OnSpark(Host[DataFrame]):
     @override
     def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and sums.keys() <= self.sums.keys()
-        packed = self._kept[0] if is_kept else plans.to_packed(self._rows.frame, ListTotals(self.job, sums))
-        return self._merged(packed, sums)
+        return self._merged(self._kept[0] if is_kept else self._packed(self._rows, sums), sums)
 
     @override
     def input_totals(self) -> dict[str, pa.Table]:
@@ -120,10 +121,16 @@ class OnSpark(Host[DataFrame]):
         others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
         return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
 
-    @override
-    def exposures(self) -> pa.Table:
-        found, schema = plans.to_exposures(self.inputs, request=self.request), arrow_schema(schemas.METRICS)
-        return schema.empty_table() if found is None else found.toArrow().cast(schema)
+    def _packed(self, rows: MovedRows, sums: Mapping[str, Sum], *tables: str, has_text_ids: bool = False) -> DataFrame:
+        """Plan the pass that makes the partial rows of sums, and the rows of tables."""
+        packed = plans.to_packed(rows.frame, ListTotals(rows.job, sums, tables, has_text_ids))
+        return plans.with_catalogues(packed, sums, self._items_of)
+
+    def _items_of(self, catalogue: str) -> DataFrame:
+        inputs = self.given
+        if catalogue == TRAIN or inputs.items is None:
+            return require_input(inputs.train).where(usable_rows.has_keys(schemas.TRAIN.key)).select(C.ITEM_ID)
+        return inputs.items.select(C.ITEM_ID)
 
     @override
     def user_metrics(self) -> DataFrame:
@@ -160,9 +167,8 @@ class OnSpark(Host[DataFrame]):
         """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
         if self._kept:
             return
-        rows = plans.to_user_rows(self.inputs, self.request, is_cached=True)
-        totals = ListTotals(rows.job, self.sums, tuple(tables), has_text_ids)
-        self._kept.append(plans.to_packed(rows.frame, totals).persist(StorageLevel.MEMORY_AND_DISK))
+        packed = self._packed(self._moved(is_cached=True), self.sums, *tables, has_text_ids=has_text_ids)
+        self._kept.append(packed.persist(StorageLevel.MEMORY_AND_DISK))
 
     def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
         """Plan the rows of a table that the kept pass makes."""
@@ -177,4 +183,8 @@ class OnSpark(Host[DataFrame]):
     @cached_property
     def _rows(self) -> MovedRows:
         """The rows of all users on their way to the sums."""
-        return plans.to_user_rows(self.inputs, self.request, is_aggregated=True)
+        return self._moved(is_aggregated=True)
+
+    def _moved(self, **how: bool) -> MovedRows:
+        needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True)
+        return plans.to_user_rows(self.inputs, self.request, needs=needs, **how)

@@ -46,7 +46,6 @@ from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.job import Job
     from rankeval_spark.inputs.arrow.input_tables import Tables
@@ -271,7 +270,7 @@ class Usable:
     @cached_property
     def needs(self) -> frozenset[str]:
         """Facts beyond ranks and gains that measures or checks read."""
-        return needs_of(self.request, has_train=self.train is not None)
+        return needs_of(self.request, has_train=self.train is not None, of_all_lists=True)
 
     @cached_property
     def user_rows(self) -> UserRows:
@@ -297,11 +296,6 @@ class Usable:
         job = replace(plain.job, depth=depth, needs=frozenset())
         batches = replace(plain, job=job).run(lambda job: job.ranked_items)
         return pa.Table.from_batches(batches) if batches else _no_ranked_items(self)
-
-    def parity_counts(self, counter: Parity) -> list[pa.RecordBatch]:
-        """Count what measures of parity read, see :meth:`Job.parity`."""
-        needs = frozenset(need for one in counter.measures for need in one.needs)
-        return self._united(needs).run(lambda job: lambda batches: job.parity(batches, counter=counter))
 
     def refuse_unusable(self) -> None:
         """Refuse an input that is read and has rows, but none that can be used; each is read up to the first."""
@@ -376,5 +370,5 @@ def _no_ranked_items(usable: Usable) -> pa.Table:
     user, item = (usable.log.schema.field(name).type for name in (C.USER_ID, C.ITEM_ID))
     key = {C.MODEL_ID: pa.string(), C.USER_ID: user}
     key |= {} if usable.has_one_list else {C.LIST_ID: pa.string()}
-    rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64(), "_is_first": pa.bool_()}
+    rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64()}
     return pa.schema([*key.items(), *rest.items()]).empty_table()

@@ -31,8 +31,6 @@ ARROW_TYPES: Final = {
     "binary": pa.binary(),
 }
 
-_SPARK_TYPES: Final = {arrow: name for name, arrow in ARROW_TYPES.items()}
-
 ATOMIC_TYPES: Final[Mapping[str, str]] = {
     "string": "string",
     "int": "integer",
@@ -51,11 +49,6 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the columns of a result without those of its run."""
     fields = [field for field in schema.fields if field.name not in C.RUN_KEY]
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
-
-
-def spark_columns(schema: pa.Schema) -> str:
-    """Write the names and types of columns as Spark reads them."""
-    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 
 def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.comparison_state import ComparisonKey
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, models_in_order
-from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import Moments
@@ -259,8 +259,6 @@ def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray)
 
 
 _SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
-
-ROW_TYPE: Final = spark_columns(_SCHEMA)  # columns of the rows that are made here, as Spark reads them
 
 _LISTED: Final = ("n_with_baseline", "n_with_model", "n_with_both")
 _DERIVED: Final = (

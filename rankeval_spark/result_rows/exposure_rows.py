@@ -9,7 +9,7 @@ two lists hold is lost only if both are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import GROUP, key_columns, rows_by_key
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP, KEY_FIELDS, key_columns, rows_by_key
 from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
 from rankeval_spark.engine.aggregation.slices import nullable
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.batch.buckets import GROUP as GROUP_OF_USERS, N_GROUPS
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.buckets import GROUP as GROUP_OF_USERS, N_GROUPS, hashes_of
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
@@ -32,8 +32,9 @@ from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
+    from rankeval_spark.engine.aggregation.slices import Key
     from rankeval_spark.measures import Exposure, Measure
-    from rankeval_spark.measures.arrays import FloatVector
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 
 SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)  # key of a slice of a model
@@ -44,16 +45,16 @@ MIN_SINGLES: Final = 20  # items in one list below which a coverage has no error
 
 LEAST_FIRST: Final = 1e-9  # V1 as a share of `sum x f(x)^2` up to which it is rounding: all items weigh the same
 MIN_SHARE: Final = 0.4  # share of single lists below which a coverage has no error: the series below does not settle
-SlicesOfUsers: TypeAlias = Iterable[tuple[int, list[str | None]]]  # index and values of each slice
+SlicesOfUsers: TypeAlias = Iterable[tuple[int, tuple[str | None, ...]]]  # index and values of each slice
 
-ALL_USERS: Final[SlicesOfUsers] = ((0, []),)
+ALL_USERS: Final[SlicesOfUsers] = ((0, ()),)
 
 
 def slices_in(rows: pa.Table) -> SlicesOfUsers:
     """List the slices that occur in rows with ``slice_index`` and ``slice_values``."""
     first, _ = rows_by_key(rows, SLICE[1:])
     found = pc.take(rows.select(SLICE[1:]), to_arrow(first)).to_pydict()
-    return list(zip(found["slice_index"], found[C.SLICE_VALUES], strict=True))
+    return list(zip(found["slice_index"], map(tuple, found[C.SLICE_VALUES]), strict=True))
 
 
 def jackknife_columns(
@@ -179,22 +180,49 @@ _STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Ste
 """By the name of the measure; every measure of exposure has its own."""
 
 
-ENTRY_TYPE: Final = (
-    f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, without bigint, times bigint, "
-    + ", ".join(f"{name} double" for name in COUNTS)
+SLICE_BUCKET: Final = "_slice_bucket"  # column of the bucket of a slice and its values, whichever the model
+N_SLICE_BUCKETS: Final = 16
+OF_CATALOGUE: Final = -1  # ``slice_index`` of an entry that counts items of the catalogue for a bucket of slices
+
+ENTRIES: Final = pa.schema(
+    [
+        *(*KEY_FIELDS, (SLICE_BUCKET, pa.int32()), ("without", pa.int64()), ("times", pa.int64())),
+        *((name, pa.float64()) for name in COUNTS),
+    ]
 )
-"""Columns of entries: of a model, slice, slice values and cutoff."""
+"""Columns of entries of histograms: of a model, slice, slice values and cutoff."""
 
 ENTRIES_AT_ONCE: Final = 1_000_000  # entries of histograms that are finished in one go; each is copied up to 21 times
 
 
+def slice_buckets(slices: Iterable[tuple[int, tuple[str | None, ...]]]) -> IntVector:
+    """Return the bucket of each slice, of its index and values: int32, shape (n_slices,)."""
+    return (hashes_of(to_texts(map(repr, slices))) % N_SLICE_BUCKETS).astype(np.int32)
+
+
+def entry_keys(index: int, cells: Sequence[Key]) -> dict[str, pa.Array]:
+    """Build the columns of :data:`ENTRIES` that tell the model and the slice of each cell."""
+    buckets = slice_buckets((index, values) for _, values, _ in cells)
+    return {**dict(zip(SLICE, key_columns(index, cells), strict=False)), SLICE_BUCKET: to_arrow(buckets)}
+
+
 def to_entry_rows(entries: Entries, keys: Mapping[str, pa.Array], *, k: int) -> pa.RecordBatch:
-    """Build rows of :data:`ENTRY_TYPE`; ``keys`` are model, ``slice_index`` and ``slice_values`` of each cell."""
+    """Build rows of :data:`ENTRIES`; ``keys`` are the columns of :func:`entry_keys`."""
     cell = to_arrow(entries.cell)
     columns = {name: pc.take(column, cell) for name, column in keys.items()}
     columns[C.K] = to_arrow(np.full(len(cell), k, dtype=np.int32))
     columns |= {name: to_arrow(getattr(entries, name)) for name in ("without", "times", *COUNTS)}
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in ENTRIES.names})
+
+
+def catalogue_entries(n_items: int) -> pa.RecordBatch:
+    """Build the entries of some items of the catalogue: each bucket of slices counts them."""
+    bucket = np.arange(N_SLICE_BUCKETS)
+    keys = entry_keys(OF_CATALOGUE, [("", (), C.WHOLE_LIST)] * N_SLICE_BUCKETS)
+    keys[SLICE_BUCKET] = to_arrow(bucket.astype(np.int32))
+    nothing, everyone = np.zeros(N_SLICE_BUCKETS), np.full(N_SLICE_BUCKETS, EVERYONE)
+    counts = dict.fromkeys(COUNTS, nothing) | {"n_catalogued": nothing + n_items}
+    return to_entry_rows(Entries(bucket, everyone, bucket, **counts), keys, k=C.WHOLE_LIST)
 
 
 @dataclass(frozen=True)
@@ -208,34 +236,33 @@ class ExposureRows:
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
         """Build entries that add no item and no list: a model without any list has its rows too."""
         ks = dict.fromkeys(one.k for one in self.measures)
-        cells = [(index, (model, tuple(values), k)) for index, values in slices for k in ks for model in self.models]
+        cells = [(index, (model, values, k)) for index, values in slices for k in ks for model in self.models]
         keys = [key for _, key in cells]
         nothing = to_arrow(np.zeros(len(keys)))
         columns = dict(zip(GROUP, key_columns(0, keys), strict=True))
         columns["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
+        columns[SLICE_BUCKET] = to_arrow(slice_buckets((index, values) for index, (_, values, _) in cells))
         columns["without"] = to_arrow(np.full(len(keys), EVERYONE, dtype=np.int64))
         columns["times"] = to_arrow(np.ones(len(keys), dtype=np.int64))  # of an item, if there were one
-        return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)})
+        return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)}).select(ENTRIES.names)
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from entries with ``catalogue_size``: all of each slice that is there.
+        """Build the rows of each measure from all entries of some buckets of slices.
 
-        In a slice where one model has lists, all have rows.
+        In a slice where one model has lists, all have rows; all have rows of all users in any case.
         """
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
-            return
-        table = pa.Table.from_batches(given)
-        absent = self.no_lists(slices_in(table))
-        size = pa.array(
-            [table["catalogue_size"][0].as_py()] * absent.num_rows, table.schema.field("catalogue_size").type
-        )
-        absent = absent.append_column("catalogue_size", size).select(table.column_names).cast(table.schema)
-        table = pa.concat_tables([table, absent])
+        table = pa.Table.from_batches(batches, ENTRIES)
+        bucket, n_catalogued = (to_numpy(table[name]) for name in (SLICE_BUCKET, "n_catalogued"))
+        of_catalogue = to_numpy(table["slice_index"]) == OF_CATALOGUE
+        # Every bucket of slices has the whole catalogue.
+        size = np.bincount(bucket[of_catalogue], weights=n_catalogued[of_catalogue]).max(initial=0)
+        table = table.filter(to_arrow(~of_catalogue))
+        everyone = ALL_USERS if slice_buckets(ALL_USERS)[0] in bucket else ()
+        table = pa.concat_tables([table, self.no_lists(dict.fromkeys([*slices_in(table), *everyone]))])
         for k in dict.fromkeys(measure.k for measure in self.measures):
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
-                histograms = Histograms.of(keys, entries, row)
+                histograms = Histograms.of(keys, entries, row, size)
                 counts = histograms.n_users, histograms.n_lists
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
@@ -248,7 +275,7 @@ def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.nda
     first, row = rows_by_key(entries, SLICE)
     order = np.argsort(row, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(row)))
-    start, names = 0, (*SLICE, C.K, "catalogue_size")
+    start, names = 0, (*SLICE, C.K)
     while start < len(first):
         end = max(start + 1, int(np.searchsorted(ends, ends[start] + ENTRIES_AT_ONCE, side="right")) - 1)
         chosen = order[ends[start] : ends[end]]
@@ -267,7 +294,7 @@ class ParityRows:
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
         """Build sums of no list: a model without any list has its rows too."""
-        cells = [(index, (model, tuple(values), C.WHOLE_LIST)) for index, values in slices for model in self.models]
+        cells = [(index, (model, values, C.WHOLE_LIST)) for index, values in slices for model in self.models]
         keys = dict(zip(SLICE, key_columns(0, [key for _, key in cells]), strict=False))
         keys["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
         sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(cells)
@@ -278,7 +305,7 @@ class ParityRows:
         )
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from all rows of ``parity_sums.PARTIAL`` that the slices have.
+        """Build the rows of each measure from all rows of ``Parity.add_up`` that the slices have.
 
         In a slice where one model has lists, all have rows.
         """

@@ -33,7 +33,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
 )
 from rankeval_spark.engine.aggregation.partial_aggregates import STATES, in_full
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
-from rankeval_spark.result_rows.column_types import arrow_schema, spark_columns
+from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.statistics import intervals, moments, ratios
 from rankeval_spark.statistics.resampling import Parts, ratio_sums, spread_of
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here
-
-ROW_TYPE: Final = spark_columns(SCHEMA)
 
 WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
 

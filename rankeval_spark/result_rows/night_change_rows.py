@@ -14,7 +14,6 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.engine.outputs import lists_column
-from rankeval_spark.result_rows.column_types import spark_columns
 from rankeval_spark.result_rows.comparison_rows import differences_in_range
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics import night_differences
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import ReportedSlices
     from rankeval_spark.measures import MeasureSet
 
-_PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary())])
-PARTIAL: Final = spark_columns(_PARTIAL)
+PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary())])
 
 COUNTS: Final = ("n_users", "n_earlier_users", "n_common_users")
 NUMBERS: Final = (
@@ -45,7 +43,6 @@ SCHEMA: Final = pa.schema(
         "is_small": pa.bool_(),
     }.items()
 )
-ROW_TYPE: Final = spark_columns(SCHEMA)
 
 EARLIER: Final = "_earlier_"  # prefix of the columns of the earlier night, where both are side by side
 
@@ -82,8 +79,8 @@ class NightChanges:
             rows = [
                 (model, index, list(values), k, state) for (model, values, k), state in zip(keys, states, strict=True)
             ]
-            arrays = map(pa.array, zip(*rows, strict=True), _PARTIAL.types)
-            yield pa.RecordBatch.from_arrays(list(arrays), _PARTIAL.names)
+            arrays = map(pa.array, zip(*rows, strict=True), PARTIAL.types)
+            yield pa.RecordBatch.from_arrays(list(arrays), PARTIAL.names)
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (model, slice, values, k) and compare the two nights."""

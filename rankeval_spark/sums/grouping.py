@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.batch.codes import to_codes
 
 
 def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.Table]]:
@@ -49,6 +50,7 @@ def _hashable(cell: object) -> object:
 
 
 COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
+SCHEMA: Final = pa.schema({"sum": pa.string(), "bucket": pa.int32(), "rows": pa.binary()}.items())
 N_BUCKETS: Final = 64
 
 
@@ -57,11 +59,19 @@ def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, 
     if not key or not rows.num_rows:
         yield 0, rows
         return
-    texts = [_text(rows[name]) for name in key]
-    bucket = hashes_of(pc.binary_join_element_wise(*texts, "\1")) % N_BUCKETS
-    found = np.unique(bucket).tolist()
-    for one in found:
-        yield one, rows if len(found) == 1 else rows.filter(to_arrow(bucket == one))
+    column = rows[key[0]]
+    if len(key) > 1 or column.null_count or pa.types.is_list(column.type):
+        column = pc.binary_join_element_wise(*(_text(rows[name]) for name in key), "\1")
+    codes = to_codes(column)  # keys are hashed once each
+    bucket = (hashes_of(codes.values) % N_BUCKETS).astype(np.uint8)[codes.code]
+    order = np.argsort(bucket, kind="stable")
+    found, starts = np.unique(bucket[order], return_index=True)
+    if len(found) == 1:
+        yield int(found[0]), rows
+        return
+    ordered = pc.take(rows, to_arrow(order))
+    for one, start, end in zip(found.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+        yield one, ordered.slice(start, end - start)
 
 
 def _text(column: pa.Array) -> pa.Array:
@@ -80,7 +90,7 @@ def pack(name: str, bucket: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBa
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write(rows)
     cells = (pa.array([name]), pa.array([bucket], pa.int32()), pa.array([sink.getvalue().to_pybytes()], pa.binary()))
-    return pa.RecordBatch.from_arrays(list(cells), ["sum", "bucket", "rows"])
+    return pa.RecordBatch.from_arrays(list(cells), schema=SCHEMA)
 
 
 def unpack(cells: Iterable[pa.Scalar]) -> pa.Table:

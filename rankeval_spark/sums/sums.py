@@ -46,6 +46,7 @@ class Sum:
 
     schema: pa.Schema  # of the rows that come of it
     key: ClassVar[tuple[str, ...]] = ()  # columns of the partial rows that must meet; empty: all rows must
+    into: str | None = None  # name of the sum that the finished rows are partial rows of; None: they are results
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - a sum that is made of the inputs reads none
         """Return the partial rows of some lists, in a worker."""
@@ -243,10 +244,14 @@ def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBat
     by_sum: dict[str, list[pa.RecordBatch]] = {}
     for name, rows in partials:
         by_sum.setdefault(name, []).append(rows)
+    for name, one in sums.items():
+        if one.into is not None and name in by_sum:
+            for rows in one.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
+                by_sum.setdefault(one.into, []).append(rows)
     return adjusted(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
 
 
 def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Complete finished rows; a sum without a row is there too."""
-    empty = {name: one.schema.empty_table() for name, one in sums.items()}
-    return {**empty, **{name: sums[name].adjust(rows) for name, rows in tables.items()}}
+    results = {name: one for name, one in sums.items() if one.into is None}
+    return {name: one.adjust(tables.get(name, one.schema.empty_table())) for name, one in results.items()}

@@ -121,13 +121,6 @@ def exchanges_of(frame: DataFrame, table: str) -> int:
     return sum(any(f"/{table}]" in below.text for below in node.walk(into_broadcasts=False)) for node in moved)
 
 
-def exchange_keys(frame: DataFrame) -> list[str]:
-    """Run the frame and name the columns that each of its hash exchanges goes by, from the top."""
-    nodes = [node for node in final_plan(frame).walk(into_broadcasts=False) if node.is_hash_exchange]
-    keys = (re.search(r"hashpartitioning\((.*), \d+\)", node.text) for node in nodes)
-    return [re.sub(r"#\d+L?", "", found[1]) for found in keys if found]
-
-
 def files_read(frame: DataFrame) -> int:
     """Run the frame and count the files that its scans of tables opened."""
     again = frame.select("*")  # a plan that ran before has counted them once, and does not do so again

@@ -24,10 +24,10 @@ def ranked_items(
 ) -> pa.Table:
     """Make the rows of lists; a list without items has none."""
     rows = [
-        (model, user, item, rank, (gains or {}).get(user, {}).get(item), place == 0)
+        (model, user, item, rank, (gains or {}).get(user, {}).get(item))
         for model, by_user in lists.items()
         for user, items in by_user.items()
-        for place, (rank, item) in enumerate(enumerate(items, first_rank))
+        for rank, item in enumerate(items, first_rank)
     ]
     return table_of(rows, RANKED_ITEMS)
 
@@ -37,7 +37,6 @@ RANKED_ITEMS = pa.schema(
         **dict.fromkeys(("model_id", "user_id", "item_id"), pa.string()),
         "rank": pa.int32(),
         "gain": pa.float64(),
-        "_is_first": pa.bool_(),
     }
 )
 

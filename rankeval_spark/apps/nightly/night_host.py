@@ -23,6 +23,7 @@ from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.exposures import to_metrics
 
 if TYPE_CHECKING:
     from datetime import date
@@ -89,8 +90,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     @cached_property
     def metrics(self) -> pa.Table:
         """Rows of ``schemas.METRICS``, without the columns of the run."""
-        means = [self.totals[sums.METRICS]] if sums.METRICS in self.totals else []
-        return pa.concat_tables([*means, self.host.exposures()])
+        return to_metrics(self.totals)
 
     @property
     def comparisons(self) -> pa.Table | None:

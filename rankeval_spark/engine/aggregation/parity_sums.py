@@ -7,7 +7,7 @@ or how many items of a category. Everyone's sums less those of a group of users 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import key_columns
 from rankeval_spark.engine.aggregation.slices import PACKED, encoded, groups_of, segment_columns, unpacked
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import starts_of_runs
@@ -29,21 +29,14 @@ from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.matching import Judgements, ListKeys
+    from rankeval_spark.engine.outputs import Part
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 SUMS: Final = "_sums"  # column of the sums: of each measure the recommended items, then what they are a part of
-
-PARTIAL: Final = (
-    f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {GROUP} int, n_users bigint, "
-    f"{C.N_LISTS} bigint, {SUMS} array<double>"
-)
-"""Columns of what is added up: a row per model, slice, slice values and group of users."""
 
 
 def is_disparity(measure: Measure) -> bool:
@@ -58,33 +51,22 @@ class Parity:
     measures: tuple[Measure, ...]  # of kind ``parity``
     slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone
 
-    def add_up(
-        self,
-        judgements: Judgements,
-        ranked: RankedLists,
-        segments_of: Callable[[Batch, ListKeys], Mapping[str, pa.Array]],
-    ) -> Iterator[pa.RecordBatch]:
-        """Add up the counts of the users with a list: rows of :data:`PARTIAL`, a batch for each slice.
+    def add_up(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Add up the counts of the users with a list: rows of a model, slice, slice values and group of users.
 
-        ``segments_of``: makes the columns of :func:`slices.to_segment_columns`.
+        With ``n_users``, ``n_lists`` and :data:`SUMS`; a batch for each slice.
         """
-        counts, batch = _Counts(judgements, ranked), ranked.entries.batch
-        n_pairs = len(counts.starts)
-        if not n_pairs:
+        if part.ranked is None or not len(part.ranked.listed):
             return
-        sums = [part for measure in self.measures for part in counts.counts_for(measure)]
-        numbers = np.column_stack([np.ones(n_pairs), counts.n_lists, *sums])
-        segments = segments_of(batch, replace(ranked.keys, user=counts.user, model=counts.model))
-        table = pa.Table.from_pydict(
-            {
-                C.MODEL_ID: pc.take(to_texts(batch.models), to_arrow(counts.model)),
-                C.K: to_arrow(np.zeros(n_pairs, dtype=np.int32)),
-                **{name: column for name, column in segments.items() if name == PACKED},
-            }
-        )
-        table, group = unpacked(encoded(table, [C.MODEL_ID])), jackknife_groups(batch.users)[counts.user]
+        counts = _Counts(part.ranked)
+        sums = [one for measure in self.measures for one in counts.counts_for(measure)]
+        numbers = np.column_stack([np.ones(len(counts.starts)), counts.n_lists, *sums])
+        first = to_arrow(part.ranked.listed[counts.starts] - part.start)
+        of_lists = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
+        table = pa.Table.from_pydict({name: pc.take(part.lists[name], first) for name in of_lists})
+        table, group = unpacked(encoded(table, [C.MODEL_ID])), jackknife_groups(pc.take(part.lists[C.USER_ID], first))
         for index, names in enumerate(segment_columns(self.slices)):
-            keys, cell = groups_of(table, names, (0,))
+            keys, cell = groups_of(table, names)
             bucket = cell * N_GROUPS + group
             n_buckets = len(keys) * N_GROUPS
             occupied = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
@@ -110,14 +92,14 @@ def _to_batch(keys: Sequence[pa.Array], group: IntVector, totals: np.ndarray) ->
 class _Counts:
     """Counts for the pairs of a model and a user with lists."""
 
-    def __init__(self, judgements: Judgements, ranked: RankedLists) -> None:
-        self.judgements, self.ranked, self.batch = judgements, ranked, ranked.entries.batch
+    def __init__(self, ranked: RankedLists) -> None:
+        self.judgements, self.ranked, self.batch = ranked.judgements, ranked, ranked.entries.batch
         keys, self.listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
         # Place among `listed` of the first list of each pair
         self.starts = np.flatnonzero(
             starts_of_runs(keys.user[self.listed] * len(self.batch.models) + keys.model[self.listed])
         )
-        self.user, self.model = (each[self.listed[self.starts]] for each in (keys.user, keys.model))
+        self.user = keys.user[self.listed[self.starts]]
         self.n_lists = np.diff(self.starts, append=len(self.listed))
         of_list = np.zeros(keys.n_lists, dtype=np.int64)
         of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)

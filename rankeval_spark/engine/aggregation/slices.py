@@ -91,10 +91,17 @@ def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
     return table
 
 
-def groups_of(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
-    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
+def groups_of(
+    table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...] | None = None
+) -> tuple[list[Key], np.ndarray]:
+    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row.
+
+    ``ks``: cutoffs of the rows; None where they have none, and k is 0.
+    """
     columns = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
-    code, n_codes = positions_of(table, ks), len(ks)
+    code = np.zeros(table.num_rows, dtype=np.int64) if ks is None else positions_of(table, ks)
+    ks = ks or (C.WHOLE_LIST,)
+    n_codes = len(ks)
     for codes, values in columns:
         code, n_codes = code * len(values) + codes, n_codes * len(values)
     found, group = _distinct(code, n_codes)
@@ -122,7 +129,10 @@ def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    return to_numpy(column.indices), column.dictionary.to_pylist()
+    values = column.dictionary.to_pylist()
+    if not column.indices.null_count:
+        return to_numpy(column.indices), values
+    return to_numpy(column.indices, null=len(values)).astype(np.int64), [*values, None]
 
 
 def _keys(codes: np.ndarray, columns: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> list[Key]:

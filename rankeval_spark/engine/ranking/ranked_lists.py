@@ -6,7 +6,7 @@ bits, and rows with equal keys, or copies of an item, are looked at separately.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,12 @@ class RankedLists:
     def listed(self) -> IntVector:
         """Lists that have items: int64, ascending."""
         return np.flatnonzero(self.length)
+
+    def of_lists(self, start: int, n_lists: int) -> RankedLists:
+        """Keep the items of some lists; the others have none, and every list keeps its code."""
+        first, end = np.searchsorted(self.list_code, [start, start + n_lists]).tolist()
+        tied = self.tied[(self.tied >= first) & (self.tied < end)] - first
+        return replace(self, row=self.row[first:end], list_code=self.list_code[first:end], tied=tied)
 
     @property
     def depth(self) -> IntVector:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from rankeval_spark.spark.plans.packed_rows import to_merged, to_packed, to_published_users, to_rows, to_totals
-from rankeval_spark.spark.plans.result_frames import (
-    to_agreement,
-    to_exposures,
-    to_hit_ranks,
-    to_ranked_items,
-    to_user_metrics,
+from rankeval_spark.spark.plans.packed_rows import (
+    to_merged,
+    to_packed,
+    to_published_users,
+    to_rows,
+    to_totals,
+    with_catalogues,
 )
+from rankeval_spark.spark.plans.result_frames import to_agreement, to_hit_ranks, to_ranked_items, to_user_metrics
 from rankeval_spark.spark.plans.user_rows import InputFrames, model_names, to_user_rows
 
 __all__ = [
     "InputFrames",
     "model_names",
     "to_agreement",
-    "to_exposures",
     "to_hit_ranks",
     "to_merged",
     "to_packed",
@@ -26,4 +26,5 @@ __all__ = [
     "to_totals",
     "to_user_metrics",
     "to_user_rows",
+    "with_catalogues",
 ]

@@ -27,6 +27,7 @@ from rankeval_spark.engine.facts import (
     ONE_LENGTH_FIX,
     TOTAL,
     GatheredRows,
+    require_input,
 )
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
@@ -156,14 +157,6 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     failure = input_failure("items", what, expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
     is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure.cast("boolean")).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
-
-
-def require_input(frame: DataFrame | None) -> DataFrame:
-    """Return an input that is needed; a ValueError where it is not there."""
-    if frame is None:
-        message = "an input is needed that is not there; requests are checked for that before they are planned"
-        raise ValueError(message)
-    return frame
 
 
 def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: DataFrame | None) -> DataFrame | None:

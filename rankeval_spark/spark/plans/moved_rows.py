@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.aggregation import parity_sums
-from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.buckets import GROUP
-from rankeval_spark.engine.ranking.compact_lists import ITEMS, OPENS_USER
+from rankeval_spark.engine.ranking.compact_lists import ITEMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.job import Job
 
 _ROW_NUMBER_BITS: Final = 33
@@ -47,10 +43,6 @@ class MovedRows:
         """Types of the columns of these rows."""
         return user_types(self.job.outputs.measures.stored, user=self.id_types[C.USER_ID])
 
-    def to_parity(self, counter: Parity) -> DataFrame:
-        """Count what measures of parity read of each partition: rows of ``parity_sums.PARTIAL``."""
-        return map_in_arrow(self.frame, partial(self.job.parity, counter=counter), _types_in(parity_sums.PARTIAL))
-
     def to_ranked_items(self) -> DataFrame:
         """Return one row per list and item: key, rank and gain.
 
@@ -64,9 +56,8 @@ class MovedRows:
 
         ``list_id`` is there only where users can have several lists of a model.
         """
-        segments = {PACKED: "array<string>"} if self.job.segments else {}
         items = _structs({C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int"})
-        types = {**self._list_key(), **segments, ITEMS: items, OPENS_USER: "boolean", GROUP: "int"}
+        types = {**self._list_key(), ITEMS: items}
         return map_in_arrow(self.frame, replace(self.job, depth=depth).item_lists, types)
 
     def _list_key(self) -> dict[str, str]:
@@ -161,11 +152,6 @@ def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, st
     """Type of each column of rows of users; ``user`` is that of their ids."""
     types = {field.name: field.type for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY}
     return {**types, C.USER_ID: user, **dict.fromkeys(measures, "double")}
-
-
-def _types_in(columns: str) -> dict[str, str]:
-    """Split columns written as ``name type, name type``."""
-    return dict(field.split(" ", 1) for field in columns.split(", "))
 
 
 def type_of(frame: DataFrame, name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.spark.plans.moved_rows import map_in_arrow
 from rankeval_spark.sums import grouping
+from rankeval_spark.sums.exposures import CatalogueItems, readers_of_catalogues
 from rankeval_spark.sums.published import NIGHT
 from rankeval_spark.sums.sums import adjusted
 
@@ -31,6 +33,13 @@ def to_packed(rows: DataFrame, addition: Addition) -> DataFrame:
     return rows.mapInArrow(add, grouping.COLUMNS)
 
 
+def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: Callable[[str], DataFrame]) -> DataFrame:
+    """Add the partial rows of the items of the catalogues that sums read; ``items_of`` returns their ids."""
+    for catalogue, readers in readers_of_catalogues(sums).items():
+        packed_rows = packed_rows.union(to_packed(items_of(catalogue), CatalogueItems(readers)))
+    return packed_rows
+
+
 def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
     """Pack rows of a sum by the bucket of their key, and those of a table as they are."""
     for bucket, own in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
@@ -38,15 +47,25 @@ def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Ite
 
 
 def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
-    """Plan the merging of all sums: by sum and bucket, where their partial rows meet."""
+    """Plan the merging of all sums: by sum and bucket, where their partial rows meet, and again of what these make."""
 
-    def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        name, bucket = (one.as_py() for one in key)
-        finished = sums[name].finish(grouping.unpack(group["rows"]))
-        return pa.Table.from_batches([grouping.pack(name, bucket, finished)])
+    def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
+        def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+            name, bucket = (one.as_py() for one in key)
+            if name not in names:
+                return group
+            one = sums[name]
+            finished = one.finish(grouping.unpack(group["rows"]))
+            if one.into is None:
+                return pa.Table.from_batches([grouping.pack(name, bucket, finished)])
+            parts = (pack_by_key(one.into, batch, sums) for batch in finished.combine_chunks().to_batches())
+            return pa.Table.from_batches(list(chain(*parts)), grouping.SCHEMA)
 
-    partials = packed_rows.where(F.col("sum").isin(*sums))
-    return partials.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
+        return group_rows.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
+
+    later = {one.into for one in sums.values() if one.into is not None}
+    found = merge_in(packed_rows.where(F.col("sum").isin(*sums)), sums.keys() - later)
+    return merge_in(found, later) if later else found
 
 
 def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import exposure_parts
 from rankeval_spark.engine.scorer import RELEVANT
-from rankeval_spark.result_rows.exposure_rows import ParityRows
-from rankeval_spark.spark.plans import exposure
-from rankeval_spark.spark.plans.user_rows import model_names, to_user_rows
+from rankeval_spark.spark.plans.user_rows import to_user_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -57,28 +53,6 @@ def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
     items = ranked.where(F.col(C.MODEL_ID).isin(model, baseline)).groupBy(C.USER_ID, C.LIST_ID, C.ITEM_ID)
     found = items.agg(F.max(C.GAIN).alias(C.GAIN), *ranks)
     return found.where(F.col(C.GAIN) >= RELEVANT)
-
-
-def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
-    """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
-    if not request.measure_set.exposures:
-        return None
-    parity, others, of_train, reads_catalogue, depth = exposure_parts(request)
-    by_catalogue = ((others, inputs.catalogue if reads_catalogue else None), (of_train, inputs.train))
-    models, frames = model_names(inputs, request), []
-    if others or of_train:
-        lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
-        frames = [
-            exposure.to_exposure_rows(lists, measures=some, models=models, catalogue=of, reported=request.reported)
-            for some, of in by_catalogue
-            if some
-        ]
-    if parity.measures:
-        needs = frozenset(need for one in parity.measures for need in one.needs)
-        counts = to_user_rows(inputs, request, needs=needs).to_parity(parity)
-        rows = ParityRows(parity.measures, request.reported, models)
-        frames.append(exposure.to_parity_rows(counts, rows=rows))
-    return reduce(DataFrame.unionByName, frames)
 
 
 def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int, p: float) -> DataFrame:

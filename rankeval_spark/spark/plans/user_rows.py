@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, functions as F, types as T
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import held_out_checks, item_checks, log_checks, segment_checks, train_checks
+from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
@@ -218,7 +219,7 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
         users = inputs.segments.select(C.USER_ID, text.alias(row_kinds.SEGMENT_VALUES))
         found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(C.SEGMENT_KEY))
     if reads_train(request, needs):
-        train = item_facts.require_input(inputs.train)
+        train = require_input(inputs.train)
         found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))
     return found
 

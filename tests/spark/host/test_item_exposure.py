@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def test_they_are_next_to_the_means(spark: SparkSession) -> None:
     log = ranking(spark, {"ann": "a b c", "bob": "b d"}).repartition(3)
     held_out = judgements(spark, {"ann": {"a": 1}, "bob": {"c": 1}})
-    train = table(spark, "user_id item_id", ("ann", "a"), ("bob", "a"), ("bob", "never"), ("cat", "d"), ("cat", None))
+    rows = [("ann", "a"), ("bob", "a"), ("bob", "never"), ("cat", "d"), ("cat", None), (None, "of nobody")]
+    train = table(spark, "user_id item_id", *rows)
     measures = ["P@3", "ItemCoverage@2", "CatalogCoverage@3", "CatalogCoverage(items='train')@3", "PopREO@3"]
     with no_spark_jobs(spark):
         alone = evaluate(log, held_out, measures=["P@3"])

@@ -12,14 +12,15 @@ from pyspark.sql import functions as F
 
 from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
+from rankeval_spark.engine.planning import needs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.plans import InputFrames, usable_rows
 from rankeval_spark.statistics.resampling import Draws
+from rankeval_spark.sums.exposures import exposure_sums
 from rankeval_spark.sums.input_checks import InputChecks
 from rankeval_spark.sums.sums import LIST_ROWS, LISTS, USER_ROWS, ListCounts, ListTotals, result_sums
 from tests.support.plans import (
-    exchange_keys,
     exchanges_of,
     final_exchanges,
     joins,
@@ -232,7 +233,7 @@ def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, Da
     several = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])
     request = dropping("seen_in_train", "unknown_items", request=FEW.changed(measure_set=several))
     some = {**tables, "train": tables["train"].where("item_id like '1%'")}  # of lists that are all seen nothing is left
-    assert final_exchanges(metrics_of(some, request)) == ONE + 3
+    assert final_exchanges(one_job(some, request)) == ONE + 2
 
 
 def test_a_catalogue_too_large_to_be_broadcast_moves_rows_to_their_items_first(tables: dict[str, DataFrame]) -> None:
@@ -262,22 +263,16 @@ def test_co_occurrence_ranks_the_log_once_more(tables: dict[str, DataFrame]) -> 
         assert python_nodes(user_metrics_of(tables, asked(measure))) == ["MapInArrow", "MapInArrow"]
 
 
-def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: dict[str, DataFrame]) -> None:
-    """Segments come with the lists; of those only counts of items are moved."""
-    measures = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Personalization(sim='cosine')@5"])
-    sliced = metrics_of(tables, FEW.changed(measure_set=measures, slices=[("country",)]))
-    (moved,) = [keys for keys in exchange_keys(sliced) if "user_id" in keys]
-    assert moved.startswith("coalesce(user_id, ")  # rows without a user are spread
-    assert joins(sliced) == []
-
-
 def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the job that makes all small tables."""
-    inputs = inputs_of(tables, request)
-    rows = evaluation_plans.to_user_rows(inputs, request, is_aggregated=True)
+    inputs = inputs_of(tables, request, has_small_catalogue=True)
+    needs = needs_of(request, has_train=True, of_all_lists=True)
+    rows = evaluation_plans.to_user_rows(inputs, request, needs=needs, is_aggregated=True)
     of_inputs = InputChecks(request, inputs.row_checks(request), has_bands=False, is_judged=False).sums
-    sums = {**result_sums(request, rows.job.outputs), LISTS: ListCounts(request), **of_inputs}
+    together = exposure_sums(request, inputs.model_names)
+    sums = {**result_sums(request, rows.job.outputs), **together, LISTS: ListCounts(request), **of_inputs}
     packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums, (USER_ROWS,)))
+    packed = evaluation_plans.with_catalogues(packed, sums, lambda name: tables[name].select("item_id"))
     return evaluation_plans.to_merged(packed, sums)
 
 
@@ -293,26 +288,33 @@ def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
 def test_all_small_tables_are_made_of_one_exchange_of_the_rows(
     tables: dict[str, DataFrame], changes: dict[str, Any]
 ) -> None:
-    packed = one_job(tables, FEW.changed(**changes))
-    assert final_exchanges(packed) == ONE + 1  # what the workers added up
-    assert python_nodes(packed) == ["FlatMapGroupsInArrow", "MapInArrow"]
+    assert_one_pass(tables, FEW.changed(**changes), n_merges=1)
+
+
+@pytest.mark.parametrize(
+    ("measures", "n_catalogues"),
+    [
+        (["Entropy@5", "Entropy@10", "Entropy"], 0),
+        (["P@5", "Personalization(sim='cosine')@5", "PopREO@5"], 0),
+        (["P@5", "Gini@5", "CatalogCoverage(items='train')@5"], 2),
+    ],
+)
+def test_measures_of_all_lists_are_made_of_it_too(
+    tables: dict[str, DataFrame], measures: list[str], n_catalogues: int
+) -> None:
+    """What their workers added up is merged twice: by item, and by slice."""
+    request = FEW.changed(measure_set=MeasureSet.parse(measures), slices=[("country",)])
+    assert_one_pass(tables, request, n_merges=2, n_catalogues=n_catalogues)
+
+
+def assert_one_pass(tables: dict[str, DataFrame], request: Request, *, n_merges: int, n_catalogues: int = 0) -> None:
+    packed = one_job(tables, request)
+    assert final_exchanges(packed) == ONE + n_merges  # of what the workers added up
+    assert python_nodes(packed) == ["FlatMapGroupsInArrow"] * n_merges + ["MapInArrow"] * (1 + n_catalogues)
+    assert joins(packed) == []
     scans = [node.text for node in plan(packed).walk() if "parquet" in node.text]
     assert len([text for text in scans if "/held_out" in text]) == 1
     assert len([text for text in scans if "/recommendations" in text]) == 1
-
-
-def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
-    """Plan the measures of all lists together."""
-    found = evaluation_plans.to_exposures(inputs_of(tables, request, has_small_catalogue=True), request=request)
-    assert found is not None
-    return found
-
-
-def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str, DataFrame]) -> None:
-    """Of their own they move counts only: per group of users and item, per number of lists, per slice."""
-    both = metrics_of(tables, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
-    assert final_exchanges(both) == ONE + 3
-    assert python_nodes(both) == ["MapInArrow"] * 3
 
 
 def test_ranks_next_to_scores_are_checked_without_another_exchange(
@@ -322,14 +324,8 @@ def test_ranks_next_to_scores_are_checked_without_another_exchange(
     user_metrics = user_metrics_of(both)
     assert final_exchanges(user_metrics) == ONE
     assert joins(user_metrics) == joins(user_metrics_of(tables))
-    of_lists = metrics_of(
-        both, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"]))
-    )
-    assert final_exchanges(of_lists) == ONE + 3
-
-
-def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
-    assert evaluation_plans.to_exposures(inputs_of(tables, FEW), request=FEW) is None
+    of_lists = one_job(both, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    assert final_exchanges(of_lists) == ONE + 2
 
 
 def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:

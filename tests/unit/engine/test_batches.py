@@ -16,8 +16,7 @@ from rankeval_spark.engine.scorer import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.worked_examples import examples_of
 from rankeval_spark.result_rows import group_rows, metric_rows
-from rankeval_spark.result_rows.exposure_rows import ExposureRows, ParityRows
-from rankeval_spark.result_rows.histograms import COUNTS
+from rankeval_spark.result_rows.exposure_rows import ENTRIES, ExposureRows, ParityRows
 from tests.support.compact import to_columns
 from tests.support.rankings import OTHER_MODEL, rankings
 
@@ -135,9 +134,6 @@ SLICE_FIELDS: Final = {
     C.K: pa.int32(),
 }
 REPORTED: Final = ReportedSlices([()], 1, 0.95)
-HISTOGRAMS: Final = pa.schema(
-    {**SLICE_FIELDS, **dict.fromkeys(("without", "times", *COUNTS, "catalogue_size"), pa.float64())}
-)
 RATES: Final = pa.schema(
     {
         **SLICE_FIELDS,
@@ -151,7 +147,7 @@ def test_batch_without_a_slice_has_no_row(kind: Literal["exposure", "parity"]) -
     names = [example.measure for entry in registry.entries(kind) for example in examples_of(entry)]
     measures = tuple(dict.fromkeys(map(Measure.parse, names)))
     finisher = ExposureRows(measures, REPORTED) if kind == "exposure" else ParityRows(measures, REPORTED)
-    nothing = pa.RecordBatch.from_pylist([], schema=HISTOGRAMS if kind == "exposure" else RATES)
+    nothing = pa.RecordBatch.from_pylist([], schema=ENTRIES if kind == "exposure" else RATES)
     assert sum(one.num_rows for one in finisher.finish(iter([nothing]))) == 0
 
 

@@ -16,11 +16,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, hashes_of
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.ranking.compact_lists import ITEMS as LISTED, OPENS_USER
+from rankeval_spark.engine.ranking.compact_lists import ITEMS as LISTED
 from rankeval_spark.engine.ranking.matching import ListRules
 from tests.support import naive_lists
 from tests.support.engine_rows import (
@@ -29,7 +27,6 @@ from tests.support.engine_rows import (
     held_out,
     input_table,
     job,
-    list_rows,
     log,
     moment_rows,
     read,
@@ -173,19 +170,14 @@ def test_lists_are_those_of_a_loop_over_the_rows_under_every_policy(
 def test_lists_of_items_are_the_ranked_items_list_by_list(
     data: st.DataObject, rules: ListRules, has_lists: bool, depth: int
 ) -> None:
-    """Down to a rank, but always with the first; of a user's lists the one whose first item is ahead opens the user."""
+    """Down to a rank, but always with the first."""
     given = usable(data.draw(tables(has_lists=has_lists)), rules)
     table = table_of(given, rules)
     work = work_of(rules, has_lists=True, depth=depth)
-    segments = {
-        tuple(row[name] for name in C.LIST_KEY): list(row[C.SEGMENTS].values()) for row in list_rows(work, table)
-    }
     expected: dict[tuple[Any, ...], list[Row]] = {}
     for row in read(replace(work, depth=0).ranked_items(table.to_batches())):
         item = {name: row[name] for name in (C.ITEM_ID, C.RANK)}
         expected.setdefault(tuple(row[name] for name in C.LIST_KEY), []).append(item)
-    begins = [(key[:2], (items[0][C.RANK], key[2])) for key, items in expected.items()]
-    first = {user: min(begin for own, begin in begins if own == user) for user, _ in begins}
 
     found = read(work.item_lists(table.to_batches()))
 
@@ -194,9 +186,6 @@ def test_lists_of_items_are_the_ranked_items_list_by_list(
         key = tuple(row[name] for name in C.LIST_KEY)
         own = expected[key]
         assert row[LISTED] == [item for item in own if not depth or item[C.RANK] <= depth or item is own[0]]
-        assert row[OPENS_USER] == ((own[0][C.RANK], key[2]) == first[key[:2]])
-        assert row[PACKED] == segments[key]
-        assert row[GROUP] == hashes_of(pa.array([key[1]]))[0] % N_GROUPS
 
 
 @pytest.mark.parametrize("has_lists", [False, True])

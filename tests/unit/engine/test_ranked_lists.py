@@ -103,12 +103,8 @@ def test_ranked_items_have_the_key_of_their_list_and_the_types_of_the_log(has_li
         ("item_id", pa.int64()),
         ("rank", pa.int32()),
         ("gain", pa.float64()),
-        ("_is_first", pa.bool_()),
     ]
-    assert tuples(batch.to_pylist(), "rank", "item_id", "gain", "_is_first") == [
-        (1, 20, 3.0, True),
-        (2, 10, None, False),
-    ]
+    assert tuples(batch.to_pylist(), "rank", "item_id", "gain") == [(1, 20, 3.0), (2, 10, None)]
 
 
 def test_ranked_items_can_be_cut_at_a_rank() -> None:

@@ -1,7 +1,11 @@
-"""From ranked items to the measures of exposure in this process: against plain Python, on random lists."""
+"""From lists to the measures of exposure in this process: against plain Python, on random lists."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,12 +13,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rankeval_spark.config.request import ReportedSlices
+from rankeval_spark.config import Policies
+from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process import exposure
-from rankeval_spark.in_process.shown_items import UserSegments
-from rankeval_spark.measures import Measure
+from rankeval_spark.hosts.in_process import InProcess, of_call
+from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.histograms import counted, pair_sums, summed
+from rankeval_spark.sums import grouping
+from rankeval_spark.sums.exposures import CatalogueItems, exposure_sums, readers_of_catalogues, to_metrics
+from rankeval_spark.sums.sums import ListTotals
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
 
 MEASURES = (
@@ -36,16 +43,46 @@ LISTS = st.fixed_dictionaries(
 )
 
 
-def rows_of(ranked: pa.Table, measures: tuple[str, ...] = MEASURES, **options: Any) -> pa.Table:  # noqa: ANN401 - of to_rows
-    chosen = {
-        "models": (),
-        "segments": UserSegments(None, {}),
-        "catalogue": texts("item_id", [(item,) for item in (*CATALOGUE, "never", None)]),
-        "slices": [()],
-        **options,
-    }
-    chosen["reported"] = ReportedSlices(chosen.pop("slices"), 5, 0.95)
-    return exposure.to_exposure_rows(ranked, measures=[Measure.parse(one) for one in measures], **chosen)
+ITEMS_OF_CATALOGUE = texts("item_id", [(item,) for item in (*CATALOGUE, "never", None)])
+
+
+def rows_of(
+    ranked: pa.Table,
+    measures: tuple[str, ...] = MEASURES,
+    *,
+    models: tuple[str, ...] = (),
+    segments: pa.Table | None = None,
+    absent: Mapping[str, str] = MappingProxyType({}),
+    catalogue: pa.Table | None = ITEMS_OF_CATALOGUE,
+    **asked: Any,  # noqa: ANN401 - of a request
+) -> pa.Table:
+    """Compute the measures of lists whose ranks are kept; nobody is judged.
+
+    ``models``: those that have rows whether they have a list or not.
+    """
+    host = host_of(ranked, measures, models=models, segments=segments, absent=absent, catalogue=catalogue, **asked)
+    return to_metrics(host.totals(exposure_sums(host.request, models)))
+
+
+def host_of(
+    ranked: pa.Table,
+    measures: tuple[str, ...] = MEASURES,
+    *,
+    models: tuple[str, ...],
+    segments: pa.Table | None,
+    absent: Mapping[str, str],
+    catalogue: pa.Table | None,
+    **asked: Any,  # noqa: ANN401 - of a request
+) -> InProcess:
+    asked |= {"policies": Policies(rank_gaps="keep"), "models": models or None, "min_slice_size": 5}
+    request = Request(measures=("P@1",)).changed(measure_set=MeasureSet.parse(measures), **asked)
+    log = ranked.drop_columns("gain")
+    judged = pa.Table.from_pylist([], pa.schema([log.schema.field(name) for name in ("user_id", "item_id")]))
+    given = {"recommendations": log, "held_out": judged, "segments": segments, "items": catalogue, "train": None}
+    host = of_call(given, request, ranks_from=1, threads=1)
+    users = host.usable.user_rows
+    vars(host.usable)["user_rows"] = replace(users, job=replace(users.job, absent=absent))
+    return host
 
 
 def country_of(user: str) -> str | None:
@@ -66,8 +103,9 @@ def test_values_and_errors_are_those_of_plain_python(lists: Lists, small: int) -
         patch.setattr("rankeval_spark.result_rows.histograms._SMALL", small)
         rows = rows_of(
             ranked_items(lists),
-            segments=UserSegments(segments, {"tier": "none"}),
-            slices=[(), ("country",), ("tier", "country")],
+            segments=segments,
+            absent={"tier": "none"},
+            slices=[("country",), ("tier", "country")],
         )
     found = by_key(rows)
     n_compared = 0
@@ -129,19 +167,18 @@ def test_lists_that_keep_their_ranks_count_where_they_have_an_item() -> None:
 
 
 def test_an_empty_table_has_no_rows() -> None:
-    rows = rows_of(
-        ranked_items({}), slices=[(), ("country",)], segments=UserSegments(texts("user_id country", [("u1", "FR")]), {})
-    )
+    segments = texts("user_id country", [("u1", "FR")])
+    rows = rows_of(ranked_items({}), slices=[("country",)], segments=segments)
     assert rows.num_rows == 0
     assert rows.schema == rows_of(ranked_items({"m": {"u1": "a"}})).schema
 
 
 def test_a_model_without_a_list_has_a_row_of_all_users_at_each_cutoff() -> None:
     """Of "gone" nothing is left, and of "m" nothing down to rank 3."""
-    segments = UserSegments(texts("user_id country", [("u1", "FR")]), {})
+    segments = texts("user_id country", [("u1", "FR")])
     for ranked, kept in ((ranked_items({"m": {"u1": "ab"}}, first_rank=4), 1), (ranked_items({}), 0)):
         names = ("ItemCoverage@3", "ItemCoverage@4", "CatalogCoverage@4", "Gini@4", "Entropy@4", "Personalization@4")
-        rows = rows_of(ranked, names, models=("gone", "m"), slices=[(), ("country",)], segments=segments)
+        rows = rows_of(ranked, names, models=("gone", "m"), slices=[("country",)], segments=segments)
         of_all = {key: row for key, row in by_key(rows).items() if key[1] == ""}
         found = {(key[0], key[-1]): row["n_users"] for key, row in of_all.items()}
         assert found == {("gone", 3): 0, ("gone", 4): 0, ("m", 3): 0, ("m", 4): kept}
@@ -159,8 +196,8 @@ def test_a_model_without_a_list_has_a_row_of_all_users_at_each_cutoff() -> None:
 
 def test_a_user_with_two_rows_of_segments_is_refused_if_there_is_a_list() -> None:
     segments = texts("user_id country", [("u1", "FR"), ("u2", "FR"), ("u2", "DE"), (None, "DE"), (None, "DE")])
-    options: dict[str, Any] = {"slices": [("country",)], "segments": UserSegments(segments, {})}
-    assert rows_of(ranked_items({"m": {"u1": "a"}}), **options).num_rows == len(MEASURES)
+    options: dict[str, Any] = {"slices": [("country",)], "segments": segments}
+    assert rows_of(ranked_items({"m": {"u1": "a"}}), **options).num_rows == 2 * len(MEASURES)
     with pytest.raises(RefusedError, match="user 'u2' occurs twice in the segment table; expected each user once"):
         rows_of(ranked_items({"m": {"u1": "a", "u2": "a"}}), **options)
 
@@ -201,3 +238,51 @@ def test_pairs_of_lists_are_summed(holders: list[dict[int, int]]) -> None:
         pairs = [(a, b) for i, a in enumerate(lengths) for j, b in enumerate(lengths) if i != j]
         assert shared == pytest.approx(sum(1 / min(pair) for pair in pairs), rel=1e-12)
         assert cosine == pytest.approx(sum(1 / np.sqrt(a * b) for a, b in pairs), rel=1e-12)
+
+
+def test_buckets_of_items_may_be_merged_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Spark: what workers counted meets by item, in any order, and the histograms by slice."""
+    monkeypatch.setattr("rankeval_spark.in_process.assembly.FEW_ROWS", 0)
+    monkeypatch.setattr("rankeval_spark.in_process.assembly.ROWS_OF_A_BUCKET", 40)
+    draw = random.Random(5)
+    lists = {model: {user: draw.sample(ITEMS, draw.randint(1, 9)) for user in USERS} for model in ("als", "pop")}
+    options: dict[str, Any] = {
+        "models": ("als", "gone", "pop"),
+        "segments": texts("user_id country tier", [(user, country_of(user), tier_of(user)) for user in USERS]),
+        "absent": {},
+        "catalogue": ITEMS_OF_CATALOGUE,
+        "slices": [("country",), ("tier", "country")],
+    }
+    host = host_of(ranked_items(lists), **options)
+    sums = exposure_sums(host.request, options["models"])
+    assert len(host.usable.user_rows.buckets) > 3
+    partials = host.usable.user_rows.run(lambda job: ListTotals(job, sums).add)
+    for readers in readers_of_catalogues(sums).values():
+        partials += CatalogueItems(readers).add(ITEMS_OF_CATALOGUE.to_batches())
+    draw.shuffle(partials)
+
+    histograms = [
+        (sums[name].into, rows)
+        for name, rows in by_bucket(sums, [one for one in partials if sums[one[0]].into])
+        for rows in sums[name].finish(rows).to_batches()
+    ]
+    direct = [one for one in partials if not sums[one[0]].into]
+    found = pa.concat_tables([sums[name].finish(rows) for name, rows in by_bucket(sums, [*direct, *histograms])])
+    expected = by_key(rows_of(ranked_items(lists), **options))
+    assert {key: pytest.approx(row, abs=1e-12) for key, row in numbers_of(expected).items()} == numbers_of(
+        by_key(found)
+    )
+
+
+def by_bucket(sums: Mapping[str, Any], partials: Sequence[tuple[Any, pa.RecordBatch]]) -> list[tuple[str, pa.Table]]:
+    """Pack partial rows, and unpack those of each sum and bucket together."""
+    cells: dict[tuple[str, int], list[pa.Scalar]] = {}
+    for name, rows in partials:
+        for bucket, own in grouping.in_buckets(rows, sums[name].key):
+            cells.setdefault((name, bucket), []).append(grouping.pack(name, bucket, own)["rows"][0])
+    return [(name, grouping.unpack(own)) for (name, _), own in cells.items()]
+
+
+def numbers_of(rows: Mapping[Any, Mapping[str, Any]]) -> dict[Any, dict[str, Any]]:
+    names = ("value", "n_users", "n_lists", "std_error", "ci_low", "ci_high")
+    return {key: {name: row[name] for name in names} for key, row in rows.items()}

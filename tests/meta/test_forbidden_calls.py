@@ -50,6 +50,7 @@ IO_ALLOWED: Final = {
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
+    "rankeval_spark/inputs/spark/canonical_columns.py": "cells that have to be read in, canonical columns out",
     "rankeval_spark/spark/plans/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/spark/plans/item_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/plans/input_checks.py": "what was counted in, rows of checks out",

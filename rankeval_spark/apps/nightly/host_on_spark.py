@@ -57,7 +57,7 @@ class SparkHost(NightHost):
 
     @override
     def size_of(self, name: str) -> tuple[int, int]:
-        frame = self._source(name).frame
+        frame = self._source(name).counted
         return frame.count(), len(frame.inputFiles())
 
     @override

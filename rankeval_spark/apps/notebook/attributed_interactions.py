@@ -17,7 +17,7 @@ from rankeval_spark.config.loading import argument_of
 from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
-from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+from rankeval_spark.inputs.spark import from_frame
 from rankeval_spark.spark.plans import usable_rows
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def attributed_interactions(
 
 def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
     """Return the canonical columns, of score and rank those that the table has, and the time in microseconds."""
-    found = canonical_columns(frame.schema, schema, Reading(schema.name))
+    found = from_frame(schema.name, frame, schema)
     if time not in found.given:
         expected = "times, because they attribute interactions"
         raise InputError(Fault(schema.name, f"no column {time!r}", expected, f"rename the column that is {time}"))
-    named = {name: one for name, one in found.named.items() if name in found.given or name not in _ORDERS}
-    return frame.select(*named.values()).withColumn(_TIME, F.unix_micros(time))
+    lacking = (name for name in _ORDERS if name not in found.given)
+    return found.frame.drop(*lacking).withColumn(_TIME, F.unix_micros(time))
 
 
 def _log(recommendations: DataFrame) -> DataFrame:

@@ -13,17 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput, column_and_field
+from rankeval_spark.config.inputs import RecommendationsInput, column_and_field
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
-from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
+from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.files import FileTable, NanosecondsError, SwappedFilesError
 from rankeval_spark.inputs.arrow.input_tables import BYTES_A_ROW, Source, Tables, physical_bytes
-from rankeval_spark.inputs.arrow.reading import source_of, to_items
-from rankeval_spark.inputs.arrow.texts import to_text
+from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.inputs import InputConfig, Nested
     from rankeval_spark.config.request import Request
-    from rankeval_spark.schemas import Field, Schema
+    from rankeval_spark.schemas import Schema
 
 MOST_MEMORY: Final = 1 / 4
 """Share of the memory of the machine that the rows of a night may need here."""
@@ -115,7 +114,7 @@ class FileInput:
         Raises InputError: a file is damaged, or gone meanwhile.
         """
         with self._damage_reported():
-            rows = self._flat(self.table.read(self._read_columns, self.condition))
+            rows = self._reading.to_items(self.table.read(self._read_columns, self.condition))
         return self._source(rows)
 
     @contextmanager
@@ -132,7 +131,7 @@ class FileInput:
         Raises InputError: a column has a type that cannot be read as the canonical one. Raises ForSparkError: a column
         is missing, or would be cast in a way that only Spark has.
         """
-        if missing_faults(self._empty.column_names, self._names, self.config.renames, self.name):
+        if self._reading.column_faults(self._empty.column_names):
             raise ForSparkError(self.location, "columns are missing")
         return self._source(self._empty)
 
@@ -177,47 +176,25 @@ class FileInput:
                 name = column_and_field(path, self.table.schema.names)[0] if path else ""
                 if name in self.table.schema.names and is_text(self.table.schema.field(name).type):
                     raise ForSparkError(self.location, "JSON, which Spark takes apart")
-        return self._flat(self.table.schema.empty_table())
+        return self._reading.to_items(self.table.schema.empty_table())
 
-    def _flat(self, rows: pa.Table) -> pa.Table:
-        return rows if self._nested is None else to_items(rows, self._nested, f"inputs.{self.name}")
+    @cached_property
+    def _reading(self) -> Reading:
+        return Reading.of_config(self.name, self.config, self.schema)
 
     def _source(self, rows: pa.Table) -> Source:
-        cells = {name: self._cells(self.schema.field(name), rows[own]) for name, own in self._present.items()}
-        return source_of(self.name, cells, self.schema, rows.num_rows)
-
-    def _cells(self, field: Field, column: pa.ChunkedArray) -> Cells:
-        if field.name == C.GAIN and isinstance(self.config, HeldOutInput) and self.config.gains is not None:
-            return read_gains(column, self.config.gains, field, where=self.name)
-        forced = self.config.types.get(field.name)
-        has_text = is_text(column.type) or pa.types.is_dictionary(column.type)
-        is_text_list = field.type.startswith("array<") and has_text
-        separator = self.config.list_separator if isinstance(self.config, ItemsInput) else None
-        if (forced == "integer" and has_text) or (separator is not None and is_text_list):
-            raise ForSparkError(self.location, "text that Spark casts or takes apart")
-        if forced == "string" and not has_text:
-            column = to_text(column)
-            if column is None:
-                raise ForSparkError(self.location, "ids of a type without a text")
-        ranks_from = self.config.ranks_from if isinstance(self.config, RecommendationsInput) else 1
-        return read_cells(column, field, where=self.name, id_fix="", ranks_from=ranks_from)
+        return source_of(self.name, self._reading.cells(rows), self.schema, rows.num_rows)
 
     def column_faults(self) -> list[Fault]:
         """Find columns that the config names and the table does not have, with the words of a run."""
-        where, known = f"inputs.{self.name}", self.table.schema.names
         return [
-            *missing_faults(self._empty.column_names, self._names, self.config.renames, where, self.config.places),
-            *filter_faults(self.config.filters, known, where),
+            *self._reading.column_faults(self._empty.column_names),
+            *filter_faults(self.config.filters, self.table.schema.names, self._reading.where),
         ]
 
     @property
-    def _names(self) -> dict[str, str]:
-        """Name in the table of each canonical column."""
-        return {name: self.config.renames.get(name, name) for name in self.schema.field_names()}
-
-    @property
     def _present(self) -> dict[str, str]:
-        return {name: own for name, own in self._names.items() if own in self._empty.column_names}
+        return {name: own for name, own in self._reading.names.items() if own in self._empty.column_names}
 
     @property
     def _read_columns(self) -> list[str]:

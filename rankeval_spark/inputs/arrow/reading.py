@@ -13,20 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.inputs import POSITION, column_and_field
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
-from rankeval_spark.engine.batch.listed_rows import flat_lists
+from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
-from rankeval_spark.inputs import nested_lists
-from rankeval_spark.inputs.arrow.arrow_types import is_list, plain, spark_name
-from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
+from rankeval_spark.inputs.arrow import nested_lists
+from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.input_tables import Source, refuse_rows
-from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults, type_fault
-from rankeval_spark.inputs.nested_lists import array_fault, arrays_by_column, recognised
+from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, Nested
-    from rankeval_spark.schemas import Field, Schema
+    from rankeval_spark.config.inputs import Gains
+    from rankeval_spark.inputs.arrow.cells import Cells
+    from rankeval_spark.schemas import Schema
 
 _STREAM: Final = "__arrow_c_stream__"
 _EXPECTED: Final = "a table that Arrow can read: pandas, polars, pyarrow or DuckDB"
@@ -52,30 +49,16 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
     if not is_table(frame):
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
     events = gains if schema.name == schemas.HELD_OUT.name else None
-    renames = {} if events is None else events.renames
     table, faults = _read(name, frame, schema, events)
-    is_log = schema.name == schemas.RECOMMENDATIONS.name
-    nested = nested_of(table.schema, name, ranks_from=ranks_from) if is_log else None
-    if nested is not None:
-        table, renames = to_items(table, nested, name), nested.renames
+    reading = Reading.of_call(name, schema, table.schema, ranks_from=ranks_from, gains=gains)
+    if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
+        table = reading.to_items(table)
         refuse_rows(table.num_rows)
     elif nested_lists.RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
-    cells: dict[str, Cells] = {}
-    for field in schema.fields:
-        own = renames.get(field.name, field.name)
-        try:
-            if own in table.column_names and field.name == C.GAIN and events is not None:
-                cells[field.name] = read_gains(table[own], events, field, where=name)
-            elif own in table.column_names:
-                id_fix = _id_fix(field, table[own].type, frame)
-                cells[field.name] = _read_cells(table[own], field, name, id_fix, ranks_from)
-        except InputError as error:
-            faults.extend(error.faults)
-    if faults:
-        raise InputError(*faults)
-    return source_of(name, cells, schema, table.num_rows)
+    reading = replace(reading, is_of_pandas=_library_of(frame) == "pandas")
+    return source_of(name, reading.cells(table, faults), schema, table.num_rows)
 
 
 def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
@@ -173,21 +156,6 @@ _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
 """How columns are chosen before Arrow makes anything of them, by library."""
 
 
-def _read_cells(column: pa.ChunkedArray, field: Field, where: str, id_fix: str, ranks_from: int) -> Cells:
-    try:
-        return read_cells(column, field, where=where, id_fix=id_fix, ranks_from=ranks_from)
-    except pa.ArrowException as error:  # a value beyond the canonical type, such as an unsigned id from 2^63 on
-        found = f"{spark_name(column.type)} ({first_line(str(error))})"
-        raise InputError(type_fault(where, field, field.name, found, id_fix if field.name in IDS else "")) from error
-
-
-def _id_fix(field: Field, kind: pa.DataType, frame: object) -> str:
-    if _library_of(frame) == "pandas" and pa.types.is_floating(kind):
-        astype = f"frame.astype({{{field.name!r}: 'Int64'}})"
-        return f"write {astype}, because a missing id makes floats of whole numbers in pandas"
-    return "cast it to text or to whole numbers"
-
-
 def _fix_of(frame: object) -> str:
     """Return how an object becomes a table."""
     if _library_of(frame) == "pyspark":
@@ -202,56 +170,3 @@ def _fix_of(frame: object) -> str:
 
 def _library_of(value: object) -> str:
     return type(value).__module__.partition(".")[0]
-
-
-def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:
-    """Write a log with one row per item: its other columns, then item, score and :data:`POSITION`.
-
-    As ``ListArrays.to_items`` of the host on Spark; text with JSON arrays is left to Spark.
-
-    `where`: name of the input, for messages.
-
-    Raises InputError: columns that are missing or hold no arrays; all of them.
-    """
-    arrays = arrays_by_column(nested, lambda path, place: _array(table, path, where, place))
-    flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
-    row = to_arrow(flat.row)
-    of_list = [name for name in table.column_names if not nested.is_of_items(name, table.column_names)]
-    columns = {name: pc.take(plain(table[name]), row) for name in of_list} | {nested.items: flat.items}
-    if nested.scores is not None and flat.scores is not None:
-        columns[nested.scores] = flat.scores
-    return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
-
-
-def _array(table: pa.Table, path: str, where: str, place: str) -> pa.Array:
-    name, field = column_and_field(path, table.column_names)
-    if name not in table.column_names:
-        raise InputError(column_fault(f"{where}.{place}", name, table.column_names))
-    lists = in_one_piece(plain(table[name]))
-    if not is_list(lists.type):
-        raise InputError(array_fault(where, place, path, spark_name(lists.type)))
-    element = lists.type.value_type
-    has_field = pa.types.is_struct(element) and field is not None and element.get_field_index(field) >= 0
-    if has_field:
-        lists = _field_of(lists, str(field))
-    if (field is not None and not has_field) or pa.types.is_nested(lists.type.value_type):
-        raise InputError(array_fault(where, place, path, spark_name(table[name].type)))
-    return lists
-
-
-def _field_of(lists: pa.Array, field: str) -> pa.Array:
-    """Return a field of the structs in lists; that of a NULL struct is NULL."""
-    flat = flat_lists(lists, None)
-    ends = np.append(0, np.cumsum(np.bincount(flat.row, minlength=len(lists)))).astype(np.int64)
-    values = pc.struct_field(flat.items, field)
-    return pa.LargeListArray.from_arrays(to_arrow(ends), values)
-
-
-def nested_of(schema: pa.Schema, where: str, *, ranks_from: int) -> Nested | None:
-    """Recognise a table of the caller whose rows are whole lists, see :func:`nested_lists.recognised`."""
-    fields = {
-        one.name: [field.name for field in one.type.value_type] if pa.types.is_struct(one.type.value_type) else ()
-        for one in schema
-        if is_list(one.type)
-    }
-    return recognised(where, {one.name: spark_name(one.type) for one in schema}, fields, ranks_from=ranks_from)

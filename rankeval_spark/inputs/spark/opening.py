@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, functions as F, types as T
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError, first_line
 from rankeval_spark.inputs import trec_files
+from rankeval_spark.inputs.input_columns import CORRUPT
 from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, checked_header, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
-from rankeval_spark.inputs.spark.source import CORRUPT
 
 if TYPE_CHECKING:
     import datetime as dt

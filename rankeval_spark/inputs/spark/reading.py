@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark import schemas
-from rankeval_spark.config.inputs import HeldOutInput, ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
+from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.filters import RowFilter
-from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
-from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
-from rankeval_spark.inputs.spark.nested_lists import arrays_of, nested_of, to_list_rows
+from rankeval_spark.inputs.input_columns import CORRUPT, check_id_types, filter_faults, input_schemas
+from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, canonical_of, column
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
-from rankeval_spark.inputs.spark.source import CORRUPT, Source, Sources, column
+from rankeval_spark.inputs.spark.source import Source, Sources
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -59,19 +57,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     where = f"inputs.{name}"
     faults = filter_faults(config.filters, table.columns, where)
     try:
-        reading = Reading(
-            where,
-            config.renames,
-            config.types,
-            config.list_separator if isinstance(config, ItemsInput) else None,
-            config.ranks_from if isinstance(config, RecommendationsInput) else 1,
-            config.gains if isinstance(config, HeldOutInput) else None,
-            config.places,
-        )
-        nested = config.nested if isinstance(config, RecommendationsInput) else None
-        arrays = arrays_of(table.frame.schema, nested, where) if nested else None
-        flat = arrays.to_items(table.frame) if arrays else table.frame
-        canonical = canonical_columns(flat.schema, schema, reading)
+        canonical = canonical_of(table.frame.schema, Reading.of_config(name, config, schema))
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
@@ -85,10 +71,9 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     if condition is not None and CORRUPT in table.frame.columns:
         condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     filtered = table.frame if condition is None else table.frame.where(condition)
-    rows = arrays.to_items(filtered) if arrays else filtered
     return Source(
         name=name,
-        frame=rows.select(*canonical.columns),
+        frame=canonical.to_rows(filtered),
         unfiltered=table.frame,
         location=table.location,
         format=config.format,
@@ -96,9 +81,9 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         given=canonical.given,
         id_types=canonical.id_types,
         unread=tuple(name for name in table.columns if name not in wanted),
-        rows=rows,
-        canonical=canonical.columns,
-        lists=to_list_rows(filtered, arrays, canonical) if arrays else None,
+        rows=filtered,
+        canonical=canonical,
+        lists=canonical.to_lists(filtered) if canonical.reading.nested else None,
     )
 
 
@@ -112,26 +97,11 @@ def from_frame(
 
     Raises InputError if a column is missing or of a type that cannot be cast.
     """
-    is_log = schema.name == schemas.RECOMMENDATIONS.name
-    nested = nested_of(frame, name, ranks_from=ranks_from) if is_log else None
-    events = gains if schema.name == schemas.HELD_OUT.name else None
-    shape = nested or events
-    renames, places = (shape.renames, shape.places) if shape else ({}, {})
-    reading = Reading(name, renames, ranks_from=ranks_from, gains=events, places=places)
-    arrays = arrays_of(frame.schema, nested, name) if nested else None
-    rows = arrays.to_items(frame) if arrays else frame
-    canonical = canonical_columns(rows.schema, schema, reading)
-    return Source(
-        name,
-        rows.select(*canonical.columns),
-        frame,
-        name,
-        "frame",
-        None,
-        canonical.given,
-        canonical.id_types,
-        lists=to_list_rows(frame, arrays, canonical) if arrays else None,
-    )
+    columns = arrow_schema(frame.schema)
+    canonical = canonical_of(frame.schema, Reading.of_call(name, schema, columns, ranks_from=ranks_from, gains=gains))
+    lists = canonical.to_lists(frame) if canonical.reading.nested else None
+    rows = canonical.to_rows(frame)
+    return Source(name, rows, frame, name, "frame", None, canonical.given, canonical.id_types, lists=lists)
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, functions as F, types as T
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.inputs.input_columns import GivenInputs
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.inputs.input_columns import CORRUPT, GivenInputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
-CORRUPT: Final = "_corrupt_record"
-"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
-
-IS_UNPARSABLE: Final = "is_unparsable"
-"""Extra column of a frame whose casts can fail: true where a text could not be converted."""
-
-RAW: Final = "_raw"
-"""Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
-
-TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
-
-
-def column(name: str) -> Column:
-    """Refer to a top-level column by its exact name, with any characters."""
-    return F.col(C.quoted_name(name))
+    from rankeval_spark.inputs.spark.canonical_columns import Canonical
 
 
 @dataclass(frozen=True)
@@ -38,7 +25,7 @@ class Source:
 
     name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
     # Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
-    # does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too iff
+    # does not have contain their default (``input_columns.DEFAULTS``). It has ``input_columns.IS_UNPARSABLE`` too iff
     # ``given`` names it.
     frame: DataFrame
     unfiltered: DataFrame  # the unchanged table, before the filters
@@ -50,7 +37,7 @@ class Source:
     id_types: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # columns of the table that nothing reads
     rows: DataFrame | None = None  # rows of the unchanged table after the filters; None for a DataFrame of the caller
-    canonical: tuple[Column, ...] = ()  # expressions that select `frame` from `rows`
+    canonical: Canonical | None = None  # how `rows` become `frame`
     # Of a log with one row per list, the same as it is: the columns of `frame` that a list has, and the arrays
     # :data:`row_kinds.LISTED_ITEMS` and :data:`row_kinds.LISTED_SCORES`, the latter where there are scores. Their
     # elements are of types that the engine converts to those of `frame`.
@@ -58,13 +45,17 @@ class Source:
 
     @property
     def with_raw(self) -> Source:
-        """The same input with the column :data:`RAW` in `frame`; a DataFrame of the caller is unchanged."""
-        if self.rows is None:
+        """The same input with ``input_columns.RAW`` in `frame`; a DataFrame of the caller is unchanged."""
+        if self.rows is None or self.canonical is None:
             return self
-        names = [name for name in self.rows.columns if name != CORRUPT]
-        values = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
-        raw = F.coalesce(column(CORRUPT), values) if CORRUPT in self.rows.columns else values
-        return replace(self, frame=self.rows.select(*self.canonical, raw.alias(RAW)))
+        return replace(self, frame=self.canonical.to_rows(self.rows, has_raw=True))
+
+    @property
+    def counted(self) -> DataFrame:
+        """As many rows as `frame` has, of which no cell is read."""
+        if self.lists is not None:
+            return self.lists.select(F.explode(row_kinds.LISTED_ITEMS))
+        return self.frame if self.rows is None else self.rows
 
     @property
     def n_columns(self) -> int:
@@ -99,5 +90,5 @@ class Sources(GivenInputs[Source]):
 
     @property
     def with_raw(self) -> Sources:
-        """The same inputs, each with the column :data:`RAW`."""
+        """The same inputs, each with the column :data:`input_columns.RAW`."""
         return Sources(**{source.name: source.with_raw for source in self.all()})

@@ -84,7 +84,7 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
         ({"inputs__recommendations__version": 7}, "version"),
         ({"inputs__recommendations__timestamp": "{date}"}, "the version of a time"),
         ({"inputs__recommendations__columns": {"score": "points"}}, "columns are missing"),
-        ({"inputs__recommendations__types": {"user_id": "integer"}}, "text that Spark casts"),
+        ({"inputs__recommendations__types": {"user_id": "integer"}}, "one type for an id"),
         ({"inputs__recommendations__filters": [{"column": "when", "op": "=", "value": 1}]}, "no such column"),
         ({"inputs__recommendations__filters": [{"column": "score", "op": ">", "value": 1}]}, "type double"),
         ({"inputs__recommendations__filters": [{"column": "user_id", "op": ">", "value": 1}]}, "type string"),

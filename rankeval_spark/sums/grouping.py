@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.failures import quoted, refuse_input
 
 
 def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.Table]]:
@@ -52,6 +54,24 @@ def _hashable(cell: object) -> object:
 COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
 SCHEMA: Final = pa.schema({"sum": pa.string(), "bucket": pa.int32(), "rows": pa.binary()}.items())
 N_BUCKETS: Final = 64
+
+
+MOST_ROWS: Final = 2_000_000
+"""Rows of a small result, which one process holds; a slice with a value for almost every user makes more."""
+
+
+def refuse_large(rows: pa.Table, *, most: int) -> pa.Table:
+    """Return rows of a result, or refuse them with the slice that makes most of them.
+
+    Raises RefusedError: there are more than ``most``.
+    """
+    if rows.num_rows > most and C.SLICE in rows.column_names:
+        counts = pc.value_counts(rows[C.SLICE])
+        largest = counts.field("values")[int(np.argmax(to_numpy(counts.field("counts"))))]
+        found = f"a result of more than {MOST_ROWS:,} rows, most of them of the slice {quoted(largest)}"
+        fix = "leave the segment out, or make bands of its numbers"
+        refuse_input("slices", found, expected="segments with few values", fix=fix)
+    return rows
 
 
 def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -22,7 +22,7 @@ from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
 from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows
-from rankeval_spark.sums import check_counts
+from rankeval_spark.sums import check_counts, grouping
 from rankeval_spark.sums.grouping import applied, in_order_of
 
 if TYPE_CHECKING:
@@ -254,4 +254,5 @@ def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBat
 def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Complete finished rows; a sum without a row is there too."""
     results = {name: one for name, one in sums.items() if one.into is None}
-    return {name: one.adjust(tables.get(name, one.schema.empty_table())) for name, one in results.items()}
+    found = {name: one.adjust(tables.get(name, one.schema.empty_table())) for name, one in results.items()}
+    return {name: grouping.refuse_large(rows, most=grouping.MOST_ROWS) for name, rows in found.items()}

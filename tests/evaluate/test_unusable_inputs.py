@@ -506,3 +506,17 @@ def test_a_user_without_a_list_among_others_is_no_reason_to_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert evaluate(log(order="score"), judged, measures=["RR"]).metrics.num_rows
+
+
+def test_a_result_with_a_row_for_almost_every_user_names_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two measures of 30 values of one segment, 2 of another and of everyone: 66 rows."""
+    users = [f"u{number}" for number in range(30)]
+    segments = table("user_id phone country", *((user, user, "DE" if user < "u2" else "FR") for user in users))
+    log = table("user_id item_id score", *((user, "a", 1.0) for user in users))
+    judged = table("user_id item_id gain", ("u1", "a", 1.0))
+    asked: dict[str, Any] = {"measures": ["P@1", "R@1"], "segments": segments, "slices": ["country", "phone"]}
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 66)
+    assert evaluate(log, judged, population="run", **asked).metrics.num_rows == 66
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 65)
+    with pytest.raises(RefusedCallError, match=r"evaluate\(slices=\): found a result of more than 65 rows, .*'phone'"):
+        evaluate(log, judged, population="run", **asked).leaderboard()

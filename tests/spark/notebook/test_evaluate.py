@@ -282,3 +282,16 @@ def test_faults_of_arguments_and_of_columns_are_reported_before_any_job(spark: S
             evaluate(log.drop("item_id"), held_out.drop("user_id"), measures=["P@1"])
         with pytest.raises(RefusedCallError, match=r"cannot be evaluated:\n.*user_id of type bigint"):
             evaluate(log, numbers, measures=["P@1"])
+
+
+def test_a_result_with_a_row_for_almost_every_user_names_the_slice(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver never gets it."""
+    users = [f"u{number}" for number in range(30)]
+    segments = table(spark, "user_id phone", *((user, user) for user in users))
+    log, judged = ranking(spark, dict.fromkeys(users, "a")), judgements(spark, {"u1": {"a": 1}})
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 32)  # of a bucket 1
+    result = evaluate(log, judged, measures=["P@1", "R@1"], segments=segments, slices=["phone"], population="run")
+    with pytest.raises(JOB_FAILED, match=r"a result of more than [\d,]+ rows, most of them of the slice 'phone'"):
+        result.leaderboard()

@@ -1,4 +1,4 @@
-"""Failures, translated: a policy or a measure met data it refuses, an input, the disk or the driver is gone."""
+"""Failures as errors that a user can act on: refused data, an input that is gone, a full disk, a lost driver."""
 
 from __future__ import annotations
 
@@ -23,12 +23,9 @@ from rankeval_spark.errors import (
 )
 from rankeval_spark.refusals import refusal_in
 
+# Texts of the system, the same in Python and in Java: of a disk that takes no more, and of one mounted read-only.
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
-"""What the system says of a disk that takes no more, in the words of Python and of Java alike."""
-
-
 _READ_ONLY: Final = "Read-only file system"
-"""What it says of a disk that is mounted read-only, also through Java."""
 
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
@@ -79,20 +76,11 @@ def _of_machine(error: Exception) -> FaultsError | None:
         expected = "room for staging, for the tables and for what Spark spills"
         fix = "free space for the results root, or let Spark spill elsewhere (SPARK_LOCAL_DIRS), and run again"
         return EnvironmentFaultError(Fault("disk", f"no room: {found[0]}", expected, fix))
-    return _not_permitted(error) or _lost_driver(error)
-
-
-def _not_permitted(error: Exception) -> ConfigError | None:
-    """Return the error of a file that can no longer be used: a root became read-only, or has other permissions."""
     is_denied = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    if not is_denied and _READ_ONLY not in str(error):
-        return None
-    expected, fix = "files that can be read and written", "check the permissions and the mounts, and run again"
-    return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
-
-
-def _lost_driver(error: Exception) -> FaultsError | None:
-    """Return the error of a lost JVM: py4j has no answer, no connection, or an error without Java's trace."""
+    if is_denied or _READ_ONLY in str(error):  # a root became read-only, or has other permissions
+        expected, fix = "files that can be read and written", "check the permissions and the mounts, and run again"
+        return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
+    # A lost JVM: py4j has no answer, no connection, or an error without Java's trace.
     protocol = sys.modules.get("py4j.protocol")
     if protocol is None:
         return None

@@ -42,16 +42,10 @@ class Previous:
     """Differences of a night from the one that was published before it."""
 
     day: date  # the date of that one
-    # rows of :mod:`rankeval_spark.result_rows.night_change_rows`; none of a measure that was defined otherwise
-    # then, or of a slice that was not made
+    # of result_rows.night_change_rows; none of a measure that was defined otherwise then, or of a slice not made then
     rows: Sequence[Row]
-    # whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them
-    has_users: bool = True
+    has_users: bool = True  # False once ``rankeval maintain --keep-days`` deleted its rows of single users
     damage: Sequence[Fault] = ()  # files of these rows that are missing or damaged
-
-
-def _key(row: Row) -> tuple[object, ...]:
-    return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
 
 
 def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | None) -> list[dict[str, Any]]:
@@ -104,9 +98,8 @@ def judge_rows(
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
     """Judge every rule by rows in memory: rows of ``schemas.GATES`` from ``gate``, at least one a rule."""
-    tables = {"metrics": metrics, "comparisons": comparisons}
     judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
-    return [row for judge in judges for row in judge.rows(tables)]
+    return [row for judge in judges for row in judge.rows(metrics, comparisons)]
 
 
 def failed(rows: Iterable[Row]) -> list[Row]:
@@ -122,24 +115,21 @@ class _Judge:
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = config.min_slice_size
         self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
+        # The config refuses a comparison by a measure that has no better side.
+        self._good_side: Literal["higher", "lower"] = "lower" if self._measure.better == "lower" else "higher"
 
-    def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-        table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
+    def rows(self, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
+        table = comparisons if self._gate.needs_baseline else metrics
         matching = [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
-        verdicts = self._verdicts(matching)
-        gone = [
-            (row, arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}"))
-            for row in self._vanished_slices(tables["metrics"])
-        ]
-        gone += self._missing(matching, tables["metrics"])
-        found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
+        judged = [*zip(matching, self._verdicts(matching), strict=True), *self._vanished_slices(metrics)]
+        found = [self._row(row, verdict) for row, verdict in judged + self._missing(matching, metrics)]
         present = {row[C.MODEL_ID] for row in found}
         absent = [name for name in self._gate.models or () if name not in present]
         if self._gate.models is None and not found:
             absent = [""]
         values = {C.SLICE_VALUE: self._gate.slice_value, C.SLICE_VALUES: list(self._gate.slice_values or ())}
         nobody = {C.SLICE: self._gate.slice, **values, "n_users": None}
-        return found + [self._row({C.MODEL_ID: name, **nobody}, self._unmatched(name, tables)) for name in absent]
+        return found + [self._row({C.MODEL_ID: name, **nobody}, self._unmatched(name, metrics)) for name in absent]
 
     def _is_wanted(self, model: str) -> bool:
         """Return True if the rule is about a model; by default not where the measure compares others with this one."""
@@ -148,7 +138,7 @@ class _Judge:
     def _is_about(self, row: Row) -> bool:
         """Return True if a row is of the slice, measure and cutoff, and of a comparison with the baseline and users."""
         gate = self._gate
-        is_in = gate.slice_values in (None, tuple(row[C.SLICE_VALUES])) and row[C.SLICE] == gate.slice
+        is_in = row[C.SLICE] == gate.slice and gate.slice_values in (None, tuple(row[C.SLICE_VALUES]))
         is_of_value = not gate.needs_baseline or C.BASELINE_MODEL_ID not in row
         is_compared = is_of_value or (row["n_users"] and row[C.BASELINE_MODEL_ID] == self._baseline)
         return bool(self._is_measured(row) and is_in and is_compared)
@@ -156,14 +146,16 @@ class _Judge:
     def _is_measured(self, row: Row) -> bool:
         return bool((row[C.MEASURE], row[C.K]) == (self._label, self._measure.k))
 
-    def _vanished_slices(self, metrics: Sequence[Row]) -> list[Row]:
+    def _vanished_slices(self, metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
         """Find the values of the slice that enough users had on the night before and none has now."""
         if self._previous is None or not self._gate.needs_previous:
             return []
-        present = {_key(row) for row in metrics}
-        models = {row[C.MODEL_ID] for row in metrics}
+        present, models = {_key(row) for row in metrics}, {row[C.MODEL_ID] for row in metrics}
         return [
-            {**row, "n_users": None}
+            (
+                {**row, "n_users": None},
+                arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}"),
+            )
             for row in self._previous.rows
             if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row) and row[C.MODEL_ID] in models
             if _key(row) not in present and row["n_earlier_users"] >= self._least_users
@@ -188,7 +180,7 @@ class _Judge:
         return [({**row, "n_users": 0}, self._without_users(row)) for row in found.values()]
 
     def _without_users(self, row: Row) -> GateVerdict:
-        """Judge a slice that a model is missing in by the most users that a model has there."""
+        """Judge a slice without users of a model, by the most users that a model has there."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
         if row["n_users"] < self._least_users:
             return arithmetic.too_few_users(what, row["n_users"], self._least_users)
@@ -218,9 +210,9 @@ class _Judge:
             return arithmetic.too_few_groups(evidence.what, least)
         if gate.slice != C.ALL_USERS and not evidence.n_users:
             return arithmetic.missing_slice(evidence.what)
-        low, high = gate.at_least, gate.at_most
-        ends = -math.inf if low is None else low, math.inf if high is None else high
-        return arithmetic.value_bounds(evidence, low=ends[0], high=ends[1], least_users=least)
+        low = -math.inf if gate.at_least is None else gate.at_least
+        high = math.inf if gate.at_most is None else gate.at_most
+        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=least)
 
     def _of_value(self, row: Row) -> Evidence:
         """Return the evidence of a row of ``metrics``."""
@@ -257,13 +249,10 @@ class _Judge:
     def _of_night(self, row: Row) -> Evidence:
         """Return the evidence of a row of ``metrics`` with its change since a night whose users partly differ."""
         what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
-        previous = self._previous
+        previous, lacking = self._previous, ""
         night = f"the night of {previous.day}" if previous else ""
-        changes = (
-            [one for one in previous.rows if one["n_earlier_users"] and _key(one) == _key(row)] if previous else []
-        )
-        change = next(iter(changes), None)
-        lacking = ""
+        changes = (one for one in (previous.rows if previous else ()) if one["n_earlier_users"])
+        change = next((one for one in changes if _key(one) == _key(row)), None)
         if previous is None:
             lacking = "earlier published night"
         elif not previous.has_users:
@@ -289,11 +278,6 @@ class _Judge:
             is_paired=False,
         )
 
-    @property
-    def _good_side(self) -> Literal["higher", "lower"]:
-        """Side of the values that are good; the config refuses a comparison by a measure that has no better side."""
-        return "lower" if self._measure.better == "lower" else "higher"
-
     def _what(self, model: str, slice_value: str) -> str:
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)
         if gate.slice == C.ALL_USERS:
@@ -301,27 +285,24 @@ class _Judge:
         is_named = slice_value or not gate.compares_groups
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
-    def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> GateVerdict:
+    def _unmatched(self, model: str, metrics: Sequence[Row]) -> GateVerdict:
         """Return why a rule has no row: no baseline, no user in the slice, or no such row."""
-        gate = self._gate
-        if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
+        gate, names = self._gate, sorted({row[C.MODEL_ID] for row in metrics})
+
+        def models_there(name: str) -> str:  # one that is misspelt looks like one that is not there yet
+            there = f"the models of this night: {', '.join(names)}" if names else ""
+            return "; ".join(filter(None, (there, nearest(name, names))))
+
+        if gate.needs_baseline and self._baseline not in names:
             what = self._what(model or "every model", gate.slice_value or "any")
-            hint = self._models_there(str(self._baseline), tables["metrics"])
-            return arithmetic.no_baseline(what, f"baseline {self._baseline}", hint)
-        is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in tables["metrics"])
+            return arithmetic.no_baseline(what, f"baseline {self._baseline}", models_there(str(self._baseline)))
+        is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in metrics)
         if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
             where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
             return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
         is_named = not model or gate.models == (model,)
-        hint = "" if not model or is_elsewhere else self._models_there(model, tables["metrics"])
+        hint = "" if not model or is_elsewhere else models_there(model)
         return arithmetic.no_match(f"{gate}" if is_named else f"{gate}, model {model},", hint)
-
-    @staticmethod
-    def _models_there(name: str, metrics: Sequence[Row]) -> str:
-        """List the models that there are: a name that is misspelt looks like one that is not there yet."""
-        names = sorted({row[C.MODEL_ID] for row in metrics})
-        hint = nearest(name, names)
-        return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
 
     def _row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
         return {
@@ -336,6 +317,10 @@ class _Judge:
             "n_users": about["n_users"],
             "explanation": verdict.sentence,
         }
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
 
 
 def _estimate(row: Row, value: str, ends: str) -> Estimate:

@@ -1,4 +1,4 @@
-"""Maintenance of a results root, step by step; each can be killed and run again, also during runs."""
+"""Maintenance of a results root in steps; each can be killed and run again, also during runs."""
 
 from __future__ import annotations
 
@@ -66,11 +66,10 @@ def maintain_root(
     one_run_per_root: bool = False,
     progress: Progress | None = None,
 ) -> Maintained:
-    """Bring a results root into order.
+    """Remove staging, delete and erase what was requested, merge small files, and count or delete unneeded ones.
 
-    Raises ConfigError if the root is not one, or a table keeps its files for less time than readers need;
-    ResultsBusyError if a publish takes longer than ten minutes; ResultsError if the tables have other columns than this
-    version declares.
+    Refuses a root that is none, tables that keep files for less time than readers need, or with other columns than this
+    version declares, and a publish that takes longer than ten minutes.
     """
     steps, done = Steps(progress or Progress()), Maintained()
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)

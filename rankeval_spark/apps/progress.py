@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 
 
 class Progress:
-    """Whoever wants to know how far a run is: the terminal or a log; by itself it shows nothing."""
+    """Listener of a run, such as the terminal or a log; this one ignores all events."""
 
     def say(self, text: str) -> None:
-        """Hear what the run comes to."""
+        """Receive a result of the run."""
 
     def begin(self, stage: str) -> None:
-        """Hear that a stage begins."""
+        """Receive the start of a stage."""
 
     def advance(self, n_rows: int, n_all: int) -> None:
-        """Hear how many rows of all are done in the stage under way; from any thread."""
+        """Receive how many rows of all are done in the current stage; called from any thread."""
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
-        """Hear that a stage ended, after how many seconds and with how many rows."""
+        """Receive the end of a stage."""
 
 
 @dataclass
 class Step:
-    """The stage under way; ``n_rows`` is what it wrote or looked at, where that is known."""
+    """The current stage."""
 
     name: str
-    n_rows: int | None = None
+    n_rows: int | None = None  # rows that it wrote or looked at, where that is known
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Lines that ``-m`` asks for: trec_eval's measures under its names, and ours under theirs, as lines to print."""
+"""Lines that ``-m`` asks for: measures of trec_eval under its names, and ours under theirs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _COUNTED: Final[Mapping[str, tuple[Count, Summary]]] = {
 }
 """What follows from counts alone, without a measure of ours."""
 
-_TEXTS: Final[tuple[Text, ...]] = ("runid", "num_q", "relstring")
+_TEXTS: Final[Mapping[str, Text]] = {"runid": "runid", "num_q": "num_q"}
 
 _OFFICIAL: Final = (
     *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret"),
@@ -181,20 +181,18 @@ class _Reader:
     def names(self) -> list[tuple[str, str]]:
         """Find the names of trec_eval that are meant, each with its parameters; none for a measure of ours."""
         name, _, parameters = self.text.partition(".")
+        missing = _SINCE_10 if self.version == OLD else frozenset()
         if self.text in NICKNAMES:
-            return [(each, "") for each in NICKNAMES[self.text] if self._has(each)]
+            return [(each, "") for each in NICKNAMES[self.text] if each not in missing]
         printed = re.fullmatch(r"(?P<name>\w+?)_(?P<number>[0-9.]+)", self.text)
         if printed and printed["name"] in {*_AT_CUTOFFS, *_AT_NUMBERS}:
             name, parameters = printed["name"], printed["number"]
-        if name in {*_ALL, *_NOT_OURS} and not self._has(name):
+        if name in missing:
             fix = "leave --trec-eval 9 out, or take a measure of ours (rankeval measures)"
             raise ConfigError(Fault(self.where, f"{name}, which is new in trec_eval 10", "one of trec_eval 9", fix))
         if name in _NOT_OURS:
             raise ConfigError(Fault(self.where, "a measure that is not computed", "one of ours", _NOT_OURS[name]))
         return [(name, parameters)] if name in _ALL else []
-
-    def _has(self, name: str) -> bool:
-        return self.version != OLD or name not in _SINCE_10
 
     def ours(self) -> list[Line]:
         """Read a measure of ours."""
@@ -230,9 +228,9 @@ class _Reader:
     def trec(self, name: str, parameters: str) -> Iterator[Line]:
         """Yield the lines of a measure of trec_eval."""
         if name in _AT_CUTOFFS:
-            ours, cutoffs = _AT_CUTOFFS[name]
+            form, cutoffs = _AT_CUTOFFS[name]
             for k in self._numbers(parameters, int) or cutoffs:
-                yield Line(f"{name}_{k}", self._measure(f"{ours}@{k}"))
+                yield Line(f"{name}_{k}", self._measure(f"{form}@{k}"))
         elif name in _AT_NUMBERS:
             form, numbers = _AT_NUMBERS[name]
             for number in self._numbers(parameters, float) or numbers:
@@ -241,14 +239,11 @@ class _Reader:
             weight = next(iter(self._numbers(parameters, float)), 1.0)
             if not 0 < weight < math.inf:
                 raise ConfigError(Fault(self.where, f"set_F.{parameters}", "a weight above 0"))
-            # Theirs is the square of ours.
-            yield Line(
-                f"set_F_{parameters}" if parameters else name, self._measure(f"SetF(beta={math.sqrt(weight)!r})")
-            )
+            ours = self._measure(f"SetF(beta={math.sqrt(weight)!r})")  # their weight is the square of ours
+            yield Line(f"{name}_{parameters}" if parameters else name, ours)
         elif name == "relstring":
             n_characters = next(iter(self._numbers(parameters, int)), Line.n_characters)
-            full_name = f"relstring_{parameters}" if parameters else name
-            yield Line(full_name, "relstring", n_characters=n_characters)
+            yield Line(f"{name}_{parameters}" if parameters else name, "relstring", n_characters=n_characters)
         elif parameters:
             fix = f"-m 'nDCG(gains={{{parameters.replace('=', ':')}}})'" if name == "ndcg" else f"-m {name}"
             raise ConfigError(Fault(self.where, f"parameters {parameters!r}", f"none for {name}", fix))
@@ -261,9 +256,7 @@ class _Reader:
             return Line(name, self._measure(_WHOLE[name].format(need=_NEED[self.version])))
         if name in _GEOMETRIC:
             return Line(name, self._measure(_GEOMETRIC[name]), "geometric mean")
-        if name in _COUNTED:
-            return Line(name, *_COUNTED[name])
-        return Line(name, next(text for text in _TEXTS if text == name))
+        return Line(name, *(_COUNTED[name] if name in _COUNTED else (_TEXTS[name],)))
 
     def _measure(self, ours: str) -> Measure:
         return self._at_level(Measure.parse(ours, where=self.where))

@@ -23,7 +23,6 @@ from rankeval_spark.engine.ranking.ranked_lists import to_ranked
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.trec_files import TrecRun, read_qrels, read_run
 from rankeval_spark.measures import Lists, Measure, MeasureSet
-from rankeval_spark.measures.arrays import positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,9 +120,7 @@ def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Repo
 
 def _refuse_missing_topics(matched: Matched, run_path: Path, version: Version) -> None:
     """Raise InputError if none of the topics is in the run, or, in version 10, one is not."""
-    missing = [
-        topic for topic, is_there in zip(matched.topics, matched.is_in_run.tolist(), strict=True) if not is_there
-    ]
+    missing = [matched.topics[place] for place in np.flatnonzero(~matched.is_in_run).tolist()]
     if len(missing) == len(matched.topics):
         raise InputError(Fault(str(run_path), "no topic of the judgements", "at least one", "are the files swapped?"))
     if missing and version != OLD:
@@ -156,9 +153,8 @@ def _relevance_strings(matched: Matched, n_characters: int) -> list[str]:
     """Write the grades of the first ranks, a character each."""
     lists = matched.lists
     strings = [[_OUTSIDE_POOL] * min(n, n_characters) for n in lists.n_recommended.tolist()]
-    for place, rank, gain in zip(
-        lists.hit_list.tolist(), lists.hit_rank.tolist(), lists.hit_gain.tolist(), strict=True
-    ):
+    hits = (each.tolist() for each in (lists.hit_list, lists.hit_rank, lists.hit_gain))
+    for place, rank, gain in zip(*hits, strict=True):
         if rank <= n_characters:
             graded = str(int(gain)) if gain <= 9 else _ABOVE_9  # noqa: PLR2004 - the greatest digit
             strings[place][rank - 1] = graded if gain >= 0 else _NOT_JUDGED
@@ -188,20 +184,11 @@ class Matched:
 
     def keep(self, is_kept: NDArray[np.bool_]) -> Matched:
         """Return some of the topics."""
-        number = np.cumsum(is_kept) - 1
-        lists = self.lists
-        of_hits, of_judged = is_kept[lists.hit_list], is_kept[lists.judged_list]
-        kept = Lists(
-            lists.n_recommended[is_kept],
-            number[lists.hit_list[of_hits]],
-            lists.hit_rank[of_hits],
-            lists.hit_gain[of_hits],
-            number[lists.judged_list[of_judged]],
-            lists.judged_gain[of_judged],
-            lists.scores[of_hits],
-        )
+        number, lists = np.cumsum(is_kept) - 1, self.lists
+        fields = lists.some(is_kept[lists.hit_list], is_kept[lists.judged_list])
+        fields |= {name: number[fields[name]] for name in ("hit_list", "judged_list")}
         topics = [topic for topic, stays in zip(self.topics, is_kept.tolist(), strict=True) if stays]
-        return Matched(topics, self.is_in_run[is_kept], kept)
+        return Matched(topics, self.is_in_run[is_kept], Lists(lists.n_recommended[is_kept], **fields))
 
 
 RULES: Final = ListRules(order=C.SCORE, ties="item_desc_bytes", duplicates="keep")
@@ -212,46 +199,37 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     """Rank and match by the engine; topics without a judgement are left out.
 
     Of each topic the first ``max_documents`` count. With ``judged_only``, those without a judgement, or with a negative
-    one, then leave the lists before the rest is ranked again.
+    one, then leave the lists, and the rest is ranked again.
     """
     batch = to_batch(_rows_of(qrels, run), models=(C.ONE_MODEL,))
     judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
     ranked = to_ranked(match_log(batch, judgements, rules=RULES), rules=RULES)
-    n_topics = batch.n_users  # each is judged, so that it has a list
-
+    most = max_documents or len(ranked.row)
     rank = ranked.rank_at(np.arange(len(ranked.row)))
     judgement = ranked.entries.judgement[ranked.row]
-    gain = np.where(judgement >= 0, judgements.gain[judgement], np.nan)
-    is_kept = rank <= (max_documents or np.inf)
-    if judged_only:
-        is_kept &= gain >= 0  # False for NaN, which means no judgement
-    topic, gain = ranked.list_code[is_kept], gain[is_kept]
-    score = to_numpy(batch.log.columns[C.SCORE])[ranked.row[is_kept]] if len(ranked.row) else np.zeros(0)
-    rank = positions(topic, n_lists=n_topics)
-    is_hit = ~np.isnan(gain)
+    is_hit = (judgement >= 0) & (rank <= most)
     best_first = judgements.descending()
     lists = Lists(
-        np.bincount(topic, minlength=n_topics),
-        topic[is_hit],
+        np.minimum(ranked.length, most),  # a list for each topic, as each is judged
+        ranked.list_code[is_hit],
         rank[is_hit],
-        gain[is_hit],
+        judgements.gain[judgement[is_hit]],
         best_first.owner,
         best_first.gain,
-        score[is_hit],
+        to_numpy(batch.log.columns[C.SCORE])[ranked.row[is_hit]] if len(ranked.row) else np.zeros(0),
     )
-    return Matched(batch.users.to_pylist(), ranked.length > 0, lists)
+    return Matched(batch.users.to_pylist(), ranked.length > 0, lists.judged_only() if judged_only else lists)
 
 
 def _rows_of(qrels: Qrels, run: TrecRun) -> pa.Table:
-    """Unite the files as rows of the engine: topics are users, documents are items."""
+    """Build the rows of the engine: topics are users, documents are items."""
     is_judged = pc.is_in(run.topic, value_set=qrels.topic)
     n_retrieved, n_judged = pc.sum(is_judged).as_py() or 0, len(qrels.topic)
     score, nothing = run.score[to_numpy(is_judged)], np.zeros(n_judged)
+    kinds = np.array([row_kinds.LOG, row_kinds.HELD_OUT], np.int8)
     return pa.Table.from_pydict(
         {
-            row_kinds.KIND: to_arrow(
-                np.repeat(np.array([row_kinds.LOG, row_kinds.HELD_OUT], np.int8), [n_retrieved, n_judged])
-            ),
+            row_kinds.KIND: to_arrow(np.repeat(kinds, [n_retrieved, n_judged])),
             C.USER_ID: pa.chunked_array([run.topic.filter(is_judged), qrels.topic]),
             C.ITEM_ID: pa.chunked_array([run.document.filter(is_judged), qrels.document]),
             C.SCORE: to_arrow(np.concatenate([score, nothing.astype(score.dtype)])),
@@ -273,6 +251,5 @@ def refuse_repeated_documents(path: Path, file: Qrels | TrecRun) -> None:
     before, again = (int(file.line[by_pair[first + offset]]) for offset in (0, 1))
     named = f"document {file.document[by_pair[first]].as_py()!r} of topic {file.topic[by_pair[first]].as_py()!r}"
     more = f" (and {repeats.size - 1:,} more pairs twice)" if repeats.size > 1 else ""
-    raise InputError(
-        Fault(f"{path}, line {again}", f"{named} again, after line {before}{more}", "each document once a topic")
-    )
+    found = f"{named} again, after line {before}{more}"
+    raise InputError(Fault(f"{path}, line {again}", found, "each document once a topic"))

@@ -6,14 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.apps.sampled_tables import (
     BY_TIMES,
     OF_NESTED,
@@ -24,6 +24,7 @@ from rankeval_spark.apps.sampled_tables import (
     guessed_nested,
     has_dates,
     nested_values,
+    texts_of,
 )
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import (
@@ -39,7 +40,7 @@ from rankeval_spark.config.inputs import (
 )
 from rankeval_spark.config.json_schema import SCHEMA
 from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
-from rankeval_spark.inputs.input_columns import plain_name
+from rankeval_spark.inputs.input_columns import input_schemas, plain_name
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.sampled_tables import TableSample
@@ -53,28 +54,20 @@ INPUTS: Final[Mapping[str, type[InputConfig]]] = {
 }
 """Inputs in the order of the config."""
 
-_SCHEMAS: Final = {
-    "recommendations": schemas.RECOMMENDATIONS,
-    "held_out": schemas.HELD_OUT,
-    "train": schemas.TRAIN,
-    "items": schemas.ITEMS,
-}
+_SCHEMAS: Final = input_schemas()
 _IDS: Final = (C.USER_ID, C.ITEM_ID)
 _BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
 
 MOST_SEGMENTS: Final = 5
-MOST_VALUES: Final = 50
-"""Values of a segment in the sample; a column of text with more names single users rather than groups."""
-
-_FEW_NUMBERS: Final = 10
-"""Numbers in the sample up to which each is a value of its own, not a band."""
-
-_OF_SEGMENTS: Final = (is_text, is_number, pa.types.is_boolean, pa.types.is_dictionary)
-"""Types of the columns that segments are made of."""
-
+MOST_VALUES: Final = 50  # of a segment in the sample; more texts name single users rather than groups
+_FEW_NUMBERS: Final = 10  # in the sample, up to which each is a value of its own, not a band
+_OF_SEGMENTS: Final = (is_text, is_number, pa.types.is_boolean, pa.types.is_dictionary)  # types of their columns
 _SEPARATORS: Final = ("|", ";", ",")
-
 CUTOFFS: Final = (5, 10, 20)
+WINDOW_DAYS: Final = 7  # of the attribution window
+_COMMENTS_FROM: Final = 44  # column of the comments
+_PLAIN: Final = re.compile(r"(\.\./|/)?[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # which YAML does not take for text
 
 
 @dataclass(frozen=True)
@@ -114,30 +107,27 @@ class GuessedInput:
         """Newest date that was seen."""
         if self.day is None:
             return self.table.path_date
-        values = self.table.partitions.get(self.day.column) or [
-            str(value) for value in pc.unique(self.table.rows[self.day.column]).to_pylist() if value is not None
-        ]
-        return max(values)
+        return max(self.table.partitions.get(self.day.column) or texts_of(self.table.rows[self.day.column]))
 
     @property
     def unread(self) -> list[str]:
         """Columns of the table that were taken for nothing."""
         used = {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
         shapes = [one for one in (self.nested, self.gains) if one is not None]
-        paths = [path for shape in shapes for path in shape.renames.values()]
-        used |= {column_and_field(path, self.table.rows.column_names)[0] for path in paths}
-        return [name for name in self.table.rows.column_names if name not in used]
+        names = self.table.rows.column_names
+        used |= {column_and_field(path, names)[0] for shape in shapes for path in shape.renames.values()}
+        return [name for name in names if name not in used]
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Everything that a config is written of."""
+    """Guesses about all inputs, of which a config is written."""
 
     inputs: Mapping[str, GuessedInput]
     slices: tuple[str, ...] = ()  # segments with few values, and those of numbers
     bands: tuple[str, ...] = ()  # those of numbers
     models: tuple[str, ...] = ()  # models that were seen
-    cutoffs: tuple[int, ...] = field(default=CUTOFFS)  # usual ones, up to the longest list of the sample
+    cutoffs: tuple[int, ...] = CUTOFFS  # usual ones, up to the longest list of the sample
 
     @property
     def baseline(self) -> str | None:
@@ -184,23 +174,18 @@ def guessed(tables: Mapping[str, TableSample]) -> Guesses:
     inputs = {name: replace(one, as_text=tuple(_ids_as_text(one, by_name))) for name, one in by_name.items()}
     log = inputs["recommendations"]
     plain, numbers = _segments(inputs["segments"]) if "segments" in inputs else ([], [])
+    slices = tuple((*plain, *numbers)[:MOST_SEGMENTS])
+    bands = tuple(name for name in slices if name in numbers)
     models = tuple(log.table.distinct(log.columns[C.MODEL_ID].column)) if C.MODEL_ID in log.columns else ()
-    return Guesses(
-        inputs,
-        slices=tuple((*plain, *numbers)[:MOST_SEGMENTS]),
-        bands=tuple(name for name in (*plain, *numbers)[:MOST_SEGMENTS] if name in numbers),
-        models=models,
-        cutoffs=_cutoffs(log),
-    )
+    return Guesses(inputs, slices, bands, models, _cutoffs(log))
 
 
 def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
     table, log = tables[name], date_column(tables["recommendations"])
     day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
-    wanted = _SCHEMAS[name].field_names() if name in _SCHEMAS else [C.USER_ID]
     nested = guessed_nested(table) if name == "recommendations" else None
     of_items = OF_NESTED if nested is not None else ()
-    wanted = [one for one in wanted if one not in of_items]
+    wanted = [one for one in _SCHEMAS[name].field_names() if one not in of_items]
     columns = guessed_columns(table, wanted, taken=[day.column] if day else [])
     needed = [one for one in INPUTS[name].id_columns if one not in of_items]
     if name == "recommendations" and nested is None and C.RANK not in columns:
@@ -242,11 +227,10 @@ def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess
 def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:
     """Yield the ids that are numbers in this input and text in another."""
     for name in _IDS:
-        ids = {other.name: (other.table, other.column_of(name)) for other in inputs.values()}
         is_text_id = {
-            of: not table.has_typed_ids or not pa.types.is_integer(values.type)
-            for of, (table, values) in ids.items()
-            if values is not None
+            other.name: not other.table.has_typed_ids or not pa.types.is_integer(values.type)
+            for other in inputs.values()
+            if (values := other.column_of(name)) is not None
         }
         if any(is_text_id.values()) and not is_text_id.get(one.name, True):
             yield name
@@ -283,20 +267,9 @@ def _cutoffs(log: GuessedInput) -> tuple[int, ...]:
     return tuple(k for k in CUTOFFS if k <= longest) or (longest,)
 
 
-_PLAIN: Final = re.compile(r"(\.\./|/)?[A-Za-z_][A-Za-z0-9_./-]*")
-_WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-"""What YAML takes for something else than text."""
-
-WINDOW_DAYS: Final = 7
-"""Days of the attribution window."""
-
-_COMMENTS_FROM: Final = 44
-"""Column of the comments."""
-
-
 def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
     """Write a config for a file, from whose folder its paths start."""
-    return "\n".join(_lines(guesses, config, results)) + "\n"
+    return "".join(f"{line}\n" for line in _lines(guesses, config, results))
 
 
 def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
@@ -392,10 +365,8 @@ def _shape_lines(one: GuessedInput) -> Iterator[str]:
         yield _with_comment("    gains:", "guessed by the names of the events: what is each worth?")
         yield f"      column: {_text(one.gains.column)}"
         gains = ", ".join(f"{_text(event)}: {gain:g}" for event, gain in one.gains.values.items())
-        unknown = ", ".join(one.unknown_events)
-        comment = f"unknown, so 1: {unknown}" if unknown else ""
-        line = f"      values: {{{gains}}}"
-        yield _with_comment(line, comment) if comment else line
+        line, unknown = f"      values: {{{gains}}}", ", ".join(one.unknown_events)
+        yield _with_comment(line, f"unknown, so 1: {unknown}") if unknown else line
 
 
 def _model_lines(guesses: Guesses) -> Iterator[str]:
@@ -404,13 +375,13 @@ def _model_lines(guesses: Guesses) -> Iterator[str]:
         return
     shown = ", ".join(_text(name) for name in guesses.models[:10])
     yield f"# models: [{_one_line(shown)}]  # seen; without this key, those in the log"
-    baseline = guesses.baseline or next(iter(guesses.models), "popular")
     if guesses.baseline is None:
+        baseline = _one_line(_text(next(iter(guesses.models), "popular")))
         yield "# comparisons:"
-        yield _with_comment(f"#   baseline: {_one_line(_text(baseline))}", "the model that others are compared with")
+        yield _with_comment(f"#   baseline: {baseline}", "the model that others are compared with")
     else:
         yield "comparisons:"
-        yield _with_comment(f"  baseline: {_text(baseline)}", "guessed by its name")
+        yield _with_comment(f"  baseline: {_text(guesses.baseline)}", "guessed by its name")
 
 
 def _slice_lines(guesses: Guesses) -> Iterator[str]:
@@ -424,10 +395,8 @@ def _slice_lines(guesses: Guesses) -> Iterator[str]:
         yield f"# other columns of segments: {_one_line(', '.join(left))}"
     if guesses.bands:
         yield "bands:"
-        yield from (
-            _with_comment(f"  {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
-            for name in guesses.bands
-        )
+        for name in guesses.bands:
+            yield _with_comment(f"  {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
 
 
 def _with_comment(text: str, comment: str) -> str:
@@ -442,8 +411,7 @@ def _one_line(text: str) -> str:
 def _path(path: str, config: Path) -> str:
     """Write a path so that it starts from the folder of the config."""
     expanded = os.path.expanduser(path)
-    is_absolute = os.path.isabs(expanded)
-    return _text(expanded if is_absolute else os.path.relpath(expanded, config.parent))
+    return _text(expanded if os.path.isabs(expanded) else os.path.relpath(expanded, config.parent))
 
 
 def _text(text: str) -> str:

@@ -16,14 +16,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
-from rankeval_spark.errors import (
-    ConfigError,
-    Fault,
-    FaultsError,
-    InputError,
-    nearest,
-    nearest_days,
-)
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest, nearest_days
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
@@ -47,9 +40,9 @@ _PUBLISHED: Final = ("status", "=", "PUBLISHED")
 
 @dataclass(frozen=True)
 class PastNight:
-    """A published night that can be scored again: its newest commit in ``runs``."""
+    """A published night, with the config it ran with and what it computed."""
 
-    row: Event
+    row: Event  # its newest commit in ``runs``
 
     @property
     def config(self) -> EvaluationConfig:
@@ -65,10 +58,9 @@ class PastNight:
     def completed_config(self) -> dict[str, Any]:
         """The config it ran with, with all keys of this version; as it was recorded where that is valid no more."""
         try:
-            completed: dict[str, Any] = json.loads(self.config.public_json())
+            return dict(json.loads(self.config.public_json()))
         except ConfigError:
             return self.recorded_config
-        return completed
 
     @property
     def defaults_version(self) -> int:
@@ -120,8 +112,7 @@ class PastNight:
     @property
     def input_columns(self) -> Mapping[str, str]:
         """Columns of each input's table."""
-        columns: Mapping[str, str] = self.row["input_columns"] or {}
-        return columns
+        return dict(self.row["input_columns"] or {})
 
     @property
     def definitions(self) -> Definitions:
@@ -165,10 +156,9 @@ def published_nights(
 def chosen_nights(
     spark: SparkSession | None, root: str, *, evaluation: str | None = None, day: date | None = None
 ) -> list[PastNight]:
-    """Choose the night of a date, or the newest one, of each evaluation or of the one that is named.
+    """Choose the night of a date, or the newest one by :func:`newest_nights`, of each evaluation or a named one.
 
-    The newest night and samples are those of :func:`rankeval_spark.report.defaults.newest_nights`; raises InputError
-    as :func:`published_nights`.
+    Raises InputError as :func:`published_nights`.
     """
     if day is not None:
         nights = published_nights(spark, root, evaluation=evaluation, dates=[day])
@@ -181,8 +171,8 @@ def chosen_nights(
 
 def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list[date]:
     """List the published dates of the same evaluation after a night."""
-    of_it = _newest_runs(spark, root, night.evaluation)
-    return [row[C.EVALUATION_DATE] for row in of_it if row[C.EVALUATION_DATE] > night.evaluation_date]
+    days = (row[C.EVALUATION_DATE] for row in _newest_runs(spark, root, night.evaluation))
+    return [day for day in days if day > night.evaluation_date]
 
 
 def _newest_runs(
@@ -255,13 +245,14 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
         return {}
     # A config takes a millisecond to read, and thousands of nights have few of them.
-    nights = [PastNight(event) for event in events]
-    hashes = {(night.row["config"], night.defaults_version): night for night in nights}
-    is_same = {recorded: night.config_hash == config.config_hash for recorded, night in hashes.items()}
+    is_same: dict[tuple[str, int], bool] = {}
     standing = {}
-    for night in nights:
+    for night in map(PastNight, events):
+        recorded = night.row["config"], night.defaults_version
+        if recorded not in is_same:
+            is_same[recorded] = night.config_hash == config.config_hash
         parts = [f"published by run {night.row[C.RUN_ID]}"]
-        parts += [] if is_same[night.row["config"], night.defaults_version] else ["with another config"]
+        parts += [] if is_same[recorded] else ["with another config"]
         parts += [night.row["reason"]] if night.is_empty and night.row["reason"] else []
         standing[night.evaluation_date] = ", ".join(parts)
     return standing
@@ -310,8 +301,8 @@ def means_of(
 
     Raises DamagedResultsError if rows of some of these nights are missing or damaged.
     """
-    dates = [night.evaluation_date for night in nights]
-    if not dates:
+    if not nights:
         return []
+    dates = [night.evaluation_date for night in nights]
     means = results_of(spark, root).arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
     return to_rows(means)

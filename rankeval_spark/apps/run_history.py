@@ -65,8 +65,7 @@ class RunHistory:
     facts: RunRecord
     is_alone: bool = False  # take the run for the first of its evaluation, whatever was published
     wait: Callable[[], None] | None = None  # called before they are looked up: one of them may be about to be published
-    # which of them were left out, because their files are missing or damaged
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # about those left out, whose files are missing or damaged
 
     def volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
         """Compare the rows of the inputs with those of the nights before; no fact where these are too few."""
@@ -83,15 +82,23 @@ class RunHistory:
         read = [*band, *([last] if last and last not in band else [])]
         if not read:
             return []
-        rows, damaged = self._means_of(read)
-        band, last = [night for night in band if night not in damaged], None if last in damaged else last
+        try:
+            rows = means_of(self.spark, self._root, self.facts.evaluation, read)
+        except DamagedResultsError as error:
+            whole = [night for night in read if (night.evaluation, night.evaluation_date) not in error.nights]
+            if len(whole) == len(read):
+                raise
+            self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
+            rows = means_of(self.spark, self._root, self.facts.evaluation, whole)
+            band, last = [night for night in band if night in whole], last if last in whole else None
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         found: list[CheckCount] = []
         if len(band) >= LEAST_NIGHTS:
             now, then = self.facts.definitions, {night.evaluation_date: night.definitions for night in band}
-            keys = [(row[C.EVALUATION_DATE], (row[C.MEASURE], row[C.K])) for row in rows]
             alike = [
-                row for row, (day, key) in zip(rows, keys, strict=True) if then.get(day, {}).get(key) == now.get(key)
+                row
+                for row in rows
+                if then.get(row[C.EVALUATION_DATE], {}).get(key := (row[C.MEASURE], row[C.K])) == now.get(key)
             ]
             drifted = fact_of(tonight, alike, links={one.measure: one.link for one in self.facts.measures})
             found += [] if drifted is None else [drifted]
@@ -99,19 +106,6 @@ class RunHistory:
             before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
             found += to_model_facts(self.facts, tonight, before, last)
         return found
-
-    def _means_of(self, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
-        """Read the means of nights that can be read; return them, and the nights that cannot."""
-        try:
-            return means_of(self.spark, self._root, self.facts.evaluation, nights), []
-        except DamagedResultsError as error:
-            damaged = [night for night in nights if (night.evaluation, night.evaluation_date) in error.nights]
-            if not damaged:
-                raise
-            self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
-            return means_of(
-                self.spark, self._root, self.facts.evaluation, [one for one in nights if one not in damaged]
-            ), damaged
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -125,7 +119,7 @@ class RunHistory:
         return found
 
     def require_no_means(self, reason: str) -> None:
-        """Refuse to replace the published means of this night by none, as the function of this name does."""
+        """Refuse to replace the published means of this night by none."""
         if not self.is_alone:
             require_no_means(self.spark, self._root, self.facts.night, reason)
 
@@ -150,10 +144,7 @@ class RunHistory:
 
 
 def require_no_means(spark: SparkSession | None, root: str, night: NightKey, reason: str) -> None:
-    """Refuse to replace the published means of a night by none; ``reason`` says why there is nothing to measure.
-
-    Raises InputError if the newest published run of the night has means.
-    """
+    """Refuse to replace the published means of a night by none; ``reason`` says why there is nothing to measure."""
     run_id = run_with_means(spark, root, night)
     if run_id is not None:
         expected = f"rows as those that run {run_id} measured, whose results stay published"
@@ -199,12 +190,8 @@ def to_model_facts(
     of ``metrics`` of everyone, these of the night ``last``.
     """
     asked = json.loads(facts.config)
-    wanted = asked.get("models")
-    then = {
-        model: n
-        for model, n in users_with_list(before, last.recorded_config).items()
-        if n and (wanted is None or model in wanted)
-    }
+    had, wanted = users_with_list(before, last.recorded_config), asked.get("models")
+    then = {model: n for model, n in had.items() if n and (wanted is None or model in wanted)}
     if not then:
         return []
     now = users_with_list(tonight, asked)
@@ -269,10 +256,10 @@ def fact_of(
     for row in earlier:
         if _key(row) in places[0]:
             place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
-            value, error = (np.array([_number(row[name])]) for name in (C.VALUE, "std_error"))
+            value, error = (np.array([row[name]], dtype=np.float64) for name in (C.VALUE, "std_error"))  # NULL is NaN
             link = links.get(row[C.MEASURE], "identity")
             past[place], errors[place] = value[0], intervals.published_error(link, value, error)[0]
-    values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
+    values, band = np.array([row[C.VALUE] for row in tonight], dtype=np.float64), band_of(past, errors)
     total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
     if total == 0:
         return None
@@ -290,10 +277,6 @@ def _key(row: Numbers) -> tuple[str, str, int]:
     return row[C.MODEL_ID], row[C.MEASURE], row[C.K]
 
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
-
-
 @dataclass(frozen=True)
 class NightSide:
     """One of two nights."""
@@ -306,11 +289,10 @@ class NightSide:
     @classmethod
     def of(cls, results: Results[Any], night: PastNight, *, models: Sequence[str] = ()) -> NightSide:
         """Read a published night; of some models, where any are named."""
-        equal = {C.MODEL_ID: list(models)} if models else {}
-        of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation, **equal}
-        user_metrics = results.scan(schemas.USER_METRICS.name, **of_night)
-        config = night.config
-        return cls(night.definitions, segments_by_slice(config), user_metrics, config.policies.unit)
+        of_models: dict[str, Any] = {C.MODEL_ID: list(models)} if models else {}
+        of_night = {"date": night.evaluation_date, "evaluation": night.evaluation, **of_models}
+        users, config = results.scan(schemas.USER_METRICS.name, **of_night), night.config
+        return cls(night.definitions, segments_by_slice(config), users, config.policies.unit)
 
     def defines(self, measure: Measure, as_on: NightSide) -> bool:
         """Return True if a measure was computed with the same options and policies on both nights."""
@@ -341,15 +323,11 @@ def changes_between(
         return []
     reported = ReportedSlices(made, config.min_slice_size, config.confidence)
     changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
-    from rankeval_spark.sums.published import (  # noqa: PLC0415 - imports the engine
-        NIGHT_CHANGES,
-        NightDifferences,
-        UserTotals,
-    )
+    from rankeval_spark.sums import published  # noqa: PLC0415 - imports the engine
 
-    differences = NightDifferences(changes)
-    totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
-    return to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[NIGHT_CHANGES])
+    name, differences = published.NIGHT_CHANGES, published.NightDifferences(changes)
+    totals = published.UserTotals(changes.measures, {name: differences}, differences.segments, n_nights=2)
+    return to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[name])
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:
@@ -371,14 +349,9 @@ def since_previous(
     gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
     if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
         return Previous(night.evaluation_date, (), has_users=False)
+    measures, slices = [gate.measured(config.preset) for gate in rules], [gate.slice for gate in rules]
     try:
-        rows = changes_between(
-            now,
-            NightSide.of(results, night),
-            config,
-            measures=[gate.measured(config.preset) for gate in rules],
-            slices=[gate.slice for gate in rules],
-        )
+        rows = changes_between(now, NightSide.of(results, night), config, measures=measures, slices=slices)
     except DamagedResultsError as error:
         if (night.evaluation, night.evaluation_date) not in error.nights:
             raise

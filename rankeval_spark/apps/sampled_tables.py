@@ -31,12 +31,8 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
 from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
 
-SAMPLE_ROWS: Final = 10_000
-"""Rows that are looked at; of text files, lines."""
-
-ROWS_OF_A_COLUMN: Final = 2_000_000
-"""Rows of which a single column is read."""
-
+SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
+ROWS_OF_A_COLUMN: Final = 2_000_000  # of which a single column is read
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SUFFIXES: Final = {
@@ -56,8 +52,7 @@ class TableSample:
     path: str  # as the user gave it, with ``{date}`` where it has that
     format: str  # ``delta``, ``parquet``, ``csv`` or ``json``
     rows: pa.Table  # its first rows, with all columns
-    # values of each column that the table is partitioned by
-    partitions: dict[str, list[str]] = field(default_factory=dict)
+    partitions: dict[str, list[str]] = field(default_factory=dict)  # values of the columns it is partitioned by
     path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
     separator: str = ","  # of csv
     dataset: ds.Dataset | None = None  # all rows, of Delta and Parquet
@@ -65,11 +60,11 @@ class TableSample:
     def distinct(self, column: str) -> list[str]:
         """List the values of a column, of many rows where only that column has to be read for it."""
         if self.dataset is None:
-            return _texts(self.rows[column])
+            return texts_of(self.rows[column])
         found: set[str] = set()
         n_rows = 0
         for batch in self.dataset.to_batches(columns=[column]):
-            found.update(_texts(batch[column]))
+            found.update(texts_of(batch[column]))
             n_rows += batch.num_rows
             if n_rows >= ROWS_OF_A_COLUMN:
                 break
@@ -165,9 +160,9 @@ def _delta(path: Path) -> TableSample:
 def _parquet(path: Path) -> TableSample:
     files = _files_of(path)
     partitions: dict[str, set[str]] = {}
-    for file in files:
-        for name, is_given, value in (part.partition("=") for part in file.parts[:-1]):
-            if is_given and path.is_dir() and f"{name}={value}" in file.relative_to(path).parts:
+    for folder in dict.fromkeys(file.parent for file in files) if path.is_dir() else ():
+        for name, is_given, value in (part.partition("=") for part in folder.relative_to(path).parts):
+            if is_given:
                 partitions.setdefault(name, set()).add(value)
     values = {name: sorted(each) for name, each in partitions.items()}
     dataset = ds.dataset([str(file) for file in files], format="parquet", partitioning="hive")
@@ -179,8 +174,7 @@ def _csv(path: Path) -> TableSample:
     text = _first_lines(path)
     header = text.split("\n", 1)[0]
     separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-    options = pa_csv.ParseOptions(delimiter=separator)
-    rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=options)
+    rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
     return TableSample(str(path), "csv", rows, separator=separator)
 
 
@@ -199,7 +193,8 @@ def _first_lines(path: Path) -> str:
 _READERS: Final = {"delta": _delta, "parquet": _parquet, "csv": _csv, "json": _json}
 
 
-def _texts(values: pa.ChunkedArray) -> list[str]:
+def texts_of(values: pa.ChunkedArray) -> list[str]:
+    """List the distinct values of a column as text."""
     return sorted({str(value) for value in values.unique().to_pylist() if value is not None})
 
 
@@ -284,36 +279,32 @@ def guessed_columns(table: TableSample, wanted: Sequence[str], *, taken: Sequenc
     """
     kinds = {one.name: one.type for one in table.rows.schema if one.name not in taken}
     found: dict[str, Guess] = {}
-    for by, likely in ((BY_NAME, _named), (BY_PART, _named_in_part), (BY_TYPE, _only_one_left)):
+    for by in (BY_NAME, BY_PART, BY_TYPE):
         for name in wanted:
             if name in found or (by == BY_TYPE and name == C.SCORE and C.RANK in found):
                 continue
             used = {guess.column for guess in found.values()}
             left = {column: kind for column, kind in kinds.items() if column not in used and _TYPES[name](kind)}
-            column = likely(name, left)
-            if column is not None:
-                found[name] = Guess(column, by)
+            likely = _likely(name, left, by)
+            if likely:
+                found[name] = Guess(likely[0], by)
     return {name: found[name] for name in wanted if name in found}
 
 
-def _named(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
-    places = {
-        column: _NAMES[name].index(plain_name(column)) for column in columns if plain_name(column) in _NAMES[name]
-    }
-    return min(places, key=places.__getitem__, default=None)
+def _likely(name: str, columns: Mapping[str, pa.DataType], by: str) -> list[str]:
+    """List the columns that may be a canonical one, the likeliest first.
 
-
-def _named_in_part(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
-    words = _PARTS.get(name, ())
-    return next((column for column in columns if any(word in plain_name(column) for word in words)), None)
-
-
-def _only_one_left(name: str, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return the only column of the type, where the input needs one: ids of users and items, and scores."""
-    if name not in (C.USER_ID, C.ITEM_ID, C.SCORE):
-        return None
-    likely = [column for column, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
-    return likely[0] if len(likely) == 1 else None
+    By their type, an input that needs ids of users and items, or scores, has the only column of it.
+    """
+    if by == BY_NAME:
+        known = _NAMES[name]
+        return sorted(
+            (one for one in columns if plain_name(one) in known), key=lambda one: known.index(plain_name(one))
+        )
+    if by == BY_PART:
+        return [one for one in columns if any(word in plain_name(one) for word in _PARTS.get(name, ()))]
+    likely = [one for one, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
+    return likely if name in (C.USER_ID, C.ITEM_ID, C.SCORE) and len(likely) == 1 else []
 
 
 def date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
@@ -368,15 +359,12 @@ _GAINS: Final[Sequence[tuple[int, tuple[str, ...]]]] = (
 )
 """Gains, and words within the name of an event of that gain. `report` comes late: who downloads a report wants it."""
 
-MOST_EVENTS: Final = 20
-"""Kinds of events up to which a column of text is taken for one of events."""
-
-_Kinds = Mapping[str, pa.DataType]
+MOST_EVENTS: Final = 20  # kinds of events up to which a column of text is taken for one of events
 
 
 def guessed_nested(table: TableSample) -> Nested | None:
     """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
-    kinds: _Kinds = {one.name: one.type for one in table.rows.schema}
+    kinds = {one.name: one.type for one in table.rows.schema}
     if any(is_item_name(name) and is_id(kind) for name, kind in kinds.items()):
         return None
     lists = {name: kind.value_type for name, kind in kinds.items() if is_list(kind)}
@@ -390,20 +378,19 @@ def guessed_nested(table: TableSample) -> Nested | None:
     return None
 
 
-def _likeliest(kinds: _Kinds, is_of_type: Callable[[pa.DataType], bool], is_name: Callable[[str], bool]) -> str | None:
+def _likeliest(
+    kinds: Mapping[str, pa.DataType], is_of_type: Callable[[pa.DataType], bool], is_name: Callable[[str], bool]
+) -> str | None:
     """Choose the first column of a type by its name, be it in the plural; else the only one of the type."""
-    likely = [name for name, kind in kinds.items() if is_of_type(kind)]
-    named = [
-        name for name in likely if is_name(name.rpartition(".")[2]) or is_name(name.rpartition(".")[2].rstrip("s"))
-    ]
-    return next(iter(named or (likely if len(likely) == 1 else [])), None)
+    likely = [(name, name.rpartition(".")[2]) for name, kind in kinds.items() if is_of_type(kind)]
+    named = [name for name, field in likely if is_name(field) or is_name(field.rstrip("s"))]
+    return next(iter(named or (name for name, _ in likely if len(likely) == 1)), None)
 
 
 def guessed_gains(table: TableSample) -> tuple[Gains, tuple[str, ...]] | None:
-    """Guess which column holds kinds of events, and what each is worth.
+    """Guess the gains of a column of events, and list the events that no known word is in, whose gain is 1.
 
-    The gains, and the kinds of events that no known word is in, which have 1. None without a column of events, or where
-    all would be worth the same.
+    None without a column of events, or where all would be worth the same.
     """
     texts = [one.name for one in table.rows.schema if is_text(one.type) or pa.types.is_dictionary(one.type)]
     named = [name for name in texts if plain_name(name) in _EVENTS]

@@ -131,7 +131,8 @@ class MetricRows:
         if is_drawn:
             spread |= drawn_spread(rows)
         linked = {C.VALUE: nullable(doubles(rows, "mean")), **spread}
-        linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
+        for name in (C.VALUE, "ci_low", "ci_high"):
+            linked[name] = nullable(self._published(linked[name].to_numpy(zero_copy_only=False), measure))
         if not is_drawn:
             linked |= self._of_equal_users(rows, self._bounds[measure], linked, is_proportion)
         linked |= values_in_range(linked, self._bounds[measure])
@@ -181,11 +182,7 @@ class MetricRows:
             return no_quantiles(rows.num_rows)
         values = rows[QUANTILES].flatten().to_numpy(zero_copy_only=False).reshape(-1, len(shares))
         grid = doubles(rows, QUANTILE_GRID)[:, None]
-        low, high = values.copy(), values + grid
-        for index in set(measure.tolist()):
-            if self._links[index] != "identity":
-                own = measure == index
-                low[own], high[own] = (intervals.published(self._links[index], each[own]) for each in (low, high))
+        low, high = (self._published(each, measure[:, None]) for each in (values, values + grid))
         error = np.where(grid[:, 0] == 0, 0.0, (high - low).max(axis=1))
         has_none = np.isnan(low[:, 0])
         ends = pa.array(
@@ -197,14 +194,11 @@ class MetricRows:
             C.QUANTILE_ERROR: pa.array(error, mask=has_none),
         }
 
-    def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:
-        """Convert means of logarithms and squares, and the ends of their intervals, to values."""
-        values = means.to_numpy(zero_copy_only=False)
-        for index in set(measure.tolist()):
-            if self._links[index] != "identity":
-                own = measure == index
-                values = np.where(own, intervals.published(self._links[index], values), values)
-        return nullable(values)
+    def _published(self, means: np.ndarray, measure: np.ndarray) -> np.ndarray:
+        """Convert means of logarithms and squares, the ends of their intervals and quantiles, to values."""
+        for index in {index for index in set(measure.ravel().tolist()) if self._links[index] != "identity"}:
+            means = np.where(measure == index, intervals.published(self._links[index], means), means)
+        return means
 
 
 def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:

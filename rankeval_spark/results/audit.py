@@ -6,7 +6,6 @@ Rows on this machine are read by Arrow in this process; ``spark_writes`` has the
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -27,8 +26,11 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.results.run_record import MeasureRecord
+    from rankeval_spark.results.spark_writes import RowsOnSpark
     from rankeval_spark.results.tables import Constraint
     from rankeval_spark.schemas import Schema
+
+    StagedRows: TypeAlias = "RowsInProcess | RowsOnSpark"
 
 
 TOLERANCE: Final = 1e-9
@@ -156,25 +158,6 @@ Key: TypeAlias = tuple[str, int]  # model and cutoff
 Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]  # summaries of columns by model and cutoff
 
 
-class StagedRows(ABC):
-    """Rows of a staged table."""
-
-    @abstractmethod
-    def refused(self, schema: Schema) -> list[Fault]:
-        """Return repeated keys, and rows that break a constraint: after its intent, a publish could not end."""
-
-    @abstractmethod
-    def has_several_lists(self) -> bool:
-        """Return whether a user has several lists of a model."""
-
-    @abstractmethod
-    def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
-        """Summarise columns by model and cutoff, with ``over_users`` after averaging the lists of each user.
-
-        ``weights`` maps each column to that of its denominators, if its mean is a ratio of sums.
-        """
-
-
 def key_of(schema: Schema) -> list[str]:
     """Key of a table within one run."""
     return [name for name in schema.key if name not in C.RUN_KEY]
@@ -203,13 +186,13 @@ _MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
 
 
 @dataclass(frozen=True)
-class RowsInProcess(StagedRows):
+class RowsInProcess:
     """Rows of a table in memory, or in Parquet files of this machine, which are read one after another."""
 
     parts: Sequence[pa.Table | Path]  # each user's rows may lie in several of them
 
     def refused(self, schema: Schema) -> list[Fault]:
-        """Return faults of repeated keys and of rows that break a constraint."""
+        """Return repeated keys, and rows that break a constraint: after its intent, a publish could not end."""
         names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
         keys, broken = list[pa.Table](), list[Fault]()
         for rows in self._read(list(dict.fromkeys(names))):
@@ -222,7 +205,10 @@ class RowsInProcess(StagedRows):
         return any(pc.any(pc.not_equal(rows[C.LIST_ID], C.ONE_LIST)).as_py() for rows in self._read([C.LIST_ID]))
 
     def summaries(self, weights: Mapping[str, str | None], *, over_users: bool = False) -> Summaries:
-        """Summarise the parts one after another; all at once if users are averaged."""
+        """Summarise columns by model and cutoff, with ``over_users`` after averaging the lists of each user.
+
+        ``weights`` maps each column to that of its denominators, if its mean is a ratio of sums.
+        """
         names = [*_KEY, *([C.USER_ID] if over_users else []), *_values(weights)]
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:

@@ -72,37 +72,29 @@ class RunEvent:
     def values(self, recorded_at: datetime) -> dict[str, Any]:
         """Return the values of the row by column."""
         facts = self.facts
+        inputs = _fields(self.inputs, "name", "location", "format", "version", "n_rows")
+        definitions = _fields([fact.definition for fact in facts.measures], "name", "options", "group_rule")
+        measures = zip(_fields(facts.measures, "measure", "k", "column"), definitions, strict=True)
         return {
-            C.EVALUATION: facts.evaluation,
-            C.EVALUATION_DATE: facts.evaluation_date,
-            C.RUN_ID: facts.run_id,
+            **_fields([facts], *C.RUN_KEY, "sample_share", "config", "config_hash")[0],
+            **_fields([facts], "defaults_version", "code_version")[0],
             "status": self.status,
             "recorded_at": recorded_at,
             "reason": self.reason,
-            "sample_share": facts.sample_share,
-            "config": facts.config,
-            "config_hash": facts.config_hash,
-            "defaults_version": facts.defaults_version,
-            "code_version": facts.code_version,
-            "inputs": [
-                {name: getattr(fact, name) for name in ("name", "location", "format", "version", "n_rows")}
-                for fact in self.inputs
-            ],
+            "inputs": inputs,
             "input_columns": {fact.name: fact.columns for fact in self.inputs if fact.columns is not None},
             "policies": dict(facts.policies),
-            "measures": [
-                {
-                    **{name: getattr(fact, name) for name in ("measure", "k", "column")},
-                    **{name: getattr(fact.definition, name) for name in ("name", "options", "group_rule")},
-                }
-                for fact in facts.measures
-            ],
+            "measures": [measure | definition for measure, definition in measures],
             "table_versions": dict(self.table_versions),
             "timings": dict(self.timings),
             "n_rows": dict(self.n_rows),
             "error": asdict(self.error) if self.error else None,
             "failed_checks": list(self.failed_checks),
         }
+
+
+def _fields(facts: Iterable[object], *names: str) -> list[dict[str, Any]]:
+    return [{name: getattr(fact, name) for name in names} for fact in facts]
 
 
 @dataclass(frozen=True)

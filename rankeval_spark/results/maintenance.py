@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -29,10 +29,7 @@ from rankeval_spark.results.table_changes import NAMED_IN
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import SparkSession
-
-    from rankeval_spark.results.file_store import Storage
-    from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.results_store import ResultsStore
 
 
 ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
@@ -71,26 +68,12 @@ class Compacted:
 
 
 class Maintenance:
-    """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`.
+    """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`."""
 
-    ``take_over`` returns whether no live run holds the night of a slug. It takes the lock of a dead run, and records
-    that run and the given silent ones as FAILED.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        storage: Storage,
-        *,
-        publish_lock: Callable[[str], AbstractContextManager[Lock]],  # by owner
-        take_over: Callable[[str, Sequence[str]], bool],
-        code_version: str,  # written into `runs`
-    ) -> None:
-        self._spark = spark
-        self._storage = storage
-        self._publish_lock = publish_lock
-        self._take_over = take_over
-        self._code_version = code_version
+    def __init__(self, store: ResultsStore, code_version: str) -> None:
+        self._spark, self._storage = store.spark, store.storage
+        self._publish_lock, self._take_over = store.publish_lock, store.take_over
+        self._code_version = code_version  # written into `runs`
         self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
     def give_up_events(self) -> list[str]:

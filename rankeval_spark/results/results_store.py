@@ -96,8 +96,8 @@ class ResultsStore:
     """Published tables under one results root, for writing."""
 
     def __init__(self, spark: SparkSession, storage: Storage, *, times: LockTimes | None = None) -> None:
-        self._spark = spark
-        self._storage = storage
+        self.spark = spark
+        self.storage = storage
         self._times = times or LockTimes()
         self._run_locks: dict[NightKey, Lock] = {}
 
@@ -155,7 +155,7 @@ class ResultsStore:
         with self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS) as lock:
             if lock.may_return:
                 try:
-                    fence(self._storage, owner)
+                    fence(self.storage, owner)
                 except BaseException:
                     lock.abandon()
                     raise
@@ -171,7 +171,7 @@ class ResultsStore:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
         self._update_runs(facts.run_id)
         self._record_death(lock, found_by=f"run {facts.run_id}")
-        run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+        run = Run(self.spark, self.storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
         try:
             self.finish_pending(facts.run_id, publishing=publishing)
@@ -185,22 +185,16 @@ class ResultsStore:
 
         A run that announced a publish has a staging folder, unless that was lost; then the next publish finds out.
         """
-        if any(name.rpartition(".")[2] not in publishing for name in self._storage.names(STAGING_FOLDER)):
+        if any(name.rpartition(".")[2] not in publishing for name in self.storage.names(STAGING_FOLDER)):
             with self.publish_lock(owner) as lock:
-                recover(Root(self._spark, self._storage, lock))
+                recover(Root(self.spark, self.storage, lock))
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Return the steps of maintenance."""
         self._update_runs("maintenance")
-        return Maintenance(
-            self._spark,
-            self._storage,
-            publish_lock=self.publish_lock,
-            take_over=self._take_over,
-            code_version=code_version,
-        )
+        return Maintenance(self, code_version)
 
-    def _take_over(self, slug: str, silent: Sequence[str]) -> bool:
+    def take_over(self, slug: str, silent: Sequence[str]) -> bool:
         """Acquire and release the lock of a night, and record dead runs; False if a live run holds it.
 
         A run that was only suspended finds that it lost the lock, and publishes nothing. The ``silent`` runs of the
@@ -211,7 +205,7 @@ class ResultsStore:
                 self._record_death(lock, found_by="rankeval maintain")
                 for run_id in silent:
                     journal.record_death(
-                        self._spark, self._storage, run_id, found_by="rankeval maintain", holder=f"run {run_id}"
+                        self.spark, self.storage, run_id, found_by="rankeval maintain", holder=f"run {run_id}"
                     )
                 return True
         except ResultsBusyError:
@@ -220,15 +214,15 @@ class ResultsStore:
     def _record_death(self, lock: Lock, *, found_by: str) -> None:
         """Record the failure of the run whose lock was taken over, if it did not do so itself."""
         if (dead := lock.taken_from) is not None:
-            journal.record_death(self._spark, self._storage, dead.owner, found_by=found_by, holder=str(dead))
+            journal.record_death(self.spark, self.storage, dead.owner, found_by=found_by, holder=str(dead))
 
     @contextmanager
     def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:
-        lock = Lock(self._storage, name, owner=owner, wait_seconds=wait_seconds, times=self._times)
+        lock = Lock(self.storage, name, owner=owner, wait_seconds=wait_seconds, times=self._times)
         try:
             lock.acquire()
         except OSError as error:
-            raise _unusable_root(self._storage, error) from error
+            raise _unusable_root(self.storage, error) from error
         try:
             yield lock
         finally:
@@ -236,16 +230,16 @@ class ResultsStore:
 
     def _update_runs(self, owner: str) -> None:
         """Add the columns of this version to ``runs``; other tables get theirs when they are written."""
-        if lacking := tables.lacking_columns(self._spark, self._storage, schemas.RUNS):
-            with turn_for_runs(self._storage, owner) as turn:
-                tables.add_columns(Root(self._spark, self._storage, turn), schemas.RUNS.name, lacking)
+        if lacking := tables.lacking_columns(self.spark, self.storage, schemas.RUNS):
+            with turn_for_runs(self.storage, owner) as turn:
+                tables.add_columns(Root(self.spark, self.storage, turn), schemas.RUNS.name, lacking)
 
     def _create_tables(self) -> None:
-        if local_tables.are_at(self._storage):
+        if local_tables.are_at(self.storage):
             for schema in tables.TABLES:
-                delta_log.repair(self._storage, schema.name)
-        if tables.missing_tables(self._storage):
+                delta_log.repair(self.storage, schema.name)
+        if tables.missing_tables(self.storage):
             with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
-                for schema in tables.missing_tables(self._storage):
-                    tables.create_table(self._storage, schema)
-                    tables.require_reader_version(self._storage, schema.name)
+                for schema in tables.missing_tables(self.storage):
+                    tables.create_table(self.storage, schema)
+                    tables.require_reader_version(self.storage, schema.name)

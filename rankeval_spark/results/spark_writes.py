@@ -23,7 +23,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault
 from rankeval_spark.results import delta_log, local_tables, local_writes, spark_tables, tables
-from rankeval_spark.results.audit import StagedRows, Summaries, Summary, key_of, plain_columns, rules_of
+from rankeval_spark.results.audit import Summaries, Summary, key_of, plain_columns, rules_of
 from rankeval_spark.results.file_store import inside
 from rankeval_spark.results.locks import Root, lost, retried
 from rankeval_spark.results.run_record import NightKey
@@ -103,7 +103,7 @@ MAX_SUSPECTS: Final = 100
 
 
 @dataclass(frozen=True)
-class RowsOnSpark(StagedRows):
+class RowsOnSpark:
     """Rows of a frame."""
 
     frame: DataFrame

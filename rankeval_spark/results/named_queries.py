@@ -266,7 +266,14 @@ class Results(PublishedResults[Frame]):
             other = self._side(measure, str(against), night, argument="against")
         else:
             other = self._side(measure, model_id, earlier)
-            self._require_same_definition(side, other)
+            definitions = self._definitions(night.evaluation, side.measure)
+            own, then = definitions[side.run_id], definitions[other.run_id]
+            if own != then:
+                name, others = with_cutoff(*side.measure), ", ".join(then.without(own)) or "other settings"
+                found = f"{earlier.date}, when {name} was computed with {others}"
+                expected = f"as on {night.date}: {', '.join(own.without(then)) or 'without these'}"
+                fix = "run one of the nights again with the config of the other"
+                raise ConfigError(Fault("against", found, expected, fix))
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=PAIRED, order=[("delta", side.worst), (C.USER_ID, "asc")])
 
@@ -319,17 +326,6 @@ class Results(PublishedResults[Frame]):
         found = named(measure, list(columns))
         run_id = rows[C.RUN_ID][0].as_py()
         return UserSide(night, model_id, run_id, found, columns[found], is_lower_better(found[0]))
-
-    def _require_same_definition(self, side: UserSide, other: UserSide) -> None:
-        """Raise ConfigError if two nights computed a measure with other options or policies."""
-        definitions = self._definitions(side.night.evaluation, side.measure)
-        own, then = definitions[side.run_id], definitions[other.run_id]
-        if own != then:
-            name, day = with_cutoff(*side.measure), other.night.date
-            found = f"{day}, when {name} was computed with {', '.join(then.without(own)) or 'other settings'}"
-            expected = f"as on {side.night.date}: {', '.join(own.without(then)) or 'without these'}"
-            fix = "run one of the nights again with the config of the other"
-            raise ConfigError(Fault("against", found, expected, fix))
 
     def _definitions(self, evaluation: str, measure: tuple[str, int]) -> dict[str, RecordedDefinition]:
         """Read how the published runs of an evaluation computed a measure, by the id of the run."""

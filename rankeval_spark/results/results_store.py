@@ -83,7 +83,6 @@ def _require_ours(storage: Storage, names: list[str]) -> None:
 
 
 def _unusable_root(storage: Storage, error: OSError) -> ConfigError:
-    """Build the error for a root that cannot be read or written."""
     expected, fix = "a folder that can be read and written", "check its permissions and the free space"
     return _refused(storage, f" ({error.strerror or error})", expected, fix)
 
@@ -212,7 +211,6 @@ class ResultsStore:
             return False
 
     def _record_death(self, lock: Lock, *, found_by: str) -> None:
-        """Record the failure of the run whose lock was taken over, if it did not do so itself."""
         if (dead := lock.taken_from) is not None:
             journal.record_death(self.spark, self.storage, dead.owner, found_by=found_by, holder=str(dead))
 

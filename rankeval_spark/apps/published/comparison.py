@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.measures.definition import Better
     from rankeval_spark.statistics.multiple_testing import Correction
 
 UNPAIRED: Final = "unpaired"  # the test of two nights, which share only some of their users
@@ -80,7 +79,7 @@ def compare_nights(
     ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows. Raises
     InputError if one of the nights measured nothing, or another share of the users.
     """
-    _refuse_empty(now, before)
+    _require_means(now, before)
     shares = [night.sample_share for night in (now, before)]
     if shares[0] != shares[1]:
         found = f"{shares[0]:g} of the users, and {shares[1]:g} on {before.evaluation_date}"
@@ -104,7 +103,7 @@ def compare_models(
     Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
     family of the correction is what was requested. Raises ConfigError if the night has no such model.
     """
-    _refuse_empty(night)
+    _require_means(night)
     results = results_of(spark, root)
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     names, measures = selection.slices_of(night.config), selection.measures_of(night)
@@ -128,12 +127,10 @@ def compare_models(
     wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
     wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
     rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
-    kept, unavailable = [], []
-    for one in measures:
-        measure_rows = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
-        kept += measure_rows
-        unavailable += [] if measure_rows else [one]
-    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", unavailable))
+    found = {one: [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)] for one in measures}
+    without = [one for one, own in found.items() if not own]
+    kept = [row for own in found.values() for row in own]
+    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", without))
 
 
 def with_adjusted_p(
@@ -144,37 +141,19 @@ def with_adjusted_p(
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
     better = {one.label: one.better for one in measures}
-    return [
-        {
-            **row,
-            "test": UNPAIRED,
-            "correction": correction,
-            "family_size": int(size),
-            "p_adjusted": None if np.isnan(own) else float(own),
-            "reason": _reason(row),
-            "verdict": _verdict(row, own, alpha, better),
-        }
-        for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True)
-    ]
-
-
-def _reason(row: Mapping[str, Any]) -> str | None:
-    if row["p_value"] is not None:
-        return None
-    if not row["n_users"]:
-        return "no_users_now"
-    return "few_users" if row["n_earlier_users"] else "no_users_then"
-
-
-def _verdict(row: Mapping[str, Any], p: float, alpha: float, better: Mapping[str, Better]) -> str | None:
-    if np.isnan(p):
-        return None
-    if p > alpha:
-        return "undecided"
-    good = better[row[C.MEASURE]]
-    if good == "neither":
-        return "different"
-    return "better" if (row["delta"] > 0) == (good == "higher") else "worse"
+    made = []
+    for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
+        reason, verdict, good = None, None, better[row[C.MEASURE]]
+        if row["p_value"] is None:
+            few = "few_users" if row["n_earlier_users"] else "no_users_then"
+            reason = few if row["n_users"] else "no_users_now"
+        if not np.isnan(own):
+            side = "better" if good != "neither" and (row["delta"] > 0) == (good == "higher") else "worse"
+            verdict = "undecided" if own > alpha else "different" if good == "neither" else side
+        test: dict[str, Any] = {"test": UNPAIRED, "correction": correction, "family_size": int(size)}
+        test["p_adjusted"] = None if np.isnan(own) else float(own)
+        made.append({**row, **test, "reason": reason, "verdict": verdict})
+    return made
 
 
 def _computed(
@@ -211,9 +190,8 @@ def _computed(
     return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
 
 
-def _refuse_empty(*nights: PastNight) -> None:
-    empty = [night for night in nights if night.is_empty]
-    if empty:
+def _require_means(*nights: PastNight) -> None:
+    if empty := [night for night in nights if night.is_empty]:
         raise InputError(*(Fault(str(night), f"nothing measured: {night.row['reason']}", "means") for night in empty))
 
 

@@ -161,18 +161,16 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
     n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
     share = min(1.0, MOST_USERS / n_users) if n_users else 1.0
     scan = results.scan(table, **wanted, k=sorted({C.WHOLE_LIST, *(k for _, k in night.headlines)}))
-    there = scan.schema.names
     of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
     named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
-    users = _sampled(scan, [name for name in named if name in there], share)
+    users = _sampled(scan, [name for name in named if name in scan.schema.names], share)
     return replace(tables, user_metrics=users, user_share=share)
 
 
 def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
-    """Read the rows of a share of the users, by a hash of their id.
+    """Read the rows of a share of the users, those with the lowest hashes of their id.
 
-    The lowest hashes are kept: ``--sample-users`` goes by the remainder of the same hash, and of its users these are a
-    sample too.
+    ``--sample-users`` goes by the remainder of the same hash, so that these are a sample of its users too.
     """
     bound = _LEAST_HASH + int(share * _HASHES)
     if callable(getattr(scan, "toArrow", None)):

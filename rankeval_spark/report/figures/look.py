@@ -116,16 +116,11 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
     >>> {name: (own.shape, own.dash) for name, own in styles(["b", "a", "pop"], LIGHT, baseline="pop").items()}
     {'a': ('circle', (1, 0)), 'b': ('square', (7, 3)), 'pop': ('triangle-right', (4, 4))}
     """
-    others = sorted(set(models) - {baseline})
-    n_colours, n_shapes = len(palette.models), len(SHAPES)
-    styles_by_model = {
-        name: Style(
-            palette.models[place % n_colours],
-            SHAPES[(place + place // n_colours) % n_shapes],
-            DASHES[(place + place // n_colours) % len(DASHES)],
-        )
-        for place, name in enumerate(others)
-    }
+    n_colours, styles_by_model = len(palette.models), {}
+    for place, name in enumerate(sorted(set(models) - {baseline})):
+        turn = place + place // n_colours
+        colour = palette.models[place % n_colours]
+        styles_by_model[name] = Style(colour, SHAPES[turn % len(SHAPES)], DASHES[turn % len(DASHES)])
     if baseline is not None and baseline in models:
         styles_by_model[baseline] = Style(palette.baseline, BASELINE_SHAPE, BASELINE_DASH)
     return styles_by_model
@@ -178,11 +173,11 @@ class _Rows:
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Return rows as data of a chart, numbers with six digits: no eye sees more, and the file is half as large."""
-    short = [
-        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
-        for row in rows
-    ]
-    return library().Data(values=_Rows(short))
+
+    def short(value: object) -> object:
+        return float(f"{value:.6g}") if isinstance(value, float) else value
+
+    return library().Data(values=_Rows([{name: short(value) for name, value in row.items()} for row in rows]))
 
 
 def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart) -> Chart:
@@ -207,13 +202,9 @@ def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart)
 
 def tooltips(**titles: str) -> list[Any]:
     """Return fields of a tooltip with their titles; ``users`` and ``count`` are numbers."""
-    alt = library()
-    return [
-        alt.Tooltip(f"{name}:Q", title=title, format=",")
-        if name in ("users", "count")
-        else alt.Tooltip(f"{name}:N", title=title)
-        for name, title in titles.items()
-    ]
+    number = {"type": "quantitative", "format": ","}
+    kinds = {name: number if name in ("users", "count") else {"type": "nominal"} for name in titles}
+    return [library().Tooltip(name, title=title, **kinds[name]) for name, title in titles.items()]
 
 
 def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Chart:

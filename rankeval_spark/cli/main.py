@@ -272,8 +272,8 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
 
     slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
     wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
-    view = shown.view_of(gaps=gaps, comparisons=comparisons)
-    shown.show_command(results, wanted, shared.chosen_format(format_, is_json=json_), view)
+    format_ = shared.chosen_format(format_, is_json=json_)
+    shown.show_command(results, wanted, format_, gaps=gaps, comparisons=comparisons)
 
 
 @_command(

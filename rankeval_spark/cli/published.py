@@ -214,17 +214,6 @@ def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]
     if done.staging:
         kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
         yield f"staging: {len(done.staging.removed)} folders removed{kept}"
-    yield from _deletions(done, options)
-    merged = {table: files for table, files in done.compacted.items() if files.n_before}
-    shown = ", ".join(f"{table} {files.n_before} -> {files.n_after}" for table, files in merged.items())
-    yield f"small files merged: {shown or 'none'}"
-    shown = ", ".join(f"{table} {n:,}" for table, n in done.unneeded.items() if n)
-    rest = "" if not shown or options.vacuum else "; --vacuum deletes them"
-    deleted = ", deleted" if shown and options.vacuum else ""
-    yield f"files that no version within the retention needs{deleted}: {shown or 'none'}{rest}"
-
-
-def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
     if done.deleted:
         nights = done.deleted.nights
         days = f" ({nights[0]} to {nights[-1]})" if nights else ""
@@ -239,6 +228,13 @@ def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
             "older versions of the tables hold the user until their retention is over (30 days, unless you changed it) "
             "and rankeval maintain --vacuum has run; rows that still come with an input are published again"
         )
+    merged = {table: files for table, files in done.compacted.items() if files.n_before}
+    shown = ", ".join(f"{table} {files.n_before} -> {files.n_after}" for table, files in merged.items())
+    yield f"small files merged: {shown or 'none'}"
+    shown = ", ".join(f"{table} {n:,}" for table, n in done.unneeded.items() if n)
+    rest = "" if not shown or options.vacuum else "; --vacuum deletes them"
+    deleted = ", deleted" if shown and options.vacuum else ""
+    yield f"files that no version within the retention needs{deleted}: {shown or 'none'}{rest}"
 
 
 DIFFERENT: Final = 7  # exit code if the rerun differs from the published run

@@ -116,15 +116,11 @@ def _named(text: str) -> tuple[str, int | None]:
     return measure.label, measure.k or None
 
 
-def view_of(*, gaps: bool, comparisons: bool) -> View:
-    """Return the requested view; ConfigError for both options."""
+def show_command(root: str, selection: RowSelection, format_: str, *, gaps: bool, comparisons: bool) -> None:
+    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
-    return "gaps" if gaps else "comparisons" if comparisons else "metrics"
-
-
-def show_command(root: str, selection: RowSelection, format_: str, view: View = "metrics") -> None:
-    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
+    view: View = "gaps" if gaps else "comparisons" if comparisons else "metrics"
     columns, read, table_of = _VIEWS[view]
     session = session_for(root, "show")
     results = results_of(session, root)
@@ -139,7 +135,10 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
         say_note(f"{night}: nothing was measured, {night.row['reason']}")
     if not rows and not empty:
         say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
-    if not empty and _has_unmatched(selection, rows):
+    found = {f"{row[C.MEASURE]}@{row[C.K]}" for row in rows}
+    written = {f"{label}@{k}" for label, ks in selection.cutoffs.items() for k in ks}
+    others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
+    if not empty and (not rows or any((written - found, *others))):  # a value of a filter is in no row
         for text in unknown_filters(results, selection, view):
             say_note(text)
     if format_ in tables.WRITERS:
@@ -147,14 +146,6 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
     elif rows:
         is_leaderboard = view == "metrics" and all(row[C.SLICE] == C.ALL_USERS for row in rows)
         _print_by_night(rows, _leaderboard if is_leaderboard else table_of)
-
-
-def _has_unmatched(selection: RowSelection, rows: Sequence[Row]) -> bool:
-    """Return whether a value of a filter is in no row."""
-    found = {f"{row[C.MEASURE]}@{row[C.K]}" for row in rows}
-    written = {f"{label}@{k}" for label, ks in selection.cutoffs.items() for k in ks}
-    others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
-    return not rows or any((written - found, *others))
 
 
 def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:

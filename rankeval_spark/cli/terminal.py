@@ -148,20 +148,21 @@ class LiveLine(Progress):
     def kept_current(self) -> Iterator[None]:
         """Update tasks and seconds from another thread, while the block runs."""
         is_over = threading.Event()
-        thread = threading.Thread(target=self._keep_current, args=(is_over,), name="progress", daemon=True)
+
+        def keep_current() -> None:
+            while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
+                tasks = None
+                with suppress(Exception):  # the driver may be gone
+                    tasks = self._tasks()
+                self._show(self._rows or ("" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"))
+
+        thread = threading.Thread(target=keep_current, name="progress", daemon=True)
         thread.start()
         try:
             yield
         finally:
             is_over.set()
             thread.join(_SECONDS_BETWEEN_LOOKS)
-
-    def _keep_current(self, is_over: threading.Event) -> None:
-        while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            tasks = None
-            with suppress(Exception):  # the driver may be gone
-                tasks = self._tasks()
-            self._show(self._rows or ("" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"))
 
     def _show(self, done: str) -> None:
         seconds = time.monotonic() - self._began

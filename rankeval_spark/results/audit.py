@@ -114,11 +114,17 @@ def _untied(
     without_columns = {measure.measure for measure in measures if measure.column is None}
     faults = []
     for row in (row for row in published if row[C.MEASURE] not in without_columns):
-        fact, key = facts.get(row[C.MEASURE]), (row[C.MODEL_ID], row[C.K])
-        of_lists, of_users = (_mean_and_n(each, key, fact) for each in (lists, users))
-        mean = of_lists[0] if fact is not None and fact.unit == "list" else of_users[0]
-        counts = (of_users[1], of_lists[1])
-        if counts != (row["n_users"], row[C.N_LISTS]) or not _agree(mean, row[C.VALUE]):
+        fact, key, value = facts.get(row[C.MEASURE]), (row[C.MODEL_ID], row[C.K]), row[C.VALUE]
+        column = None if fact is None else fact.column
+        of_lists, of_users = (each.get(key, {}).get(column or "", Summary()) for each in (lists, users))
+        mean = of_lists.mean if fact is not None and fact.unit == "list" else of_users.mean
+        if fact is not None and mean is not None:  # as it is published
+            mean = float(intervals.published(fact.link, np.array(mean)))
+        are_alike = mean is value
+        if mean is not None and value is not None:
+            are_alike = math.isclose(mean, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        counts = (of_users.n, of_lists.n)
+        if counts != (row["n_users"], row[C.N_LISTS]) or not are_alike:
             where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all"
             found = f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}"
             faults.append(Fault(where, found, f"{mean} over {_counted(*counts)}, the mean of user_metrics"))
@@ -128,21 +134,6 @@ def _untied(
 def _counted(n_users: int, n_lists: int | None) -> str:
     """Return the number of users, and of lists if they differ."""
     return f"{n_users} users" if n_lists == n_users else f"{n_users} users with {n_lists} lists"
-
-
-def _mean_and_n(summaries: Summaries, key: Key, fact: MeasureRecord | None) -> tuple[float | None, int]:
-    """Return a mean as it is published, and its number of users."""
-    if fact is None or fact.column is None:
-        return None, 0
-    found = summaries.get(key, {}).get(fact.column, Summary())
-    value = None if found.mean is None else float(intervals.published(fact.link, np.array(found.mean)))
-    return value, found.n
-
-
-def _agree(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 class Summary(NamedTuple):
@@ -196,7 +187,10 @@ class RowsInProcess:
         names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
         keys, broken = list[pa.Table](), list[Fault]()
         for rows in self._read(list(dict.fromkeys(names))):
-            keys.append(_as_keys(rows.select(key_of(schema))))
+            key = rows.select(key_of(schema))  # with lists as distinct texts: Arrow does not group by lists
+            lists = [field.name for field in key.schema if pa.types.is_list(field.type)]
+            columns = {name: _list_texts(key[name]) if name in lists else key[name] for name in key.column_names}
+            keys.append(pa.Table.from_pydict(columns))
             broken += [] if broken else _broken(rows, schema)
         return [*broken, *_repeated(pa.concat_tables(keys), schema)] if keys else broken
 
@@ -251,13 +245,6 @@ def _repeated(keys: pa.Table, schema: Schema) -> list[Fault]:
 
 def _written(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
-
-
-def _as_keys(rows: pa.Table) -> pa.Table:
-    """Encode lists as distinct texts: Arrow does not group by lists."""
-    columns = {field.name: rows[field.name] for field in rows.schema}
-    lists = {field.name: _list_texts(rows[field.name]) for field in rows.schema if pa.types.is_list(field.type)}
-    return pa.Table.from_pydict(columns | lists)
 
 
 def _list_texts(lists: pa.ChunkedArray) -> pa.Array:

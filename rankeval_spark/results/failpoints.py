@@ -28,7 +28,9 @@ class FailpointError(RankevalError):
 
 def failpoint(name: str) -> None:
     """Fail here if a test armed it: ``raise``, ``exit`` without clean-up, or ``hold`` still until a kill."""
-    action = "raise" if name in _armed else _from_environment().get(name)
+    pairs = (pair.partition("=") for pair in os.environ.get(ENVIRONMENT_VARIABLE, "").split(","))
+    in_environment = {armed_name.strip(): action.strip() for armed_name, _, action in pairs}
+    action = "raise" if name in _armed else in_environment.get(name)
     if action == "raise":
         raise FailpointError(name)
     if action == "exit":
@@ -46,8 +48,3 @@ def armed(name: str) -> Iterator[None]:
         yield
     finally:
         _armed.remove(name)
-
-
-def _from_environment() -> dict[str, str]:
-    pairs = os.environ.get(ENVIRONMENT_VARIABLE, "").split(",")
-    return {name.strip(): action.strip() for name, _, action in (pair.partition("=") for pair in pairs) if action}

@@ -305,7 +305,13 @@ def replace_files(
 ) -> None:
     """Rewrite files in one commit: by a change of each batch, or None to delete their rows; see commit."""
     seen = delta_log.latest_version(storage, table) if after is None else after
-    written = [_rewritten(storage, table, file, change) for file, change in files.items() if change is not None]
+    written = []
+    for file, change in files.items():
+        if change is not None:
+            with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
+                batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
+                rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
+                written.append(_written_next_to(storage, table, file, rows, changes=True))
     actions = [*filter(None, written), *map(removed, files)]
     commit(storage, table, seen, actions)
 
@@ -416,16 +422,6 @@ def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
         )
         for file in pa.table(opened.get_add_actions()).to_pylist()
     ]
-
-
-def _rewritten(
-    storage: LocalStorage, table: str, file: DataFile, change: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> dict[str, Any] | None:
-    """Write the changed rows of a file next to it; None, and no file, if none is left."""
-    with pq.ParquetFile(Path(inside(storage.root, table), file.path)) as opened:
-        batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
-        rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
-        return _written_next_to(storage, table, file, rows, changes=True)
 
 
 def _written_next_to(

@@ -116,7 +116,11 @@ class Maintenance:
                     found.setdefault(night, []).append(table)
             nights = sorted(found, key=lambda night: (night.evaluation_date, night.evaluation))
             reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
-            intents = [self._intent(night, found[night], reason) for night in nights]
+            intents = []
+            for night in nights:  # under an id of their own: an intent is pending by its id, and other steps publish
+                facts, n_rows = self._facts(night, f"{self._id}-delete"), dict.fromkeys(found[night], 0)
+                event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=n_rows)
+                intents.append(event.values(datetime.now(UTC)))
             if intents:
                 after, held = state.last_recorded, [root.lock]
                 announced = journal.record_all(self._spark, self._storage, intents, after=after, held=held)
@@ -194,12 +198,6 @@ class Maintenance:
             found = f"{evaluation!r}, of which nothing was published"
             raise InputError(Fault("--evaluation", found, "a published evaluation"))
         return newest
-
-    def _intent(self, night: NightKey, names: list[str], reason: str) -> dict[str, object]:
-        # With an id of its own: an intent is pending by its id, and other steps publish in between.
-        facts = self._facts(night, f"{self._id}-delete")
-        event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
-        return event.values(datetime.now(UTC))
 
     def _facts(self, night: NightKey, run_id: str) -> RunRecord:
         return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -91,12 +89,6 @@ def merge_files(spark: SparkSession, storage: Storage, table: str) -> tuple[int,
     return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
 
 
-def row_condition(where: Filters) -> Column:
-    """Return conditions as one column of Spark."""
-    each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
-    return reduce(and_, each, F.lit(True))
-
-
 def declared_first(table: str, frame: DataFrame) -> DataFrame:
     """Return the columns as :func:`local_tables.declared_first`: declared columns that the table lacks are NULL."""
     declared = next(schema for schema in (schemas.RUNS, *schemas.PUBLISHED) if schema.name == table)
@@ -108,16 +100,6 @@ def declared_first(table: str, frame: DataFrame) -> DataFrame:
         for field in types
     ]
     return frame.select(*first, *(F.col(name) for name in names if name not in types.fieldNames()))
-
-
-def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:
-    """Extend staged rows to the columns of the table: measures that only other runs computed are NULL."""
-    absent = set(table_schema.fieldNames()) - set(staged.schema.fieldNames())
-    columns = (
-        F.lit(None).cast(field.dataType).alias(field.name) if field.name in absent else F.col(field.name)
-        for field in table_schema.fields
-    )
-    return staged.select(*columns)
 
 
 class SparkReader:
@@ -144,7 +126,9 @@ class SparkReader:
             fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
-        return frame.where(row_condition(where)) if where else frame
+        for name, how, value in where:
+            frame = frame.where(F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value))
+        return frame
 
     def readable_events(self, where: Filters = ()) -> DataFrame:
         """Plan to read all events; Spark finds damaged files when it reads them."""

@@ -85,7 +85,10 @@ def replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows
     if rows is not None and schema is schemas.USER_METRICS:
         tables.add_columns(root, schema.name, tables.measure_columns(rows.schema.jsonValue()))
     current = spark_tables.read_table(root.spark, root.storage.root, schema.name)
-    frame = current.limit(0) if rows is None else spark_tables.widened(rows, current.schema)
+    frame = current.limit(0) if rows is None else rows
+    absent = set(current.columns) - set(frame.columns)  # measures that only other runs computed are NULL
+    nulls = {field.name: F.lit(None).cast(field.dataType) for field in current.schema.fields if field.name in absent}
+    frame = frame.withColumns(nulls).select(*current.columns)
     table, is_own = schema.name, spark_tables.rows_of(night)
 
     def overwrite(seen: int) -> int:

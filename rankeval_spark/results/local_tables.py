@@ -320,10 +320,7 @@ class Span(NamedTuple):
 
 
 class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
-    """A file of published results is missing or damaged; also Arrow's error for such a file.
-
-    ``files`` are the damaged files by their paths within the table, with the nights of their rows; None if unknown.
-    """
+    """A file of published results, by its path with its nights, is missing or damaged; Arrow's error too."""
 
     title = "published results are missing or damaged"
 

@@ -198,10 +198,7 @@ def _create(storage: LocalStorage, table: str, schema: pa.Schema, adds: Sequence
 
 
 def _written(rows: pa.Table, folder: str, *, by: Sequence[str] = local_tables.PARTITIONS) -> list[dict[str, Any]]:
-    """Write a file per night, or one file if the table is partitioned ``by`` no column; return the add actions.
-
-    By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer panics there.
-    """
+    """Write a file per night, or one if ``by`` no column, by pyarrow (see _written_next_to); return the add actions."""
     if not by:
         return [file_of(rows, folder, None)]
     adds = []
@@ -427,10 +424,7 @@ def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
 def _written_next_to(
     storage: LocalStorage, table: str, neighbour: DataFile, rows: pa.RecordBatchReader, *, changes: bool
 ) -> dict[str, Any] | None:
-    """Write rows to a file next to another of their night; None, and no file, without a row.
-
-    By pyarrow, which reports a full disk as Python does; a thread of deltalake's writer aborts the process there.
-    """
+    """Write rows next to another file of their night; None without one. deltalake's writer aborts on a full disk."""
     folder = inside(storage.root, table)
     span = None if neighbour.night else local_tables.Span.of_file(neighbour.path)
     path = str(Path(neighbour.path).with_name(f"{uuid.uuid4().hex}{span.in_name() if span else ''}.parquet"))

@@ -204,8 +204,8 @@ class Lock:
     def release(self) -> None:
         """Release the lock, if it is still ours.
 
-        A full disk, or a store that is out of reach, does not undo what was done under the lock. The lock is then free
-        for this process, and for others when this one has ended, or when its heartbeat has stopped for long enough.
+        A full disk, or a store out of reach, does not undo what was done under it: the lock is then free when this
+        process has ended, or its heartbeat has stopped for long enough.
         """
         self._stop.set()
         with self._writing:

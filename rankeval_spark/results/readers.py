@@ -28,27 +28,16 @@ Frame = TypeVar("Frame")
 
 
 class Reader(Protocol[Scan, Frame]):
-    """Reads tables of one results root.
-
-    A scan is a plan to read rows, which takes conditions and columns: a dataset of Arrow, or a DataFrame. A frame is
-    what a user gets: a table of Arrow, or a DataFrame.
-    """
+    """Reads tables of one root: a scan is a plan (a dataset or a DataFrame), a frame what a user gets of it."""
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> Scan:
-        """Plan to read rows of a table, at one version or as it is now, with all declared columns.
+        """Plan to read a table, at one version or as it is now, with all declared columns, NULL where it lacks them.
 
-        A column that a table of an older version lacks is NULL.
-
-        Raises ConfigError for an unknown table, a log that names a file outside the allowed folders, or a condition on
-        an unknown column.
+        Raises ConfigError for an unknown table or column, and for files outside the allowed folders.
         """
 
     def readable_events(self, where: Filters = ()) -> Scan:
-        """Plan to read the events of ``runs`` but those of damaged files, which a warning names with their nights.
-
-        For those who only look: an event that is not read may be the publish or the deletion of any night. Raises
-        DamagedResultsError if no file is whole.
-        """
+        """Plan to read events, only to look: damaged files are left out with a warning, or DamagedResultsError."""
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table as it is now; :meth:`scan` also has those that it lacks, as NULL."""
@@ -72,16 +61,10 @@ class Reader(Protocol[Scan, Frame]):
         """
 
     def users(self, user_metrics: Scan, column: str) -> Frame:
-        """Return a row per user: ``user_id``, the mean ``value`` of a column over their lists, and the counts.
-
-        ``n_relevant`` is the same for all lists of a user; ``n_recommended`` and ``n_hits`` are sums over lists.
-        """
+        """Return a row per user: ``user_id``, mean ``value``, ``n_relevant``, sums of the other counts over lists."""
 
     def paired(self, one: Frame, other: Frame) -> Frame:
-        """Join two frames of :meth:`users` by user; columns of the other are named ``other_...``.
-
-        A user of one side alone has NULL on the other; ``delta`` is the value less the other value.
-        """
+        """Join two frames of :meth:`users` by user, the second as ``other_...``, with ``delta``."""
 
     def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
         """Add a column of the text that belongs to each value of the column ``key``; NULL where there is none."""
@@ -100,10 +83,7 @@ def is_native(root: str) -> bool:
 
 
 def require_whole(spark: SparkSession | None, root: str, versions: Mapping[str, int]) -> None:
-    """Raise LostCommitsError if published versions of tables are lost; Delta takes an empty commit for no rows.
-
-    Spark Connect reaches no files of other stores: there Spark alone finds that a version is gone.
-    """
+    """Raise LostCommitsError if published versions are lost; not for stores that Spark Connect does not reach."""
     if storage := reachable_storage(spark, normalise(root)):
         for table, version in versions.items():
             delta_log.require_whole(storage, table, version, published=version)

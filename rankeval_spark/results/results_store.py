@@ -45,10 +45,7 @@ def check_root(root: str, *, one_run_per_root: bool) -> None:
 
 
 def claim_root(storage: Storage, *, create: bool) -> None:
-    """Check that the root is ours; with ``create``, an empty or missing folder becomes ours.
-
-    A folder that holds anything else is never taken over: a typing mistake must not scatter tables over other data.
-    """
+    """Check that the root is ours; with ``create`` an empty or missing folder becomes ours, and never another."""
     try:
         if create and not _names(storage):
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
@@ -161,10 +158,7 @@ class ResultsStore:
             yield lock
 
     def start(self, facts: RunRecord, *, publishing: Collection[str] = ()) -> Run:
-        """Record that a run has started; the caller holds :meth:`run_lock` of its evaluation and date.
-
-        ``publishing`` are ids of runs that this process publishes meanwhile, which finish that themselves.
-        """
+        """Record that a run starts, under its run lock; runs ``publishing`` in this process finish that themselves."""
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
@@ -194,11 +188,7 @@ class ResultsStore:
         return Maintenance(self, code_version)
 
     def take_over(self, slug: str, silent: Sequence[str]) -> bool:
-        """Acquire and release the lock of a night, and record dead runs; False if a live run holds it.
-
-        A run that was only suspended finds that it lost the lock, and publishes nothing. The ``silent`` runs of the
-        night are dead then: those that lost their JVM released the lock without recording a failure.
-        """
+        """Lock a night for a moment, and record dead runs, and the ``silent`` ones; False if a live run holds it."""
         try:
             with self._lock(f"run-{slug}", "maintenance", 0.0) as lock:
                 self._record_death(lock, found_by="rankeval maintain")

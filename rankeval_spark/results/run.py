@@ -222,10 +222,7 @@ class Run(StagedRun):
     def fail(
         self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
     ) -> None:
-        """Record that the run failed, and remove its staging unless an announced publish may need it.
-
-        A failure here becomes a note of ``error``, with which the run ends.
-        """
+        """Record that the run failed, and remove its staging unless an announced publish may need it."""
         if self._is_published:
             note(error, f"run {self.facts.run_id} was published before that")
             return

@@ -58,10 +58,7 @@ def identifier(storage: Storage, table: str) -> str:
 
 
 def read_table(spark: SparkSession, root: str, table: str, version: int | None = None) -> DataFrame:
-    """Read a table of a root, at one version or as it is now.
-
-    Raises ConfigError if a file of it or of its log is, or is a link to one, outside the allowed folders.
-    """
+    """Read a table of a root; ConfigError if a file of it or of its log is, or links, outside the allowed folders."""
     reader, location = spark.read.format("delta"), inside(root, table)
     if version is not None:
         reader = reader.option("versionAsOf", version)

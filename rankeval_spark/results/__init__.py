@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rankeval_spark.results.journal import Event, event_frame
     from rankeval_spark.results.locks import Lock, LockTimes
-    from rankeval_spark.results.named_queries import Results, results_at, results_of
+    from rankeval_spark.results.published_results import Results, results_at, results_of
     from rankeval_spark.results.results_store import ResultsStore, check_root
     from rankeval_spark.results.run import Rehearsal, Run, StagedRun
     from rankeval_spark.results.run_record import InputRecord, MeasureRecord, RunRecord
@@ -39,7 +39,7 @@ _HOMES: Final = {
     **dict.fromkeys(("InputRecord", "MeasureRecord", "RunRecord"), "run_record"),
     **dict.fromkeys(("Event", "event_frame"), "journal"),
     **dict.fromkeys(("Lock", "LockTimes"), "locks"),
-    **dict.fromkeys(("Results", "results_at", "results_of"), "named_queries"),
+    **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
     **dict.fromkeys(("Rehearsal", "StagedRun"), "run"),
     "Run": "run",
     **dict.fromkeys(("ResultsStore", "check_root"), "results_store"),

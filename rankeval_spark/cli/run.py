@@ -76,10 +76,8 @@ def backfill_command(
         for one in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
-        is_all_well = len(outcomes) == len(dates) and all(
-            one.kept is not None or not (one.exit_code or _status(one)[2]) for one in outcomes
-        )
-        if not (is_all_well and is_quiet()):
+        notable = [one for one in outcomes if one.kept is None and (one.exit_code or _status(one)[2])]
+        if notable or len(outcomes) < len(dates) or not is_quiet():
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
 
@@ -118,19 +116,19 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
-    table = tables.headed("date", "status", "seconds", "why")
+    table, out = tables.headed("date", "status", "seconds", "why"), console()
     for one in outcomes:
         status, style, why = _status(one)
         seconds = "-" if one.kept else f"{one.seconds:.1f}"
         table.add_row(one.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
-    console().print(table)
+    out.print(table)
     counts = {
         "published": sum(one.result is not None for one in outcomes),
         "failed": sum(one.error is not None for one in outcomes),
         "kept": sum(one.kept is not None for one in outcomes),
         "not reached": n_dates - len(outcomes),
     }
-    console().print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
+    out.print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
 
 
 def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:

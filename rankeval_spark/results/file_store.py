@@ -271,12 +271,11 @@ def normalise(root: str) -> str:
         if urlsplit(root).netloc:
             raise ConfigError(Fault("results root", repr(root), "a folder of this machine, as file:///data/results"))
         return os.path.abspath(unquote(urlsplit(root).path))
-    if not scheme:
-        return os.path.abspath(root)
-    if scheme not in (*LOCKING_SCHEMES, *UNLOCKED_SCHEMES):
-        known = ", ".join(("file", *LOCKING_SCHEMES, *UNLOCKED_SCHEMES))
-        raise ConfigError(Fault("results root", repr(root), f"a local path or a URI of one of {known}"))
-    return root.rstrip("/")
+    known = (*LOCKING_SCHEMES, *UNLOCKED_SCHEMES)
+    if scheme and scheme not in known:
+        expected = f"a local path or a URI of one of {', '.join(('file', *known))}"
+        raise ConfigError(Fault("results root", repr(root), expected))
+    return root.rstrip("/") if scheme else os.path.abspath(root)
 
 
 def inside(root: str, path: str) -> str:

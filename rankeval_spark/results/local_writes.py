@@ -323,12 +323,9 @@ def merge_small_files(storage: LocalStorage, table: str, *, after: int | None = 
     names = [field.name for field in opened.schema().fields if field.name not in local_tables.PARTITIONS]
     schema = pa.schema([dataset.schema.field(name) for name in names])
     fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
+    options: dict[str, Any] = {"schema": dataset.schema, "columns": names, "batch_size": ROWS_AT_ONCE}
     for files in groups:
-        batches = (
-            batch
-            for file in files
-            for batch in fragments[file.path].to_batches(schema=dataset.schema, columns=names, batch_size=ROWS_AT_ONCE)
-        )
+        batches = (batch for file in files for batch in fragments[file.path].to_batches(**options))
         rows = pa.RecordBatchReader.from_batches(schema, batches)
         written.append(_written_next_to(storage, table, files[0], rows, changes=False))
     removes = [removed(file, changes=False) for files in groups for file in files]
@@ -412,13 +409,11 @@ def delete_unneeded(storage: LocalStorage, table: str) -> None:
 
 
 def _files_of(opened: deltalake.DeltaTable) -> list[DataFile]:
-    # The log has paths as parts of a URL.
-    return [
-        DataFile(
-            unquote(file["path"]), file["size_bytes"], NightKey(**night) if (night := file.get("partition")) else None
-        )
-        for file in pa.table(opened.get_add_actions()).to_pylist()
-    ]
+    files = []
+    for file in pa.table(opened.get_add_actions()).to_pylist():  # the log has paths as parts of a URL
+        night = NightKey(**file["partition"]) if file.get("partition") else None
+        files.append(DataFile(unquote(file["path"]), file["size_bytes"], night))
+    return files
 
 
 def _written_next_to(

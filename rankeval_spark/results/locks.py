@@ -191,10 +191,9 @@ class Lock:
 
     def is_lost(self) -> bool:
         """Return whether another run is known to have taken the lock; False if the store cannot say."""
-        try:
+        with suppress(Exception):  # each store has its own
             return not self.is_held
-        except Exception:  # each store has its own
-            return False
+        return False
 
     def assert_held(self) -> None:
         """Raise ResultsBusyError if another run took the lock, because this one seemed dead (suspended, cut off)."""
@@ -213,15 +212,17 @@ class Lock:
                 if self._storage.has_locks and self.is_held:
                     released = replace(self._holder, released_at=_now())
                     self._storage.replace(self._file(self._number), released.to_json())
-            self._number = 0
-            _live.discard(self._holder.token)
+            self._drop()
 
     def abandon(self) -> None:
         """Drop the lock without a release, as a process that ends: the next holder takes it over."""
         self._stop.set()
         with self._writing:
-            self._number = 0
-            _live.discard(self._holder.token)
+            self._drop()
+
+    def _drop(self) -> None:
+        self._number = 0
+        _live.discard(self._holder.token)
 
     def _try_to_acquire(self) -> bool:
         if not self._storage.has_locks:
@@ -237,9 +238,8 @@ class Lock:
             self._storage.remove(self._file(number))
             return False
         self._number = number
-        for lower in self._numbers():
-            if lower < number:
-                self._storage.remove(self._file(lower))
+        for lower in (one for one in self._numbers() if one < number):
+            self._storage.remove(self._file(lower))
         return True
 
     def _is_free(self, number: int) -> bool:
@@ -275,8 +275,7 @@ class Lock:
     def busy(self) -> ResultsBusyError:
         """Build the error that names the holder."""
         where = f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}"
-        fix = "wait for it, or run again later; the lock of a run that died is taken over by itself"
-        holder = None
+        fix, holder = "wait for it, or run again later; the lock of a run that died is taken over by itself", None
         with suppress(FileNotFoundError):
             holder = Holder.from_json(self._storage.read(self._file(self._highest())))
         return ResultsBusyError(Fault(where, str(holder or "another run"), "no other run on it", fix))

@@ -104,10 +104,9 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 def _refused_rows(staging: Staging) -> str | None:
     """Return the first fault of the staged rows, which may have changed since the run announced them."""
     found = []
-    for schema in schemas.PUBLISHED:
-        if staging.has(schema.name):  # with the columns that the version that staged the rows declared
-            names = {field["name"] for field in staging.columns(schema.name)["fields"]}
-            found.append(replace(schema, fields=tuple(field for field in schema.fields if field.name in names)))
+    for schema in (one for one in schemas.PUBLISHED if staging.has(one.name)):  # with the columns as of its version
+        names = {field["name"] for field in staging.columns(schema.name)["fields"]}
+        found.append(replace(schema, fields=tuple(field for field in schema.fields if field.name in names)))
     faults = audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found)
     return first_line(str(faults[0])) if faults else None
 
@@ -155,14 +154,13 @@ def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str,
         if is_local_root(root):
             files = [] if version is None else local_writes.night_files(root.storage, table, night, version)
             versions[table] = _replace_files(root, table, night, files, tag=run_id)
-            continue
-        from rankeval_spark.results import spark_tables, spark_writes  # noqa: PLC0415 - imports pyspark
+        else:
+            from rankeval_spark.results import spark_tables, spark_writes  # noqa: PLC0415 - imports pyspark
 
-        before = None
-        if version is not None:
-            rows = spark_tables.read_table(root.spark, root.storage.root, table, version)
-            before = rows.where(spark_tables.rows_of(night))
-        versions[table] = spark_writes.replace_night(root, schema, night, run_id, before)
+            location = root.storage.root
+            then = None if version is None else spark_tables.read_table(root.spark, location, table, version)
+            before = None if then is None else then.where(spark_tables.rows_of(night))
+            versions[table] = spark_writes.replace_night(root, schema, night, run_id, before)
     return versions
 
 

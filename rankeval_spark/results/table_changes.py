@@ -174,9 +174,7 @@ class ChangesOnDisk(TableChanges["DataFile"]):
 
 NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
 
-WITHOUT_USERS: Final = (schemas.METRICS.name, "items")
-"""Inputs whose checks name other things than users; so do checks of :data:`BANDS`."""
-
+WITHOUT_USERS: Final = (schemas.METRICS.name, "items")  # inputs whose checks name other things than users, as BANDS
 BANDS: Final = "bands."
 REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
 BETWEEN_KEYS: Final = r"[\s;,]+"

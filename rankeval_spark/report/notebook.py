@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import defaults, figures, wording
-from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
 from rankeval_spark.report.night import MAX_NIGHTS, newest_runs, redefined_nights

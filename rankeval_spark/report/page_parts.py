@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
+from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
 
 MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour

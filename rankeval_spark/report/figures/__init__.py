@@ -12,8 +12,8 @@ What their arguments have in common:
 
 from __future__ import annotations
 
+from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, PAGE, Look
 from rankeval_spark.report.figures.forest_plot import forest
-from rankeval_spark.report.figures.look import NOTEBOOK, NOTEBOOK_DARK, PAGE, Look
 from rankeval_spark.report.figures.means import Marks, curves, groups, history, leaderboard, tradeoffs
 from rankeval_spark.report.figures.users import pr_curve, user_differences, user_values
 

@@ -10,21 +10,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
-from rankeval_spark.report.figures.look import (
-    NOTEBOOK,
-    Chart,
-    Look,
-    NothingToDrawError,
-    Palette,
-    axis,
-    combine_panels,
-    inline,
-    layer,
-    library,
-    panel,
-    require_rows,
-    tooltips,
-)
+from rankeval_spark.report.figures import charts
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 
@@ -84,7 +71,7 @@ def forest(
     panels = [
         _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
     ]
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
@@ -137,26 +124,26 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
 
 
 def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
-    alt, palette = library(), look.palette
+    alt, palette = charts.library(), look.palette
     order = [row["slice"] for row in rows]
     known = [row for row in rows if row["delta"] is not None]
     if not known and any(row["withheld"] for row in rows):
         found, expected = rows[0]["withheld"], "models of the same users"
         raise NothingToDrawError(Fault(f"{pair[0]} against {pair[1]}, {with_cutoff(*measure)}", found, expected))
-    known = require_rows(known, f"difference of {with_cutoff(*measure)}")
+    known = charts.require_rows(known, f"difference of {with_cutoff(*measure)}")
     # The row of all users, which is the first, is separated from its parts.
     weight = {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
-    ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)
+    ticks = charts.axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
     name = f"{pair[0]} − {pair[1]}, {with_cutoff(*measure)}"  # the axis has the title of no layer
-    x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis())
+    x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=charts.axis())
     outcomes = outcomes_of(measure)
     by_outcome = dict(zip(GAINS, (palette.better, palette.worse, palette.ink, *[palette.muted] * 2), strict=True))
     colours, shapes = [by_outcome[one] for one in outcomes], [SHAPES[one] for one in outcomes]
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=shapes), legend=legend)
-    shown = tooltips(
+    shown = charts.tooltips(
         slice="slice",
         text=f"difference of {with_cutoff(*measure)}",
         interval="interval",
@@ -165,28 +152,28 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
         p="adjusted p",
         users="users",
     )
-    layers = [layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
+    layers = [charts.layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
     for is_decided in (False, True):
         own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
         if not own:
             continue
-        data = inline(own)
+        data = charts.inline(own)
         filling = {"filled": True} if is_decided else {"fill": palette.surface}
         line = {"strokeCap": "round", "strokeWidth": 2.8 if is_decided else 1.4}
         point = {"size": 85, "opacity": 1, "strokeWidth": 1.6, **filling}
         layers += [
-            layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
-            layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
+            charts.layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
+            charts.layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
         ]
     height = ROW_HEIGHT * max(len(order), 2)
-    both = panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
+    both = charts.panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
     both.resolve = alt.Resolve(scale={"y": "independent"})
     return both
 
 
 def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
     """Return verdict and p of each row as labels of a second axis; an expression has only our own words, as JSON."""
-    alt = library()
+    alt = charts.library()
     notes = json.dumps([row["note"] for row in rows])
     places = list(range(len(rows)))
     ticks = alt.Axis(
@@ -204,4 +191,4 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
     )
     scale = alt.Scale(domain=places)
     y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
-    return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
+    return charts.layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)

@@ -12,25 +12,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
-from rankeval_spark.report.figures.look import (
-    NOTEBOOK,
-    Chart,
-    Look,
-    NothingToDrawError,
-    Palette,
-    Style,
-    axis,
-    by_model,
-    combine_panels,
-    dashes,
-    inline,
-    layer,
-    library,
-    panel,
-    require_rows,
-    styles,
-    tooltips,
-)
+from rankeval_spark.report.figures import charts
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette, Style
 from rankeval_spark.report.tables import Row, all_users_rows, demand_columns, distinct, rows_of, to_arrow
 
 if TYPE_CHECKING:
@@ -68,9 +51,9 @@ def leaderboard(
     """Draw each model's mean over all users with its interval, best first, else the highest: a panel a measure."""
     table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
     for one in chosen(table, measures):
-        rows = require_rows(leaderboard_rows(table, one), with_cutoff(*one))
+        rows = charts.require_rows(leaderboard_rows(table, one), with_cutoff(*one))
         panels.append(_leaderboard(rows, one, baseline, look))
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
@@ -86,27 +69,27 @@ def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, A
 
 
 def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
-    alt = library()
+    alt = charts.library()
     order = [row["model"] for row in rows]
     known = [row for row in rows if row["value"] is not None]
-    encoded = by_model(styles(order, look.palette, baseline=baseline), look, has_axis=True)
-    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=look.palette.ink))
-    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
+    encoded = charts.by_model(charts.styles(order, look.palette, baseline=baseline), look, has_axis=True)
+    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=charts.axis(labelColor=look.palette.ink))
+    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=charts.axis())
     layers = []
     if known:
-        data, low = inline(known), alt.X("low:Q", title=None)
+        data, low = charts.inline(known), alt.X("low:Q", title=None)
         thick = {"strokeWidth": 2.5, "strokeCap": "round"}
         words = {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}
         layers = [
-            layer("rule", data, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
-            layer("point", data, _POINT, y=y, x=x, tooltip=_tooltips(measure), **encoded),
-            layer("text", data, words, y=y, x=x, text="text:N"),
+            charts.layer("rule", data, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
+            charts.layer("point", data, _POINT, y=y, x=x, tooltip=_tooltips(measure), **encoded),
+            charts.layer("text", data, words, y=y, x=x, text="text:N"),
         ]
     without = [{"model": row["model"], "text": wording.UNDEFINED} for row in rows if row["value"] is None]
     if without:
         words = {"align": "left", "fontStyle": "italic", "color": look.palette.muted}
-        layers.append(layer("text", without, words, y=y, x={"value": 4}, text="text:N"))
-    return panel(layers, look, height=ROW_HEIGHT * max(len(order), 1), title=with_cutoff(*measure))
+        layers.append(charts.layer("text", without, words, y=y, x={"value": 4}, text="text:N"))
+    return charts.panel(layers, look, height=ROW_HEIGHT * max(len(order), 1), title=with_cutoff(*measure))
 
 
 def curves(
@@ -115,13 +98,13 @@ def curves(
     """Draw means over cutoffs with intervals: a panel a measure, by default those with two cutoffs or more."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
-    panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
+    panels = [_curve(charts.require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
         expected = "a measure at two cutoffs or more"
         raise NothingToDrawError(
             Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, nDCG@10")
         )
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def curve_labels(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
@@ -140,13 +123,13 @@ def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
 
 
 def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) -> Chart:
-    alt = library()
-    styles_by_model = styles([row["model"] for row in rows], look.palette, baseline=baseline)
+    alt = charts.library()
+    styles_by_model = charts.styles([row["model"] for row in rows], look.palette, baseline=baseline)
     ks = sorted({row["k"] for row in rows})
-    ticks = axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
+    ticks = charts.axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
     x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
     lines = _lines(rows, x, styles_by_model, look, shown=[alt.Tooltip("k:Q"), *_tooltips((label, C.WHOLE_LIST))])
-    return panel(lines, look, height=PANEL_HEIGHT, title=label)
+    return charts.panel(lines, look, height=PANEL_HEIGHT, title=label)
 
 
 def history(
@@ -169,9 +152,9 @@ def history(
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     panels = []
     for one in chosen(table, measures):
-        rows = require_rows(history_rows(table, one), with_cutoff(*one))
+        rows = charts.require_rows(history_rows(table, one), with_cutoff(*one))
         panels.append(_history(rows, one, baseline, Marks() if marks is None else marks(one), look))
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
@@ -184,38 +167,38 @@ def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]
 
 
 def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
-    alt, palette = library(), look.palette
-    styles_by_model = styles([row["model"] for row in rows], palette, baseline=baseline)
+    alt, palette = charts.library(), look.palette
+    styles_by_model = charts.styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
     days = [date.fromisoformat(day) for day in sorted({row["date"] for row in rows})]
     some = [
         alt.DateTime(year=day.year, month=day.month, date=day.day, utc=True)
         for day in days[:: -(-len(days) // MAX_TICKS)]  # a tick between two nights would be of no night
     ]
-    ticks = axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=some)
+    ticks = charts.axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=some)
     x = alt.X("date:T", scale=alt.Scale(type="utc", padding=12), axis=ticks)
     shown = [alt.Tooltip("date:N", title="night"), *_tooltips(measure)]
     lines = _lines(rows, x, styles_by_model, look, shown=shown)
     layers = [*_bounds(marks.bounds, x, palette), *lines, *_events(marks, x, palette)]
-    return panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
+    return charts.panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
 
 
 def _bounds(bounds: Sequence[Row], x: Chart, palette: Palette) -> list[Any]:
     if not bounds:
         return []
-    alt = library()
+    alt = charts.library()
     dotted = {"interpolate": "step-after", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": palette.ink}
     newest = {row["rule"]: row for row in sorted(bounds, key=lambda row: str(row["date"]))}
     words = {"align": "right", "dy": -6, "fontSize": 11, "color": palette.ink, "limit": 180}
     y = alt.Y("bound:Q", title=None)
     return [
-        layer("line", bounds, dotted, x=x, y=y, detail="rule:N"),
-        layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
+        charts.layer("line", bounds, dotted, x=x, y=y, detail="rule:N"),
+        charts.layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
     ]
 
 
 def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
-    alt = library()
+    alt = charts.library()
     layers = []
     if marks.redefined:
         text = "definition changed"
@@ -224,14 +207,14 @@ def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
         dashed = {"strokeDash": [6, 3], "strokeWidth": 1.5, "color": palette.ink}
         words = {"align": "left", "baseline": "top", "dx": 5, "fontSize": 11, "color": palette.ink}
         layers += [
-            layer("rule", rows, dashed, x=x, tooltip=shown),
-            layer("text", rows, words, x=x, y={"value": 0}, text="text:N", tooltip=shown),
+            charts.layer("rule", rows, dashed, x=x, tooltip=shown),
+            charts.layer("text", rows, words, x=x, y={"value": 0}, text="text:N", tooltip=shown),
         ]
     if marks.failures:
         rows = [{"date": day.isoformat(), "what": what} for day, what in marks.failures.items()]
         shown = [alt.Tooltip("date:N", title="failed night"), alt.Tooltip("what:N", title="why")]
         cross = {"text": "✕", "fontSize": 15, "fontWeight": "bold", "color": palette.worse}
-        layers.append(layer("text", rows, cross, x=x, y={"value": PANEL_HEIGHT - 8}, tooltip=shown))
+        layers.append(charts.layer("text", rows, cross, x=x, y={"value": PANEL_HEIGHT - 8}, tooltip=shown))
     return layers
 
 
@@ -239,18 +222,18 @@ def _lines(
     rows: Sequence[Row], x: Chart, styles_by_model: Mapping[str, Style], look: Look, *, shown: Sequence[Any]
 ) -> list[Any]:
     """Draw a line a model, with points and the band of its intervals."""
-    alt = library()
-    encoded = by_model(styles_by_model, look)
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=axis())
-    data, colour = inline(rows), encoded["color"]
+    alt = charts.library()
+    encoded = charts.by_model(styles_by_model, look)
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=charts.axis())
+    data, colour = charts.inline(rows), encoded["color"]
     n_places = len({(row.get("date"), row.get("k")) for row in rows})
     line = {"strokeWidth": 2, "strokeJoin": "round"}
     point = {**_POINT, "size": 46 if n_places <= MAX_LARGE_POINTS else 20}
     low = alt.Y("low:Q", title=None)
     return [
-        layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
-        layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(styles_by_model)),
-        layer("point", data, point, x=x, y=y, tooltip=list(shown), **encoded),
+        charts.layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
+        charts.layer("line", data, line, x=x, y=y, color=colour, strokeDash=charts.dashes(styles_by_model)),
+        charts.layer("point", data, point, x=x, y=y, tooltip=list(shown), **encoded),
     ]
 
 
@@ -273,7 +256,7 @@ def decimals_of(rows: Sequence[Row]) -> int:
 
 def _tooltips(measure: MeasureKey) -> list[Any]:
     """Return the fields of a point's tooltip."""
-    return tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
+    return charts.tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
 
 
 def _estimate(row: Row, places: int) -> dict[str, Any]:
@@ -315,8 +298,8 @@ def groups(
     rows = {name: group_rows(table, wanted, name) for name in known}
     means = [row["value"] for own in rows.values() for row in own]
     title, span = with_cutoff(*wanted), (min(means, default=0.0), max(means, default=0.0))
-    shown = {name: require_rows(rows[name], title) for name in slices or known}
-    return combine_panels([_groups(own, name, title, span, baseline, look) for name, own in shown.items()], look)
+    shown = {name: charts.require_rows(rows[name], title) for name in slices or known}
+    return charts.combine_panels([_groups(own, name, title, span, baseline, look) for name, own in shown.items()], look)
 
 
 def slicings(metrics: pa.Table) -> list[str]:
@@ -355,14 +338,14 @@ def _groups(
     baseline: str | None,
     look: Look,
 ) -> Chart:
-    alt, palette = library(), look.palette
+    alt, palette = charts.library(), look.palette
     order = sorted({row["model"] for row in rows})
-    encoded = by_model(styles(order, palette, baseline=baseline), look, has_axis=True)
-    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
+    encoded = charts.by_model(charts.styles(order, palette, baseline=baseline), look, has_axis=True)
+    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=charts.axis(labelColor=palette.ink))
     domain = {"domain": list(span)} if span[0] < span[1] else {}
     scale = alt.Scale(zero=False, nice=False, padding=52, **domain)  # with room for the names of groups
-    x = alt.X("value:Q", scale=scale, axis=axis(title))
-    shown = tooltips(model="model", group="group", text=title, interval="interval", users="users")
+    x = alt.X("value:Q", scale=scale, axis=charts.axis(title))
+    shown = charts.tooltips(model="model", group="group", text=title, interval="interval", users="users")
     large = [row for row in rows if not row["is_small"]]
     ranges = [
         {"model": model, "low": min(own), "high": max(own)}
@@ -377,18 +360,18 @@ def _groups(
         thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
         low, point = alt.X("low:Q", title=title), {"filled": True, "size": 55, "opacity": 0.9}
         layers = [
-            layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
-            layer("point", large, point, y=y, x=x, tooltip=shown, **encoded),
+            charts.layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=encoded["color"]),
+            charts.layer("point", large, point, y=y, x=x, tooltip=shown, **encoded),
         ]
     small = [row for row in rows if row["is_small"]]
     if small:
         hollow = {"size": 40, "strokeDash": [2, 1]}
-        layers.append(layer("point", small, hollow, y=y, x=x, tooltip=shown, color=encoded["color"]))
+        layers.append(charts.layer("point", small, hollow, y=y, x=x, tooltip=shown, color=encoded["color"]))
     words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": GROUP_NAME_LIMIT}
     for own, align in ((lowest, "right"), (highest, "left")):
-        layers += [layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
+        layers += [charts.layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
     height = GROUP_HEIGHT * max(len(order), 1)
-    return panel(layers, look, height=height, title=wording.crossed(slicing))
+    return charts.panel(layers, look, height=height, title=wording.crossed(slicing))
 
 
 def tradeoffs(
@@ -409,9 +392,9 @@ def tradeoffs(
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
     panels = []
     for one in others:
-        rows = require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one))
+        rows = charts.require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one))
         panels.append(_tradeoff(rows, accuracy, one, baseline, look))
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def beyond_accuracy(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:
@@ -444,17 +427,17 @@ def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) ->
 def _tradeoff(
     rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
 ) -> Chart:
-    alt = library()
-    encoded = by_model(styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
+    alt = charts.library()
+    encoded = charts.by_model(charts.styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
     names = with_cutoff(*accuracy), with_cutoff(*other)
-    x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
-    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())
-    shown = tooltips(model="model", x_text=names[0], y_text=names[1])
-    data, thin, colour = inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
+    x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=charts.axis(names[0]))
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=charts.axis())
+    shown = charts.tooltips(model="model", x_text=names[0], y_text=names[1])
+    data, thin, colour = charts.inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
     x_low, y_low = alt.X("x_low:Q", title=names[0]), alt.Y("y_low:Q", title=None)
     layers = [
-        layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
-        layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
-        layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
+        charts.layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
+        charts.layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
+        charts.layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
     ]
-    return panel(layers, look, height=POINT_HEIGHT, title=names[1])
+    return charts.panel(layers, look, height=POINT_HEIGHT, title=names[1])

@@ -14,21 +14,8 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
-from rankeval_spark.report.figures import means as means_figures
-from rankeval_spark.report.figures.look import (
-    NOTEBOOK,
-    Chart,
-    Look,
-    NothingToDrawError,
-    axis,
-    combine_panels,
-    inline,
-    layer,
-    library,
-    panel,
-    styles,
-    tooltips,
-)
+from rankeval_spark.report.figures import charts, means as means_figures
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.hashed_random import user_hashes
 from rankeval_spark.statistics.paired_tests import Listed, are_too_few, difference_of
@@ -68,13 +55,13 @@ def pr_curve(
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
     users = None if user_metrics is None else defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     everyone, panels = sorted({row["model"] for row in means}), []
-    styles_by_model = styles(everyone, look.palette, baseline=baseline)
+    styles_by_model = charts.styles(everyone, look.palette, baseline=baseline)
     for model in list(models) or everyone:
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else mean_recall_ceiling(users, model)
         panels.append(_pr_curve(model, own, sample, ceiling, styles_by_model[model].colour, look))
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def level_of(label: str) -> float | None:
@@ -153,30 +140,30 @@ def _pr_curve(
     colour: str,
     look: Look,
 ) -> Chart:
-    alt, palette = library(), look.palette
+    alt, palette = charts.library(), look.palette
     span = alt.Scale(domain=[0, 1])
-    x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
-    y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
+    x = alt.X("recall:Q", scale=span, axis=charts.axis("recall", format=".1f"))
+    y = alt.Y("precision:Q", scale=span, axis=charts.axis("precision", format=".1f"))
     layers = []
     if users:
         faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
-        layers.append(layer("line", users, faint, x=x, y=y, detail="user:N"))
-    shown = [alt.Tooltip("recall:Q"), *tooltips(text="precision", interval="interval")]
-    data, low = inline(means), alt.Y("low:Q", title="precision")
+        layers.append(charts.layer("line", users, faint, x=x, y=y, detail="user:N"))
+    shown = [alt.Tooltip("recall:Q"), *charts.tooltips(text="precision", interval="interval")]
+    data, low = charts.inline(means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
-        layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
-        layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
-        layer("point", data, point, x=x, y=y, tooltip=shown),
+        charts.layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
+        charts.layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
+        charts.layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
     if ceiling is not None:
         rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
         words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
         layers += [
-            layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
-            layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
+            charts.layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
+            charts.layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
         ]
-    return panel(layers, look, height=CURVE_HEIGHT, title=model)
+    return charts.panel(layers, look, height=CURVE_HEIGHT, title=model)
 
 
 def user_values(
@@ -191,7 +178,7 @@ def user_values(
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
-    styles_by_model = styles(list(values), look.palette, baseline=baseline)
+    styles_by_model = charts.styles(list(values), look.palette, baseline=baseline)
     edges = bin_edges(list(values.values()))
     bins = {model: value_bins(own, edges) for model, own in values.items()}
     channels = _shared_channels(with_cutoff(*wanted), wanted, edges, bins.values())
@@ -199,7 +186,7 @@ def user_values(
     if not shown:
         raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
     panels = [_bars(model, bins[model], styles_by_model[model].colour, channels, look) for model in shown]
-    return combine_panels(panels, look)
+    return charts.combine_panels(panels, look)
 
 
 def user_differences(
@@ -216,7 +203,9 @@ def user_differences(
     bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
     titles = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in models or sorted(found)}
-    return combine_panels([_difference_bars(title, bins[one], channels, look) for one, title in titles.items()], look)
+    return charts.combine_panels(
+        [_difference_bars(title, bins[one], channels, look) for one, title in titles.items()], look
+    )
 
 
 def parsed(measure: str) -> MeasureKey:
@@ -352,37 +341,37 @@ def _shared_channels(
     title: str, measure: MeasureKey, edges: FloatVector, bins: Iterable[Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
     """Return the channels that the bars of all models share: both axes and the tooltip."""
-    alt = library()
+    alt = charts.library()
     most = max((row["share"] for rows in bins for row in rows), default=1.0)
     span = alt.Scale(domain=[float(edges[0]), float(edges[-1])])
     return {
-        "x": alt.X("low:Q", bin="binned", scale=span, axis=axis(title, grid=False)),
-        "y": alt.Y("share:Q", scale=alt.Scale(domain=[0, most]), axis=axis("users", format=".0%", tickCount=3)),
-        "tooltip": tooltips(range=with_cutoff(*measure), count="users", part="of all"),
+        "x": alt.X("low:Q", bin="binned", scale=span, axis=charts.axis(title, grid=False)),
+        "y": alt.Y("share:Q", scale=alt.Scale(domain=[0, most]), axis=charts.axis("users", format=".0%", tickCount=3)),
+        "tooltip": charts.tooltips(range=with_cutoff(*measure), count="users", part="of all"),
     }
 
 
 def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look) -> Chart:
     some = [row for row in rows if row["kind"] == "some"]
     zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
-    layers = [layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
+    layers = [charts.layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
     if zeros:
         hollow = {"size": 7, "color": look.palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
         words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": look.palette.ink}
         layers += [
-            layer("bar", zeros, hollow, **{**channels, "x": "low:Q"}),
-            layer("text", zeros, words, x="low:Q", y=channels["y"], text="note:N"),
+            charts.layer("bar", zeros, hollow, **{**channels, "x": "low:Q"}),
+            charts.layer("text", zeros, words, x="low:Q", y=channels["y"], text="note:N"),
         ]
-    return panel(layers, look, height=BAR_HEIGHT, title=model)
+    return charts.panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
 def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
-    alt, palette = library(), look.palette
+    alt, palette = charts.library(), look.palette
     colours = [palette.better, palette.worse, palette.muted, palette.muted]
     scale = alt.Scale(domain=list(SIDES), range=colours)
     channels = {**shared, "color": alt.Color("kind:N", scale=scale, legend=None)}
     layers = [
-        layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),
-        layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),
+        charts.layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),
+        charts.layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),
     ]
-    return panel(layers, look, height=BAR_HEIGHT, title=title)
+    return charts.panel(layers, look, height=BAR_HEIGHT, title=title)

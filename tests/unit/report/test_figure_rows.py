@@ -12,7 +12,7 @@ import pytest
 
 from rankeval_spark.report.defaults import measures_of
 from rankeval_spark.report.figures import forest_plot, means, users
-from rankeval_spark.report.figures.look import LIGHT, styles
+from rankeval_spark.report.figures.charts import LIGHT, styles
 from rankeval_spark.report.tables import keep, rows_of
 
 if TYPE_CHECKING:

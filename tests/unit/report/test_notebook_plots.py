@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError
 from rankeval_spark.report import figures
-from rankeval_spark.report.figures.look import NothingToDrawError
+from rankeval_spark.report.figures.charts import NothingToDrawError
 from rankeval_spark.report.tables import keep
 from tests.support.html import parsed
 from tests.support.logs import Logs

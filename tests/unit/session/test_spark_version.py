@@ -16,7 +16,7 @@ import pytest
 
 from rankeval_spark import __version__
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.report.figures import look
+from rankeval_spark.report.figures import charts as look
 from rankeval_spark.spark import version
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 from tests.support.cli import JAVA_WORDS, PROJECT

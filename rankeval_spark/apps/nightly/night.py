@@ -293,19 +293,14 @@ class PreparedNight:
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            self.facts += [  # a column that nothing reads is harmless, and may be one whose name is misspelt
-                CheckCount(
-                    one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS]
-                )
-                for one in self.host.inputs
-            ]
+            for one in self.host.inputs:  # a column that nothing reads is harmless, and may be one that is misspelt
+                counts = len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS]
+                self.facts.append(CheckCount(one.name, check_rows.EXTRA_COLUMNS, *counts))
             n_candidates = self.plan.config.inputs.recommendations.sampled_candidates
             if n_candidates is not None:  # which readers of the results cannot see
                 words = f"lists rank {n_candidates:,} sampled candidates: "
                 words += "no value or order of models holds for the whole catalogue"
-                self.facts += [
-                    CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words]),
-                ]
+                self.facts.append(CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words]))
             self.facts += self.history.volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
@@ -328,18 +323,13 @@ class PreparedNight:
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.of_means(metrics)
         self._refuse()
-        self._judge()
-
-    def _judge(self) -> None:
-        """Compare what is staged with the rules of the config; the results are published in any case."""
-        if not self.plan.config.gates:
-            return
-        with self.steps.step("gate") as step:
-            previous = self.history.previous(self.recorded)
-            self.gates = gates.judge_staged(self.plan.config, self.recorded, previous)
-            rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
-            self.recorded.stage(schemas.GATES.name, rows)
-            step.n_rows = len(self.gates)
+        if self.plan.config.gates:  # whatever the rules say, the results are published
+            with self.steps.step("gate") as step:
+                previous = self.history.previous(self.recorded)
+                self.gates = gates.judge_staged(self.plan.config, self.recorded, previous)
+                rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
+                self.recorded.stage(schemas.GATES.name, rows)
+                step.n_rows = len(self.gates)
 
     def _verdicts(self) -> pa.Table:
         return check_rows.to_check_rows(self.facts, self.plan.config.checks)
@@ -349,12 +339,8 @@ class PreparedNight:
         self.checks = self._verdicts()
         failed = self._of_verdict("error")
         if failed or unusable_inputs:
-            kept = self.recorded.quarantine_path if self.plan.config.results.quarantine else ""
-            of_checks = (
-                self._without_lists(row) or self._open_windows(row) or _check_fault(row, kept) for row in failed
-            )
             is_early = not unusable_inputs and {row["check"] for row in failed} == {check_rows.OPEN_WINDOWS}
-            raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *of_checks)
+            raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *map(self._fault_of, failed))
 
     def _of_verdict(self, verdict: str) -> list[CheckRow]:
         """Return the rows of the checks with a verdict."""
@@ -375,27 +361,34 @@ class PreparedNight:
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], fix_of(reasons)))
         return faults
 
-    def _without_lists(self, row: CheckRow) -> Fault | None:
-        """Return the fault of a model without any list: its name may be misspelt, or the log is lost."""
-        if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
-            return None
-        (model,) = row["sample_keys"]
-        names = self.host.models(at_most=_MODELS_SHOWN)
-        missing = [model] if names else self.plan.request.models or [model]
-        listed, of_log = (", ".join(visible(str(name)) for name in each) for each in (missing, names))
-        found = f"no list of {listed} for any of {row['count']:,} judged users; the log of this date has "
-        found += of_log or " of ".join(filter(None, ("no row", self._share)))
-        hint = nearest(model, map(str, names)) if model not in names else ""
-        fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
-        return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
-
-    def _open_windows(self, row: CheckRow) -> Fault | None:
-        """Return the fault of a night that ran before all of its events could be there, with the time when they are."""
-        if row["check"] != check_rows.OPEN_WINDOWS:
-            return None
-        ends = "".join(key for fact in self.facts if fact.check == check_rows.EVENTS_END for key in fact.sample_keys)
-        found = f"{row['count']:,} lists ({row['share']:.2%}) whose attribution window was not over; {ends}"
-        return Fault(f"{row['input']}, {row['check']}", found, OVER, OPEN_FIX)
+    def _fault_of(self, row: CheckRow) -> Fault:
+        """Return the fault of a check that refuses the night."""
+        check, where, expected = row["check"], f"{row['input']}, {row['check']}", f"at most {row['threshold']:.2%}"
+        is_kept = self.plan.config.results.quarantine and check in row_kinds.REFUSALS
+        kept = f", whose rows are in {self.recorded.quarantine_path}" if is_kept else ""
+        fix = f"fix the input{kept}, or raise checks.{check}.error"
+        if check == check_rows.OPEN_WINDOWS:  # the night ran before all of its events could be there
+            ends = [key for fact in self.facts if fact.check == check_rows.EVENTS_END for key in fact.sample_keys]
+            found = f"{row['count']:,} lists ({row['share']:.2%}) whose attribution window was not over; "
+            return Fault(where, found + "".join(ends), OVER, OPEN_FIX)
+        if check == check_rows.MISSING_USERS and row["share"] >= 1:  # the name is misspelt, or the log is lost
+            (model,) = row["sample_keys"]
+            names = self.host.models(at_most=_MODELS_SHOWN)
+            missing = [model] if names else self.plan.request.models or [model]
+            listed, of_log = (", ".join(visible(str(name)) for name in each) for each in (missing, names))
+            found = f"no list of {listed} for any of {row['count']:,} judged users; the log of this date has "
+            found += of_log or " of ".join(filter(None, ("no row", self._share)))
+            hint = nearest(model, map(str, names)) if model not in names else ""
+            fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{check}.error")))
+            return Fault(where, found, f"{expected} without one", fix)
+        if check == row_kinds.ZERO_RANKS:
+            expected = ZERO_RANK_EXPECTED
+            fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
+        if row["input"] == check_rows.ITEMS and check in _OF_CATALOGUE:
+            expected, fix = _OF_CATALOGUE[check]
+        if check in check_rows.OF_NIGHTS:
+            fix = f"find out what changed; if the change is meant, raise checks.{check}.error"
+        return Fault(where, _counted(row), expected, fix)
 
     def _why_empty(self) -> str | None:
         """Return which input has no rows for the date; an input without any row at all is an error."""
@@ -417,21 +410,6 @@ class PreparedNight:
     def _share(self) -> str:
         """The share of a sample of the users in words; empty where it is no sample."""
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
-
-
-def _check_fault(row: CheckRow, quarantined: str) -> Fault:
-    """Return the fault of what was refused, and where its rows are kept, if they are."""
-    expected = f"at most {row['threshold']:.2%}"
-    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in row_kinds.REFUSALS else ""
-    fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
-    if row["check"] == row_kinds.ZERO_RANKS:
-        expected = ZERO_RANK_EXPECTED
-        fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
-    if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
-        expected, fix = _OF_CATALOGUE[row["check"]]
-    if row["check"] in check_rows.OF_NIGHTS:
-        fix = f"find out what changed; if the change is meant, raise checks.{row['check']}.error"
-    return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 
 def _counted(row: CheckRow) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from rankeval_spark import __version__
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.report.figures import charts as look
+from rankeval_spark.report.figures import charts
 from rankeval_spark.spark import version
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 from tests.support.cli import JAVA_WORDS, PROJECT
@@ -201,7 +201,7 @@ def test_without_pyspark_a_fault_of_an_input_is_named_and_recorded(tmp_path: Pat
     assert [one["status"] for one in json.loads(shown.stdout)] == ["FAILED"]
 
 
-@pytest.mark.parametrize(("extra", "install"), [("spark", version.INSTALL), ("report", look.INSTALL)])
+@pytest.mark.parametrize(("extra", "install"), [("spark", version.INSTALL), ("report", charts.INSTALL)])
 def test_messages_install_what_the_extras_are(extra: str, install: str) -> None:
     requirements = ", ".join(f'"{one}"' for one in re.findall("'(.+?)'", install))
 

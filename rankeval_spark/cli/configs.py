@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.nightly.look_ahead import LookAhead
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
-
 ANY_DAY: Final = date(2000, 1, 1)
 """Date for the paths of a config without ``--date``: the folders above them are mostly the same on every day."""
 

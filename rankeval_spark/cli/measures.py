@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.options import Option, OptionValue
     from rankeval_spark.measures.worked_examples import Example
 
-
 Fact: TypeAlias = tuple[str, str]  # A label and its text, whose line ends stay
 LABEL_WIDTH: Final = 12
 _MARGIN: Final = "  "

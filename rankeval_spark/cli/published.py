@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.published.reproduction import InputVersions, Reproduction
     from rankeval_spark.config import EvaluationConfig
 
-
 GATE_COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
 _ADD_RULES: Final = "add them, or give others by --config"
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
 
-
 MEASURE_OPTION: Final = ("--measure", "--measures", "-m")
 """Names of the option for measures, the same in every command; each takes one measure and may be repeated."""
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.results import Results
 
-
 Row: TypeAlias = dict[str, Any]
 ListKey: TypeAlias = tuple[str, str]  # model and list
 View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
@@ -250,7 +249,6 @@ _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Calla
     "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, tables.comparisons),
 }
 """Columns of each view, the reader of its rows, and the layout of the rows of one night."""
-
 
 _HIT: Final = "\u2713"
 

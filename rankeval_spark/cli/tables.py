@@ -21,7 +21,6 @@ from rankeval_spark.statistics.paired_tests import why_withheld
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
 
-
 WIDE: Final = 120  # columns of a terminal of unknown width
 LINE: Final = 100  # columns of a line of comparisons
 SLICE_WIDTH: Final = 15  # and of its slice

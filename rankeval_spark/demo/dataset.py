@@ -22,7 +22,6 @@ from rankeval_spark.columns import GAIN, ITEM_ID, USER_ID
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 RATING: Final = "rating"
 TIMESTAMP: Final = "timestamp"
 AGE: Final = "age"

@@ -17,7 +17,6 @@ from rankeval_spark.report.tables import all_users_rows, rows_of
 if TYPE_CHECKING:
     from rankeval_spark.report.night import Night
 
-
 PASSED: Final = "passed"
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping. The others pass, or leave the decision to people."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.request import Request
 
-
 MAX_MODELS: Final = 20
 MAX_MEASURES: Final = 12
 _CELL: Final = "padding:3px 12px;text-align:{side}"

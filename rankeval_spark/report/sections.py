@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rankeval_spark.report.night import Night
     from rankeval_spark.report.page_parts import Drawer
 
-
 OPEN_FORESTS: Final = 2  # the best candidates; forests of others are folded
 MAX_CURVES: Final = 6
 MAX_SLICINGS: Final = 6

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     StagedRows: TypeAlias = "RowsInProcess | RowsOnSpark"
 
-
 TOLERANCE: Final = 1e-9
 """Largest relative difference between a mean as published and as recomputed: room for the order of summation."""
 

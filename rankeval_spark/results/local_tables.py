@@ -48,7 +48,6 @@ _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")  # parts of a path t
 _ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
 """A file of a table that its log names by a URI."""
 
-
 MAX_NAMED: Final = 5  # files in an error
 _OURS: Final = "rankeval."  # begin the evaluations of events of maintenance
 

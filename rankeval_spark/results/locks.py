@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.file_store import LocalStorage, Storage
 
-
 LOCKS_FOLDER: Final = "_locks"
 _live: Final = set[str]()  # tokens of the locks that objects of this process hold, or are about to take
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.results_store import ResultsStore
 
-
 ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
 """Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.locks import LocalRoot, Root
 
-
 _REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
 """Delta's names for rows that a table never takes; the audit looks for them before the run announces itself."""
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.readers import Reader
 
-
 Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
 Value: TypeAlias = str | int | float | date | None
 Values: TypeAlias = Value | Sequence[Value]  # allowed values of a column: one, or several; None for any
@@ -48,7 +47,6 @@ OF_USERS: Final = ("lists", "user_metrics")
 
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
-
 PREVIOUS: Final = "previous"
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
 USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.local_tables import Filters, Order
 
-
 Scan = TypeVar("Scan")
 Frame = TypeVar("Frame")
 

@@ -22,7 +22,6 @@ from rankeval_spark.results.staging import STAGING_FOLDER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0  # patience with another run's publish, which takes seconds
 MARKER: Final = "_rankeval.json"

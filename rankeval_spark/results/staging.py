@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.audit import StagedRows
     from rankeval_spark.results.file_store import Storage
 
-
 STAGING_FOLDER: Final = "_staging"
 MAX_ROWS_HERE: Final = 20_000_000  # rows of users that this process audits; their keys take some 100 bytes each
 ONLY: Final = 0  # version of a staged table. Sessions that compact on their own make later ones, of a part of its rows.

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.locks import LocalRoot
     from rankeval_spark.results.run_record import NightKey
 
-
 Part = TypeVar("Part")
 
 
@@ -173,7 +172,6 @@ class ChangesOnDisk(TableChanges["DataFile"]):
 
 
 NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
-
 WITHOUT_USERS: Final = (schemas.METRICS.name, "items")  # inputs whose checks name other things than users, as BANDS
 BANDS: Final = "bands."
 REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message

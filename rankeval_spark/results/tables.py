@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import RunRecord
     from rankeval_spark.schemas import Field, Schema
 
-
 TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
 READER_VERSION: Final = 1  # reader protocol of every table: the one that all readers of Delta understand
 RETENTION: Final = "interval 30 days"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
 
-
 _STD_ERROR: Final = 0.02  # relative standard deviation of a count of values
 
 

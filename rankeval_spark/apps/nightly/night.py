@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Cost, EvaluationConfig
     from rankeval_spark.results import StagedRun
 
-
 _MODELS_SHOWN: Final = 20
 _OF_CATALOGUE: Final = {  # expected, and the fix, of the checks of the catalogue that tolerate no case
     check_rows.DUPLICATES: (ONCE_EXPECTED, ONCE_FIX),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.report.defaults import MeasureKey
 
-
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
 READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain")
 ROW_HEIGHT: Final = 36

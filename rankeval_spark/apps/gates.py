@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.gates import FAILING
+from rankeval_spark.report.night import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 from rankeval_spark.statistics.paired_tests import why_withheld

@@ -15,7 +15,7 @@ from rich.table import Table
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
-from rankeval_spark.report.gates import FAILING, PASSED, verdict_of
+from rankeval_spark.report.night import FAILING, PASSED, verdict_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")

@@ -16,8 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.report import wording
 from rankeval_spark.report.figures.charts import DARK, INSTALL, LIGHT, PAGE, config_of, extra, library
-from rankeval_spark.report.gates import answer
-from rankeval_spark.report.night import Night
+from rankeval_spark.report.night import Night, answer
 from rankeval_spark.report.page_parts import Drawer, swatches
 from rankeval_spark.report.sections import BUILDERS
 

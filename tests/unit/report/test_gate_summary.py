@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rankeval_spark.report.gates import answer
-from rankeval_spark.report.night import Night
+from rankeval_spark.report.night import Night, answer
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs
 
 if TYPE_CHECKING:

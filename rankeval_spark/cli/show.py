@@ -76,11 +76,6 @@ class RowSelection:
         return parse_date(self.written_day, where="--date") if self.written_day else None
 
     @property
-    def names(self) -> list[str]:
-        """Canonical names of the measures, with the cutoffs that were written."""
-        return [name for label, ks in self.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
-
-    @property
     def cutoffs(self) -> dict[str, list[int]]:
         """Cutoffs that were written, by measure; empty for all cutoffs."""
         found: dict[str, list[int]] = {}
@@ -362,12 +357,9 @@ NIGHT_COLUMNS: Final = (
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
     """Print the differences between two nights, or between a night's models and one of them."""
-    asked = ComparisonSelection(
-        selection.models,
-        selection.names,
-        selection.ks,
-        None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS],
-    )
+    slices = None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS]
+    measures = [name for label, ks in selection.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
+    asked = ComparisonSelection(selection.models, measures, selection.ks, slices)
     spark = session_for(root, "compare")
     night = chosen_night(spark, root, selection)
     before = _other(spark, root, night, against)

@@ -84,14 +84,11 @@ def rolling_cuts(interactions: pd.DataFrame, *, dates: Sequence[dt.date], window
     ordered = interactions.sort_values([USER_ID, TIMESTAMP, ITEM_ID], ignore_index=True)
     n_after = ordered.groupby(USER_ID).cumcount(ascending=False).to_numpy()
     behind = [window * n for n in range(len(dates), 0, -1)]
-    return tuple(
-        Cut(
-            date=date,
-            train=ordered[n_after >= n_behind].reset_index(drop=True),
-            held_out=with_gain(ordered[(n_after < n_behind) & (n_after >= n_behind - window)]),
-        )
-        for date, n_behind in zip(dates, behind, strict=True)
-    )
+    cuts = []
+    for date, n_behind in zip(dates, behind, strict=True):
+        held_out = with_gain(ordered[(n_after < n_behind) & (n_after >= n_behind - window)])
+        cuts.append(Cut(date, ordered[n_after >= n_behind].reset_index(drop=True), held_out))
+    return tuple(cuts)
 
 
 def with_gain(held_out: pd.DataFrame) -> pd.DataFrame:

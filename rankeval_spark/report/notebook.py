@@ -39,12 +39,9 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
         "models": ", ".join(_some(list(request.models or ()))),
         "users": f"population {request.policies.population}, ties {request.policies.ties}",
     }
-    lines = "".join(
-        f'<tr><td style="{_CELL.format(side="left")};opacity:.7">{what}</td>'
-        f'<td style="{_CELL.format(side="left")}">{escape(said)}</td></tr>'
-        for what, said in facts.items()
-        if said
-    )
+    lines, cell = "", _CELL.format(side="left")
+    for what, said in ((what, said) for what, said in facts.items() if said):
+        lines += f'<tr><td style="{cell};opacity:.7">{what}</td><td style="{cell}">{escape(said)}</td></tr>'
     board = _NOT_YET if leaderboard is None else _board(leaderboard)
     of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
     names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
@@ -73,10 +70,8 @@ def _board(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(tag: str, texts: Sequence[str]) -> str:
-    cells = (
-        f'<{tag} style="{_CELL.format(side="right" if place else "left")}">{escape(text)}</{tag}>'
-        for place, text in enumerate(texts)
-    )
+    styles = [_CELL.format(side="right" if place else "left") for place in range(len(texts))]
+    cells = (f'<{tag} style="{style}">{escape(text)}</{tag}>' for style, text in zip(styles, texts, strict=True))
     return f"<tr>{''.join(cells)}</tr>"
 
 

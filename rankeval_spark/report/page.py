@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
@@ -23,6 +23,8 @@ from rankeval_spark.report.sections import BUILDERS
 if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables
 
+_ENGINE: Final = ("jinja2", Fault("report", "no jinja2", "the engine of the page", INSTALL))
+_CONVERTER: Final = ("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", INSTALL))
 _IN_CODE: Final = re.compile(r"`([^`]+)`")
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -52,7 +54,7 @@ def report(
         "swatches": swatches(night.models, baseline=night.baseline),
         "footer": f"rankeval-spark {night.run['code_version']}",
     }
-    jinja2, bundle, script = _engine(), drawing.result(), own("page.js")
+    jinja2, bundle, script = extra(*_ENGINE), drawing.result(), own("page.js")
     options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(autoescape=True, loader=jinja2.FunctionLoader(own), **options)
     environment.filters |= {"parts": _parts, "count": wording.count}
@@ -70,16 +72,8 @@ def report(
 def require_extra() -> None:
     """Raise EnvironmentFaultError if a library of the extra ``report`` is missing, before any row is read."""
     library()
-    _engine()
-    _converter()
-
-
-def _engine() -> Any:  # noqa: ANN401 - a module
-    return extra("jinja2", Fault("report", "no jinja2", "the engine of the page", INSTALL))
-
-
-def _converter() -> Any:  # noqa: ANN401 - a module
-    return extra("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", INSTALL))
+    extra(*_ENGINE)
+    extra(*_CONVERTER)
 
 
 def _parts(text: str) -> list[tuple[bool, str]]:
@@ -118,7 +112,7 @@ def _variables() -> str:
 def drawing_library() -> str:
     """Return Vega-Embed, Vega-Lite and Vega as one script, in the version that Altair writes for."""
     version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
-    bundle: str = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    bundle: str = extra(*_CONVERTER).javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
     # Nothing in it may end its element: the text of an end tag occurs in strings only.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 

@@ -90,12 +90,9 @@ def declared_first(table: str, frame: DataFrame) -> DataFrame:
     """Return the columns as :func:`local_tables.declared_first`: declared columns that the table lacks are NULL."""
     declared = next(schema for schema in (schemas.RUNS, *schemas.PUBLISHED) if schema.name == table)
     names, types = frame.columns, struct_type(declared)
-    first = [
-        F.col(field.name)
-        if field.name in names
-        else F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
-        for field in types
-    ]
+    lacking = (field for field in types if field.name not in names)
+    nulls = {one.name: F.lit(None).cast(one.dataType).alias(one.name, metadata=one.metadata) for one in lacking}
+    first = (nulls.get(name, F.col(name)) for name in types.fieldNames())
     return frame.select(*first, *(F.col(name) for name in names if name not in types.fieldNames()))
 
 

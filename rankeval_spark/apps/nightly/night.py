@@ -119,15 +119,8 @@ def prepare_night(
     facts, results = plan.run(new_run_id()), plan.config.results
     with translated_errors(), ExitStack() as locks:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
-        locks.enter_context(
-            store.run_lock(
-                facts.evaluation,
-                facts.evaluation_date,
-                facts.run_id,
-                on_busy=results.on_busy,
-                wait_seconds=results.wait_seconds,
-            )
-        )
+        of_run = facts.evaluation, facts.evaluation_date, facts.run_id
+        locks.enter_context(store.run_lock(*of_run, on_busy=results.on_busy, wait_seconds=results.wait_seconds))
         before = publishing_first
         recorded = store.start(facts, publishing=() if before is None else (before.run_id,))
         history = RunHistory(spark, plan.config, facts, wait=None if before is None else before.wait)

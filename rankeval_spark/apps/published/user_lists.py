@@ -89,12 +89,9 @@ def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) 
         return frame.where(F.col(C.USER_ID).cast("string").isin(*users))
 
     inputs = inputs_of(read_all(spark, plan.config, plan.evaluation_date), plan.request, sample_share=plan.sample_share)
-    given = replace(
-        inputs,
-        recommendations=of_users(inputs.recommendations),
-        held_out=of_users(inputs.held_out),
-        lists=None if inputs.lists is None else of_users(inputs.lists),
-    )
+    lists = None if inputs.lists is None else of_users(inputs.lists)
+    log, held_out = of_users(inputs.recommendations), of_users(inputs.held_out)
+    given = replace(inputs, recommendations=log, held_out=held_out, lists=lists)
     host = OnSpark(given, plan.request)
     judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
     ranked, values = host.ranked_items(), host.user_values()

@@ -217,9 +217,6 @@ class RowsInProcess:
             yield part.select(names) if isinstance(part, pa.Table) else pq.read_table(part, columns=list(names))
 
 
-# ---- keys and constraints --------------------------------------------------------------------------------------------
-
-
 def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
     """Return the fault of a row that breaks a constraint, if any."""
     conditions: dict[str, BoolVector] = {
@@ -255,9 +252,6 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
     texts = pc.coalesce(pc.binary_join_element_wise(lengths, elements, colon), no_element)
     ends = np.concatenate(([0], np.cumsum(to_numpy(pc.list_value_length(whole), null=0)))).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), texts), to_texts([""])[0])
-
-
-# ---- sums ------------------------------------------------------------------------------------------------------------
 
 
 def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:

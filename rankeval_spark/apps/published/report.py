@@ -73,18 +73,25 @@ def report_tables(
     days = [one for own, one in results.nights() if own == name and one <= day][-MAX_NIGHTS:]
     before = [one for one in days if one != day]
 
-    def read(schema: Schema, *, is_history: bool = False) -> pa.Table:
+    def read(schema: Schema, days: Sequence[date] = (), **wanted: str) -> pa.Table:
+        """Read the night, and of earlier days what is wanted; those with missing or damaged files are named."""
         own = _read(results, schema, evaluation=name, date=day)
-        earlier = [_read_earlier(results, schema, name, before)] if is_history else []
-        return pa.concat_tables([own, *earlier], promote_options="default")
+        try:
+            earlier = _read(results, schema, evaluation=name, date=days, **wanted) if days else own.slice(0, 0)
+        except DamagedResultsError as error:
+            for fault in error.faults:
+                warn_user(f"an earlier night is left out: {fault}")
+            whole = sorted(set(days) - {damaged for _, damaged in error.nights})
+            earlier = _read(results, schema, evaluation=name, date=whole, **wanted)
+        return pa.concat_tables([own, earlier], promote_options="default")
 
     since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
     tables = ReportTables(
         runs=keep(runs.filter(since), **{C.EVALUATION: name}),
-        metrics=read(schemas.METRICS, is_history=True),
+        metrics=read(schemas.METRICS, before, **{C.SLICE: C.ALL_USERS}),
         group_metrics=read(schemas.GROUP_METRICS),
         comparisons=read(schemas.COMPARISONS),
-        gates=read(schemas.GATES, is_history=True),
+        gates=read(schemas.GATES, before),
         checks=read(schemas.CHECKS),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
@@ -131,18 +138,6 @@ def _events(results: Results[Any]) -> pa.Table:
 
 def _has_commit(runs: pa.Table) -> bool:
     return bool(keep(runs.select(["status"]), status=COMMITS).num_rows)
-
-
-def _read_earlier(results: Results[Any], schema: Schema, name: str, days: Sequence[date]) -> pa.Table:
-    """Read rows of earlier nights about all users; those whose files are missing or damaged are left out and named."""
-    slices = {C.SLICE: C.ALL_USERS} if schema is schemas.METRICS else {}
-    try:
-        return _read(results, schema, evaluation=name, date=days, **slices)
-    except DamagedResultsError as error:
-        damaged = {day for _, day in error.nights}
-        for fault in error.faults:
-            warn_user(f"an earlier night is left out: {fault}")
-        return _read(results, schema, evaluation=name, date=[day for day in days if day not in damaged], **slices)
 
 
 def _read(results: Results[Any], schema: schemas.Schema, **wanted: Any) -> pa.Table:  # noqa: ANN401 - those of `arrow`

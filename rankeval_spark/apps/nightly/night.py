@@ -186,7 +186,7 @@ class PreparedNight:
     recorded: StagedRun  # where its tables are staged, and who records what becomes of it
     steps: Steps
     plan: NightPlan
-    host: NightHost
+    runner: NightHost  # reads its inputs and computes its tables
     history: RunHistory
     locks: ExitStack = field(default_factory=ExitStack)
     is_over: Event = field(default_factory=Event)
@@ -204,7 +204,7 @@ class PreparedNight:
     def compute(self) -> None:
         """Stage the tables and audit them, and let go of the rows."""
         with failures_recorded(self.recorded, self.steps, self._inputs):
-            with self.host:
+            with self.runner:
                 self.reason = self._compute()
             with self.steps.step("audit"):
                 self.recorded.audit()
@@ -245,7 +245,7 @@ class PreparedNight:
     def _inputs(self) -> Sequence[InputRecord]:
         return [
             InputRecord(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
-            for one in self.host.inputs
+            for one in self.runner.inputs
         ]
 
     def _compute(self) -> str | None:
@@ -255,12 +255,12 @@ class PreparedNight:
         all checks pass.
         """
         with self.steps.step("read"):
-            cost = self.host.read()
+            cost = self.runner.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.plan.config.results.most_rows)
-            require_baseline(self.plan.request, self.host.host.models)
+            require_baseline(self.plan.request, self.runner.host.models)
         try:
-            self.host.stage_users(self.recorded, self.steps)
+            self.runner.stage_users(self.recorded, self.steps)
         except Exception as error:
             if interruption(error) is not None:
                 raise
@@ -271,7 +271,7 @@ class PreparedNight:
             self._measure()
         else:  # nothing is measured, unless lists of named models are missing, or means were published before
             if self.plan.request.models is not None:
-                self.facts += [fact for fact in self.host.list_facts() if fact.check == check_rows.MISSING_USERS]
+                self.facts += [fact for fact in self.runner.list_facts() if fact.check == check_rows.MISSING_USERS]
                 self._refuse()
             self.history.require_no_means(reason)
             self.recorded.discard()
@@ -281,11 +281,11 @@ class PreparedNight:
     def _check(self) -> str | None:
         """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
         with self.steps.step("check") as step:
-            facts = self.host.input_facts()
+            facts = self.runner.input_facts()
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            for one in self.host.inputs:  # a column that nothing reads is harmless, and may be one that is misspelt
+            for one in self.runner.inputs:  # a column that nothing reads is harmless, and may be one that is misspelt
                 counts = len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS]
                 self.facts.append(CheckCount(one.name, check_rows.EXTRA_COLUMNS, *counts))
             n_candidates = self.plan.config.inputs.recommendations.sampled_candidates
@@ -302,15 +302,15 @@ class PreparedNight:
             # What cannot be used is kept before anything is refused for it.
             has_refused = any(fact.count and fact.check in row_kinds.REFUSALS for fact in self.facts)
             is_needed = self.plan.config.results.quarantine and has_refused
-            self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
+            self.recorded.quarantine(self.runner.refused_rows() if is_needed else None)
             self._refuse(*self._unusable())
         return reason
 
     def _measure(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
-        host = self.host
-        self.facts += host.list_facts()
-        stage_results(self.recorded, host.metrics, host.comparisons, self.plan.request, steps=self.steps)
+        runner = self.runner
+        self.facts += runner.list_facts()
+        stage_results(self.recorded, runner.metrics, runner.comparisons, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.of_means(metrics)
@@ -365,7 +365,7 @@ class PreparedNight:
             return Fault(where, found + "".join(ends), OVER, OPEN_FIX)
         if check == check_rows.MISSING_USERS and row["share"] >= 1:  # the name is misspelt, or the log is lost
             (model,) = row["sample_keys"]
-            names = self.host.models(at_most=_MODELS_SHOWN)
+            names = self.runner.models(at_most=_MODELS_SHOWN)
             missing = [model] if names else self.plan.request.models or [model]
             listed, of_log = (", ".join(visible(str(name)) for name in each) for each in (missing, names))
             found = f"no list of {listed} for any of {row['count']:,} judged users; the log of this date has "
@@ -385,9 +385,9 @@ class PreparedNight:
     def _why_empty(self) -> str | None:
         """Return which input has no rows for the date; an input without any row at all is an error."""
         needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
-        empty = [one for one in self.host.inputs if one.name in needed and self.counts.get(one.name) == 0]
-        others = [one for one in self.host.inputs if one.name not in needed and not self.counts.get(one.name)]
-        wholly = [one for one in (*empty, *others) if self.host.has_no_row(one.name)]
+        empty = [one for one in self.runner.inputs if one.name in needed and self.counts.get(one.name) == 0]
+        others = [one for one in self.runner.inputs if one.name not in needed and not self.counts.get(one.name)]
+        wholly = [one for one in (*empty, *others) if self.runner.has_no_row(one.name)]
         if wholly:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
         if not empty:
@@ -416,12 +416,12 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[Rea
     The counts are None where they would mean reading every byte. Raises ConfigError if the night has more rows than it
     may, or the baseline is no model of the log.
     """
-    with host_of(spark, plan) as host:
-        cost = host.read()
+    with host_of(spark, plan) as runner:
+        cost = runner.read()
         cost.require_at_most(plan.config.results.most_rows)
-        require_baseline(plan.request, host.host.models)
+        require_baseline(plan.request, runner.host.models)
         sizes = [  # of formats with statistics or footers
-            host.size_of(one.name) if one.format in ("delta", "parquet") and plan.sample_share >= 1 else (None, None)
-            for one in host.inputs
+            runner.size_of(one.name) if one.format in ("delta", "parquet") and plan.sample_share >= 1 else (None, None)
+            for one in runner.inputs
         ]
-        return [(one, *size) for one, size in zip(host.inputs, sizes, strict=True)], cost
+        return [(one, *size) for one, size in zip(runner.inputs, sizes, strict=True)], cost

@@ -62,10 +62,7 @@ def measure_label(row: Row) -> str:
 
 
 def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
-    """Build the table of measures x models, the best mean of each line in bold.
-
-    Overlapping intervals do not say that two models are alike. On a narrow terminal, intervals are below their means.
-    """
+    """Build the table of measures x models, the best mean of each line in bold; narrow with intervals below means."""
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
     table = headed("measure", title=title, caption=_uncertain(rows))

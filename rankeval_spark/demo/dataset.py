@@ -107,10 +107,7 @@ _ACTIVITY_TIERS: Final = {0: "cold", 1: "light", 20: "medium", 100: "heavy"}
 
 
 def segments_of(users: pd.DataFrame, *, train: pd.DataFrame) -> pd.DataFrame:
-    """Return the segments of every user, one row each: age band, gender, occupation, and activity tier in ``train``.
-
-    The tiers are cold (no interaction in training), light (1 to 19), medium (20 to 99) and heavy (100 and more).
-    """
+    """Return the segments of every user: age band, gender, occupation, and tier of their activity in ``train``."""
     n_interactions = users[USER_ID].map(train[USER_ID].value_counts()).fillna(0)
     return pd.DataFrame(
         {

@@ -170,10 +170,9 @@ def prepare(
     settings: DemoSettings = DEFAULT_SETTINGS,
     dataset: Dataset | None = None,
 ) -> DemoLogs:
-    """Write recommendation logs, held-out interactions and segments as Delta tables below ``workspace / "logs"``.
+    """Write logs, held-out interactions and segments as Delta tables below ``workspace / "logs"``, or keep equal ones.
 
-    Logs that an earlier call made from equal data and settings are kept. Without ``dataset`` the models are trained on
-    MovieLens 100K, or on synthetic data where it is not available.
+    Without ``dataset`` the models are trained on MovieLens 100K, or on synthetic data where it is not available.
     """
     data = dataset or load_dataset(cache_dir(), progress)
     progress(data.description())
@@ -250,11 +249,9 @@ def _recommendations(spark: SparkSession, cut: Cut, *, data: Dataset, settings: 
 
 
 def fit(liked: DataFrame, settings: AlsSettings) -> tuple[Factors, Factors]:
-    """Train on the liked interactions (integer ids), each with weight 1; return the factors of users and of items.
+    """Train ALS on the liked interactions, each with weight 1; return the factors of users and of items.
 
-    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen: it would have to return 700 more items for
-    each user, as many as the busiest one has seen: 14 s of processor time a date. The factors are a few hundred
-    kilobytes.
+    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen; 700 more items for each take 14 s a date.
     """
     model = recommendation.ALS(
         userCol=C.USER_ID,

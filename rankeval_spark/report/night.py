@@ -135,9 +135,8 @@ def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[da
 
 
 def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
-    """Find the last event of a night in ``runs``: PUBLISHED, or FAILED if nothing was published.
+    """Find the last event of a night, by default the newest: PUBLISHED, or FAILED if nothing was published.
 
-    Without a date the newest night, see :func:`defaults.newest_nights`, or the newest failure if none was published.
     Raises InputError if there is no such night, ConfigError if there are several evaluations and none is named.
     """
     events = rows_of(runs, status=(PUBLISHED, FAILED))

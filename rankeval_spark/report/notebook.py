@@ -201,10 +201,7 @@ class Published(Protocol):
 
 
 class PublishedPlots:
-    """Figures of published nights, each a chart of Altair; only the rows that are drawn are read.
-
-    ``evaluation`` is needed where there are several. ``date`` is the newest night where it is left out.
-    """
+    """Figures of published nights, each a chart of Altair; by default of the newest night of the only evaluation."""
 
     def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
         self._results = results

@@ -236,10 +236,7 @@ def is_hint_valid(storage: Storage, table: str) -> bool:
 
 
 def repair(storage: Storage, table: str) -> bool:
-    """Remove a damaged checkpoint, and the name of a missing one; return whether there was one.
-
-    Only where the commits before it are all there, so that nothing is lost by it.
-    """
+    """Remove a damaged checkpoint, or the name of a missing one, if all commits are there; return whether it was."""
     if is_hint_valid(storage, table) or (present := versions(storage, table)) != list(range(len(present))):
         return False
     folder = f"{table}/{LOG_FOLDER}"

@@ -130,8 +130,8 @@ class Maintenance:
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
         """Erase a user from every table that names users; return the number of affected rows by table.
 
-        Older versions of the tables hold the user until their files are older than the retention and VACUUM has run.
-        Means stay. The id is written nowhere. All quarantined rows go: a row that could not be read may name anybody.
+        Older versions hold the user until the retention ends and VACUUM has run. Quarantined rows may name anybody: all
+        go.
         """
         with self._turn() as (root, state):
             self._newest(evaluation)

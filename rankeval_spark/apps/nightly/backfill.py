@@ -143,11 +143,7 @@ class _Publishing:
         self.future.set_result(DateOutcome(self.day, result, error, seconds=time.perf_counter() - self.started))
 
     def outcomes(self, *, is_stopped: bool = False) -> tuple[list[DateOutcome], KeyboardInterrupt | None]:
-        """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
-
-        The next run finishes a publish that was announced and is not over. Also returns an interruption while waiting,
-        which is the outcome of a publish that is not over.
-        """
+        """Wait for its outcome, some seconds only if the backfill is to end; also return an interruption meanwhile."""
         stopped: KeyboardInterrupt | None = None
         try:
             wait([self.future], timeout=SECONDS_TO_END if is_stopped else None)

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 class LookAhead:
-    """A night before it runs; nothing of it is computed, and inputs that only Spark opens are left to the run.
-
-    ``sizes`` are of its inputs, ``reason`` is why there would be nothing to measure (None if there is something), and
-    ``errors`` are all that it would be refused for.
-    """
+    """A night before it runs: ``sizes`` of inputs, ``errors``, and the ``reason`` why nothing would be measured."""
 
     def __init__(self, config: EvaluationConfig, day: date) -> None:
         self.errors = config_errors(config, day)

@@ -146,8 +146,7 @@ def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightH
 def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Return the host of a night: this process where it can, unless a session was started on purpose; else Spark.
 
-    Raises FaultsError if there is no pyspark; or the night needs it only to say what is wrong with the inputs, which is
-    seen without it.
+    Raises FaultsError without pyspark, of the inputs if the night needs Spark only for their faults.
     """
     if not is_on_demand(spark):
         return spark_host(spark, plan)
@@ -166,13 +165,7 @@ def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
 def rehearse_night(
     spark: SparkSession, plan: NightPlan, rehearsal: Rehearsal, *, progress: Progress | None
 ) -> NightResult:
-    """Compute a night as :func:`run_night` does, and publish nothing.
-
-    The nights before it are not read, so there is none of the checks that need them (:data:`check_rows.OF_NIGHTS`), and
-    rules against the previous night are not judged.
-
-    Raises ChecksFailedError, InputError as :func:`run_night`.
-    """
+    """Compute a night as :func:`run_night` does, and publish nothing; checks and rules do without earlier nights."""
     history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
     night = PreparedNight(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
     night.compute()
@@ -411,10 +404,9 @@ def _counted(row: CheckRow) -> str:
 
 
 def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[ReadInput, int | None, int | None]], Cost]:
-    """Open every input, check its columns and types, count its rows and files, and estimate the cost of the night.
+    """Open every input, and return its rows and files, where they are cheap to count, and the cost of the night.
 
-    The counts are None where they would mean reading every byte. Raises ConfigError if the night has more rows than it
-    may, or the baseline is no model of the log.
+    Raises ConfigError if the night has more rows than it may, or the baseline is no model of the log.
     """
     with host_of(spark, plan) as runner:
         cost = runner.read()

@@ -98,10 +98,7 @@ def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
 
 
 def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet) -> NightPlan:
-    """Plan a published night once more, with the recorded config recorded again.
-
-    ``config`` may read the inputs elsewhere, and ``rankeval score`` may have added ``measures`` to those of the config.
-    """
+    """Plan a published night once more, of other places or ``measures``, with the recorded config recorded again."""
     request = request_of(config, night.evaluation_date).changed(measure_set=measures)
     recorded = night.row["config"], night.row["config_hash"], night.defaults_version
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)

@@ -98,10 +98,10 @@ def compare_nights(
 def compare_models(
     spark: SparkSession | None, root: str, night: PastNight, baseline: str, selection: ComparisonSelection
 ) -> ComparisonResult:
-    """Compare the models of a night with one of them, paired by user.
+    """Compare the models of a night with one of them, paired by user; ConfigError if it has no such model.
 
-    Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
-    family of the correction is what was requested. Raises ConfigError if the night has no such model.
+    Rows of ``comparisons`` as published, else made of its users; then the family of the correction is what was
+    requested.
     """
     _require_means(night)
     results = results_of(spark, root)

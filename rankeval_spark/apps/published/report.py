@@ -60,10 +60,9 @@ def report_of(
 def report_tables(
     results: Results[Any], *, evaluation: str | None = None, day: date | None = None, baseline: str | None = None
 ) -> ReportTables:
-    """Read what the report of a night shows: all of that night, and of those before it the rows over all users.
+    """Read what the report of a night shows: all of it, and of earlier nights the rows over all users.
 
-    Raises InputError if there is no such night; ConfigError if several evaluations are there and none is named, or
-    nothing is compared with the baseline.
+    Raises InputError without such a night; ConfigError if an evaluation has to be named, or nothing has that baseline.
     """
     runs = _events(results)
     run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)

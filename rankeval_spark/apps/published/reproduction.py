@@ -184,8 +184,7 @@ def compare_tables(
 ) -> tuple[TableComparison, ...]:
     """Compare every table that the run or its rerun has.
 
-    The rows of a run that was superseded are read at the versions that it published; raises InputError if these are no
-    longer retained.
+    A superseded run is read at the versions that it published; InputError if these are no longer retained.
     """
     replaced, recorded = run.successor is not None, run.night.row["n_rows"]
     results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)

@@ -53,10 +53,7 @@ def past_nights(
     dates: Sequence[date] = (),
     needs: frozenset[str] = frozenset(),
 ) -> list[PastNight]:
-    """List the published nights that can be scored again; ``needs`` are the facts that their lists must hold.
-
-    Raises InputError as :func:`published_nights`, and if nights are without their lists or those facts, all at once.
-    """
+    """List the published nights that can be scored again, with the facts ``needs``; InputError for all others."""
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
     measured = [night for night in nights if not night.is_empty]
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"

@@ -181,9 +181,8 @@ def inline(rows: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart) -> Chart:
-    """Build one layer of a figure: a kind of mark, its data, its options and its channels.
+    """Build one layer of a figure; a channel is a field as text, a position as a dictionary, or one of Altair.
 
-    A channel that is a text is a field with its type. A dictionary is a position that does not depend on the data.
     Altair's own chain of ``mark_...().encode()`` copies the chart at each step, which takes half of a report's time.
     """
     alt = library()

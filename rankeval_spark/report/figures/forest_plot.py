@@ -75,11 +75,7 @@ def forest(
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
-    """Return a row per slice: all users first, then the greatest gain first, undefined differences last.
-
-    ``outcome`` is ``better``, ``worse``, ``different``, ``undecided`` or ``not tested``. ``withheld`` is the reason why
-    models of different users have no difference.
-    """
+    """Return a row per slice, all users first, then the greatest gain first, with its outcome or why it is withheld."""
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, NEEDED, test=PAIRED, **wanted)
     sign = -1 if defaults.is_lower_better(measure[0]) else 1

@@ -243,11 +243,7 @@ def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
 
 
 def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
-    """Return the difference of each user who has a value under both models, by model, as numpy; rounding is none.
-
-    A model that shares too few users with the baseline is left out, see :mod:`statistics.shared_users`, and
-    one that shares none: its lists may be those of users who are not here.
-    """
+    """Return the difference of each user with a value under both models, by model; of those who share enough users."""
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
     places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())

@@ -156,58 +156,44 @@ _FINITE: Final[Range] = ("{0} > double('-Infinity') AND {0} < double('Infinity')
 
 
 @dataclass(frozen=True)
-class Bound:
-    """The range of some columns."""
-
-    columns: tuple[str, ...]
-    range: Range
-    is_optional: bool = False  # all may be NULL if the first one is; otherwise NULL is out of range
-
-    def text(self, *, is_alone: bool) -> str:
-        """Return the bound as SQL, in brackets if it is one of several and has an OR."""
-        rules = " AND ".join(map(self.range[0].format, self.columns))
-        if not self.is_optional:
-            return rules
-        text = f"{self.columns[0]} IS NULL OR {f'({rules})' if ' AND ' in rules else rules}"
-        return text if is_alone else f"({text})"
-
-    def holds(self, rows: pa.Table) -> BoolVector:
-        """Return which rows keep the bound."""
-        kept: BoolVector = reduce(and_, (self.range[1](to_numpy(rows[name])) for name in self.columns))
-        return kept | to_numpy(rows[self.columns[0]].is_null()) if self.is_optional else kept
-
-
-@dataclass(frozen=True)
 class Constraint:
-    """Bounds that a row keeps, all of them."""
+    """Bounds that a row keeps, all of them: a range, its columns, and whether all may be NULL if the first one is."""
 
-    bounds: tuple[Bound, ...]
+    bounds: tuple[tuple[Range, tuple[str, ...], bool], ...]
 
     def __str__(self) -> str:
-        """Return the bounds as SQL."""
-        return " AND ".join(bound.text(is_alone=len(self.bounds) == 1) for bound in self.bounds)
+        """Return the bounds as SQL; one of several that has an OR is in brackets."""
+        texts = []
+        for (sql, _), columns, is_optional in self.bounds:
+            rules = " AND ".join(map(sql.format, columns))
+            if is_optional:
+                either = f"{columns[0]} IS NULL OR {f'({rules})' if ' AND ' in rules else rules}"
+                rules = either if len(self.bounds) == 1 else f"({either})"
+            texts.append(rules)
+        return " AND ".join(texts)
 
     def holds(self, rows: pa.Table) -> BoolVector:
-        """Return which rows keep all bounds."""
-        kept: BoolVector = reduce(and_, (bound.holds(rows) for bound in self.bounds))
-        return kept
+        """Return which rows keep all bounds; NULL is out of a range that is not optional."""
+        held = np.ones(rows.num_rows, dtype=np.bool_)
+        for (_, has), columns, is_optional in self.bounds:
+            kept = reduce(and_, (has(to_numpy(rows[name])) for name in columns))
+            held &= kept | to_numpy(rows[columns[0]].is_null()) if is_optional else kept
+        return held
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the bounds."""
-        return tuple(name for bound in self.bounds for name in bound.columns)
+        return tuple(name for _, columns, _ in self.bounds for name in columns)
 
 
 def _counts(*columns: str) -> Constraint:
-    return Constraint((Bound(columns, _NOT_NEGATIVE),))
+    return Constraint(((_NOT_NEGATIVE, columns, False),))
 
 
 def _of_optional(range_: Range, *columns: str) -> Constraint:
     """Return bounds of columns that may be NULL, each by itself."""
-    return Constraint(tuple(Bound((name,), range_, is_optional=True) for name in columns))
+    return Constraint(tuple((range_, (name,), True) for name in columns))
 
-
-_TRIPLE: Final = Bound(("n_wins", "n_ties", "n_losses"), _NOT_NEGATIVE, is_optional=True)
 
 CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
     "runs": {"sample_share": _of_optional(_SOME_SHARE, "sample_share")},
@@ -223,7 +209,9 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
     },
     "group_metrics": {"counts": _counts("k", "n_users", "n_left_out"), "value": _of_optional(_FINITE, "value")},
     "comparisons": {
-        "counts": Constraint((Bound(("k", "n_users"), _NOT_NEGATIVE), _TRIPLE)),
+        "counts": Constraint(
+            ((_NOT_NEGATIVE, ("k", "n_users"), False), (_NOT_NEGATIVE, ("n_wins", "n_ties", "n_losses"), True))
+        ),
         "lists": _of_optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),
         "p": _of_optional(_SHARE, "p_value", "p_adjusted"),
         "delta": _of_optional(_FINITE, "delta"),

@@ -103,8 +103,7 @@ def backfill_dates(
     if publishing is not None:
         found, stopped = publishing.outcomes()
         yield from found
-        ending = stopped or _ending(found)
-        if isinstance(ending, KeyboardInterrupt):
+        if isinstance(ending := stopped or _ending(found), KeyboardInterrupt):
             raise ending
 
 

@@ -122,7 +122,7 @@ def prepare_night(
         of_run = facts.evaluation, facts.evaluation_date, facts.run_id
         locks.enter_context(store.run_lock(*of_run, on_busy=results.on_busy, wait_seconds=results.wait_seconds))
         before = publishing_first
-        recorded = store.start(facts, publishing=() if before is None else (before.run_id,))
+        recorded = store.start(facts, publishing=() if before is None else (before.recorded.facts.run_id,))
         history = RunHistory(spark, plan.config, facts, wait=None if before is None else before.wait)
         try:
             host = host_of(spark, plan)
@@ -188,11 +188,6 @@ class PreparedNight:
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def run_id(self) -> str:
-        """Its run."""
-        return self.recorded.facts.run_id
 
     def compute(self) -> None:
         """Stage the tables and audit them, and let go of the rows."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rankeval_spark.apps.nightly.night_host import open_here
-from rankeval_spark.apps.nightly.night_plan import empty_reason, require_baseline
+from rankeval_spark.apps.nightly.night_plan import empty_reason
 from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
@@ -17,6 +17,7 @@ from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_o
 from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.input_files import ForSparkError, no_row
+from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
 from rankeval_spark.results.readers import is_native
@@ -113,4 +114,4 @@ def config_errors(config: EvaluationConfig, day: date) -> list[FaultsError]:
 
 
 def _require_baseline(request: Request, log: FileInput) -> None:
-    require_baseline(request, log.models())
+    refuse_unknown_baseline(request, log.models(), where="comparisons.baseline")

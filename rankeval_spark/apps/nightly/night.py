@@ -24,7 +24,6 @@ from rankeval_spark.apps.nightly.night_plan import (
     failures_recorded,
     new_run_id,
     record_failure,
-    require_baseline,
     stage_results,
 )
 from rankeval_spark.apps.progress import Progress, Steps
@@ -44,6 +43,7 @@ from rankeval_spark.errors import (
     visible,
 )
 from rankeval_spark.inputs.input_files import ForSparkError, no_row
+from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.column_types import arrow_schema
@@ -246,7 +246,7 @@ class PreparedNight:
             cost = self.runner.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.plan.config.results.most_rows)
-            require_baseline(self.plan.request, self.runner.host.models)
+            refuse_unknown_baseline(self.plan.request, self.runner.host.models, where="comparisons.baseline")
         try:
             self.runner.stage_users(self.recorded, self.steps)
         except Exception as error:
@@ -406,7 +406,7 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[Rea
     with host_of(spark, plan) as runner:
         cost = runner.read()
         cost.require_at_most(plan.config.results.most_rows)
-        require_baseline(plan.request, runner.host.models)
+        refuse_unknown_baseline(plan.request, runner.host.models, where="comparisons.baseline")
         sizes = [  # of formats with statistics or footers
             runner.size_of(one.name) if one.format in ("delta", "parquet") and plan.sample_share >= 1 else (None, None)
             for one in runner.inputs

@@ -18,7 +18,6 @@ from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
 from rankeval_spark.errors import ChecksFailedError, interruption
-from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows.group_rows import has_groups, to_group_table
 from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
@@ -80,11 +79,6 @@ class NightPlan:
 def new_run_id() -> str:
     """Return an id that sorts by time and that no other run has."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-
-def require_baseline(request: Request, models: Sequence[str]) -> None:
-    """Raise ConfigError for a baseline that is no model of the log; one that ``models`` names may have no list."""
-    refuse_unknown_baseline(request, models, where="comparisons.baseline")
 
 
 def empty_reason(day: date, names: Sequence[str]) -> str:

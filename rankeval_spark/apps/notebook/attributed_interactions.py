@@ -23,7 +23,7 @@ from rankeval_spark.spark.plans import usable_rows
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from pyspark.sql import DataFrame, WindowSpec
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.schemas import Schema
 
@@ -77,8 +77,7 @@ def attributed_interactions(
             raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
     log = _log(recommendations)
     rows = _exposures(log).unionByName(_events(_judged(held_out, attribution), log), allowMissingColumns=True)
-    claimed = _every(rows, policies) if policies.attribution == "all" else _one(rows, policies)
-    return claimed.select(
+    return _claimed(rows, policies).select(
         C.MODEL_ID,
         C.USER_ID,
         F.col(_LIST)[C.LIST_ID].alias(C.LIST_ID),
@@ -129,37 +128,23 @@ def _events(events: DataFrame, log: DataFrame) -> DataFrame:
     return models.join(events, on=[C.USER_ID], how="inner").select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, C.GAIN)
 
 
-def _before(policies: Policies, *keys: str) -> WindowSpec:
-    """Look back from an interaction over the window; the list may not be as late as the interaction."""
-    return Window.partitionBy(*keys).orderBy(_TIME).rangeBetween(-policies.window, -1)
+def _claimed(rows: DataFrame, policies: Policies) -> DataFrame:
+    """Find the lists in whose window an interaction falls, those with the item first; a list may not be as late.
 
-
-def _one(rows: DataFrame, policies: Policies) -> DataFrame:
-    """Choose the last or the first list with the item or, if there is none, the last or the first of all."""
-    pick = F.max if policies.attribution == "last_touch" else F.min
+    All of them, or the last or first of those with the item or, if there is none, the last or first of all.
+    """
+    pick = {"last_touch": F.max, "first_touch": F.min, "all": F.collect_set}[policies.attribution]
 
     def claimed_by(*keys: str) -> Column:
-        return pick(_LIST).over(_before(policies, *keys))
+        return pick(_LIST).over(Window.partitionBy(*keys).orderBy(_TIME).rangeBetween(-policies.window, -1))
 
     claims = rows.select(
         "*",
         claimed_by(C.MODEL_ID, C.USER_ID, C.ITEM_ID).alias("_with_item"),
         claimed_by(C.MODEL_ID, C.USER_ID).alias("_of_any"),
-    )
-    events = claims.where(F.col(C.GAIN).isNotNull())
-    listed = F.coalesce("_with_item", "_of_any")
-    found = events.withColumn(_HAS_ITEM, F.col("_with_item").isNotNull()).withColumn(_LIST, listed)
-    return found.where(F.col(_LIST).isNotNull())
-
-
-def _every(rows: DataFrame, policies: Policies) -> DataFrame:
-    """Choose every list in whose window the interaction falls."""
-    lists = F.collect_set(_LIST)
-    claims = rows.select(
-        "*",
-        lists.over(_before(policies, C.MODEL_ID, C.USER_ID, C.ITEM_ID)).alias("_with_item"),
-        lists.over(_before(policies, C.MODEL_ID, C.USER_ID)).alias("_of_any"),
-    )
-    events = claims.where(F.col(C.GAIN).isNotNull()).drop(_LIST)
-    found = events.select("*", F.explode("_of_any").alias(_LIST))
-    return found.withColumn(_HAS_ITEM, F.array_contains("_with_item", F.col(_LIST)))
+    ).where(F.col(C.GAIN).isNotNull())
+    if policies.attribution == "all":
+        every = claims.drop(_LIST).select("*", F.explode("_of_any").alias(_LIST))
+        return every.withColumn(_HAS_ITEM, F.array_contains("_with_item", F.col(_LIST)))
+    one = claims.withColumn(_LIST, F.coalesce("_with_item", "_of_any"))
+    return one.withColumn(_HAS_ITEM, F.col("_with_item").isNotNull()).where(F.col(_LIST).isNotNull())

@@ -33,6 +33,9 @@ DEPTH: Final = 20
 
 SIX: Final = tuple(f"{name}@{k}" for name in ("P", "R", "Success", "RR", "AP", "nDCG") for k in CUTOFFS)
 POPULARITY: Final = tuple(f"{name}@{DEPTH}" for name in ("ARP", "MIUF", "SelfInfo", "EPC", "EFD", "APLT", "ACLT"))
+OF_ALL_LISTS: Final = tuple(
+    f"{name}@{DEPTH}" for name in ("ItemCoverage", "CatalogCoverage", "Entropy", "Gini", "Personalization")
+)
 FIVE_SEGMENTS: Final = tuple(SEGMENT_SIZES)
 MANY_SLICES: Final = (
     *MORE_SEGMENTS,
@@ -52,6 +55,7 @@ DRAWN: Final = "  with 1000 bootstrap replicates"
 COMPARED: Final = "  comparisons of all models with the first"
 WITH_ILD: Final = f"  with ILD@{DEPTH} by vectors"
 WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
+WITH_ALL_LISTS: Final = f"  with five measures of all lists @{DEPTH}"
 CHECKS: Final = "evaluate(...).checks"
 THREE: Final = "metrics, checks and leaderboard of one evaluation"
 TWO_LISTS: Final = "  two lists a user, without their times"
@@ -109,6 +113,10 @@ class Workloads:
             Contender(
                 WITH_POPULARITY,
                 lambda: n_rows(self.evaluated([*SIX, *POPULARITY], train=self.read("train")).metrics),
+            ),
+            Contender(
+                WITH_ALL_LISTS,
+                lambda: n_rows(self.evaluated([*SIX, *OF_ALL_LISTS], items=self.read("items")).metrics),
             ),
             Contender(TWO_LISTS, lambda: n_rows(self.in_time().metrics)),
             Contender(

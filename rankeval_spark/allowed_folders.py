@@ -1,10 +1,9 @@
-"""The folders that may be read and written, where whoever runs the job says which: in the environment.
+"""The folders that may be read and written, if the environment names them.
 
-These places ask :func:`require_allowed`, and everything that is read or written passes one of them: inputs where they
-are opened (``inputs.spark.opening``) or only measured (``inputs.arrow.input_sizes``), and tables that ``rankeval init``
-looks at (``apps.first_config``). Results ask where a path of a root is made (``results.file_store``), files of
-TREC where they are read, and a report before it is made (``apps.published.report``). ``config.check_roots`` says the
-same of a config before anything is opened, of all of its paths at once.
+Everything that is read or written passes one of these places, which ask :func:`require_allowed`: inputs where they are
+opened (``inputs.spark.opening``) or only measured (``inputs.arrow.input_sizes``), tables of ``rankeval init``
+(``apps.sampled_tables``), paths of a results root (``results.file_store``), files of TREC where they are read, and a
+report before it is made (``apps.published.report``). ``config.check_roots`` checks all paths of a config first.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import posixpath
 import re
 import tempfile
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -21,20 +21,14 @@ from urllib.parse import unquote
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
 VARIABLE: Final = "RANKEVAL_ROOTS"
 """Folders separated by commas; every path is allowed where it is not set."""
 
-MOST_SHOWN: Final = 5
-"""Files that are named of those outside; a pattern can find thousands."""
-
+MOST_SHOWN: Final = 5  # files that are named of those outside; a pattern can find thousands
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-
-_DELTA_LOG: Final = "_delta_log"
-
-_own: set[str] = set()
-"""Temporary folders that this process made, which no config names."""
+_own: set[str] = set()  # temporary folders that this process made, which no config names
 
 
 def is_limited(environment: Mapping[str, str] = os.environ) -> bool:
@@ -60,13 +54,18 @@ def outside_faults(
     if not given:
         return []
     roots = [_real(root, default) for root in (*given, *_own)]
-    faults = []
-    for where, path in places:
-        if not _is_allowed(path, roots, default):
-            faults.append(Fault(where, repr(path), f"a path below {', '.join(given)}", f"{VARIABLE} says so"))
-        if len(faults) == MOST_SHOWN:
-            break
-    return faults
+
+    def is_below(path: str) -> bool:
+        return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+
+    # A path is judged as it is written and with its %20 read: stores and readers differ in this.
+    expected, fix = f"a path below {', '.join(given)}", f"{VARIABLE} says so"
+    faults = (
+        Fault(where, repr(path), expected, fix)
+        for where, path in places
+        if not all(is_below(_real(form, default)) for form in (path, unquote(path)))
+    )
+    return list(islice(faults, MOST_SHOWN))
 
 
 def scheme_of(path: str) -> str:
@@ -90,7 +89,7 @@ def local_path(location: str) -> Path | None:
 
 def delta_log_paths(location: str) -> list[str]:
     """List the log of a Delta table, and what is a link in it if it is on this machine: its readers follow them."""
-    log = f"{location.rstrip('/')}/{_DELTA_LOG}"
+    log = f"{location.rstrip('/')}/_delta_log"
     folder = local_path(log)
     try:
         entries = [] if folder is None else list(os.scandir(folder))
@@ -114,29 +113,16 @@ def _given(environment: Mapping[str, str]) -> list[str]:
     return [root.strip() for root in environment.get(VARIABLE, "").split(",") if root.strip()]
 
 
-def _is_allowed(path: str, roots: Sequence[str], default: str) -> bool:
-    """Judge a path as it is written and with its %20 read: stores and readers differ in this."""
-    return all(any(_is_below(_real(form, default), root) for root in roots) for form in (path, unquote(path)))
-
-
 def _real(path: str, default: str) -> str:
     """Write a path in the one form in which it is compared; ``?`` and ``#`` are characters of names to Spark."""
     if not scheme_of(path) and scheme_of(default) not in ("", "file"):
         path = f"{default.rstrip('/')}{path}"
-    scheme = scheme_of(path)
-    authority, rest = _parts(path.partition(":")[2]) if scheme else ("", path)
+    scheme, authority, rest = scheme_of(path), "", path
+    if scheme:
+        rest = path.partition(":")[2]
+    if scheme and rest.startswith("//"):
+        authority, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
     if scheme in ("", "file"):
         return os.path.realpath(rest)
     return f"{scheme}://{authority}{posixpath.normpath('/' + rest.lstrip('/'))}"
-
-
-def _parts(address: str) -> tuple[str, str]:
-    """Split what follows the scheme into authority and path."""
-    if not address.startswith("//"):
-        return "", address
-    authority, slash, rest = address[2:].partition("/")
-    return authority, slash + rest
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")

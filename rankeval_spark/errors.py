@@ -16,24 +16,16 @@ from typing import ClassVar, Final
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 """Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``."""
 
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories of characters that control a terminal or the direction of text."""
-
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of characters that control a terminal or the direction
 _OF_WRITING: Final = "\u200c\u200d"  # control characters that Persian and Hindi words and many emoji need
 REDACTED: Final = "(hidden)"
 SHORTEST_SECRET: Final = 6  # length from which a secret is hidden anywhere in a message
-
-_SHORTEST_WORD: Final = 4
-"""Length from which a secret is hidden where it is a whole word; shorter ones occur everywhere."""
-
+_SHORTEST_WORD: Final = 4  # length from which it is hidden where it is a whole word; shorter ones occur everywhere
 _SWITCHES: Final = ("true", "false")
-
+# Up to the last ``@`` of an address; a password may contain ``@`` too, and a comma begins another address.
 _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
-"""Text before the last ``@`` of an address; a password may contain ``@`` too, and a comma begins another address."""
-
+# This package, and the modules whose decorators it uses: a user's code is the first that is of none of them.
 _INNER: Final = (__name__.partition(".")[0], "contextlib", "functools")
-"""This package, and the modules whose decorators it uses: a user's code is the first that is of none of them."""
-
 _hidden: set[str] = set()  # values from the environment that this process put into settings
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200

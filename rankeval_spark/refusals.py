@@ -1,4 +1,4 @@
-"""Faults of refused evaluations, read from the text of an error: Spark passes on no more of an error of a worker."""
+"""Faults of refused evaluations, read from the text of an error: of an error of a worker, Spark passes on no more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,16 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
 
     With ``is_call``, the settings are arguments of ``evaluate``, and not keys of a config.
     """
-    return _of_policy(text, is_call=is_call) or _of_input(text, is_call=is_call) or _of_judgement(text)
+    if found := POLICY_REFUSED.search(text):
+        policy = found["policy"]
+        place = f"evaluate({policy}=)" if is_call else f"policies.{policy}"
+        return Fault(place, found["what"], "no such case", _FIXES.get(policy, ""))
+    if found := INPUT_REFUSED.search(text):
+        name = found["input"]
+        in_config = f"inputs.{name}" if name in _INPUTS else name
+        return Fault(f"evaluate({name}=)" if is_call else in_config, found["found"], found["expected"], found["fix"])
+    found = _JUDGEMENT.search(text)
+    return Fault(**found.groupdict()) if found else None
 
 
 @contextmanager
@@ -56,30 +65,6 @@ def refusals_of_call() -> Iterator[None]:
         if fault is None:
             raise
         raise RefusedCallError(fault) from error
-
-
-def _of_policy(text: str, *, is_call: bool) -> Fault | None:
-    found = POLICY_REFUSED.search(text)
-    if found is None:
-        return None
-    policy = found["policy"]
-    place = f"evaluate({policy}=)" if is_call else f"policies.{policy}"
-    return Fault(place, found["what"], "no such case", _FIXES.get(policy, ""))
-
-
-def _of_input(text: str, *, is_call: bool) -> Fault | None:
-    found = INPUT_REFUSED.search(text)
-    if found is None:
-        return None
-    name = found["input"]
-    in_config = f"inputs.{name}" if name in _INPUTS else name
-    place = f"evaluate({name}=)" if is_call else in_config
-    return Fault(place, found["found"], found["expected"], found["fix"])
-
-
-def _of_judgement(text: str) -> Fault | None:
-    found = _JUDGEMENT.search(text)
-    return Fault(**found.groupdict()) if found else None
 
 
 def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:

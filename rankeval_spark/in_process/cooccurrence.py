@@ -6,9 +6,10 @@ larger than the inputs, so that only a part of its rows is there at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -76,9 +77,8 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
     """Build one row per (user, recommended item) with its mean similarity to the items that the user has.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
-
-    ``ranked``: rows of ``Job.ranked_items``. ``train``: usable rows of the training data. ``depth``: last rank that is
-    read; 0 for whole lists. Returns ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
+    ``ranked``: rows of ``Job.ranked_items``. ``depth``: last rank that is read; 0 for whole lists. Returns ``user_id``,
+    ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
     """
     top = _down_to(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
@@ -99,9 +99,9 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
 def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     """Build one row per list with the pairs of its items that have users in common; none for a list without such pairs.
 
-    ``ranked``, ``train``, ``depth``: as for :func:`to_familiarity`. Returns the columns of :data:`columns.LIST_KEY`
-    that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks (``later``, ``earlier``: int) and
-    ``similarity``, a double in (0, 1], in the order of the ranks.
+    Arguments as of :func:`to_familiarity`. Returns the columns of :data:`columns.LIST_KEY` that ``ranked`` has, and
+    :data:`columns.PAIRS`: structs of two ranks (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in
+    the order of the ranks.
     """
     top = _down_to(ranked, depth)
     items = to_codes(top[C.ITEM_ID])
@@ -115,13 +115,9 @@ def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     found = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
     owner = lists[order[found.later]]
     starts = np.flatnonzero(starts_of_runs(owner))
-    structs = pa.StructArray.from_arrays(
-        [
-            *(to_arrow(rank[order[one]].astype(np.int32)) for one in (found.later, found.earlier)),
-            to_arrow(found.similarity),
-        ],
-        names=["later", "earlier", "similarity"],
-    )
+    later, earlier = (to_arrow(rank[order[one]].astype(np.int32)) for one in (found.later, found.earlier))
+    pairs = [later, earlier, to_arrow(found.similarity)]
+    structs = pa.StructArray.from_arrays(pairs, names=["later", "earlier", "similarity"])
     first = to_arrow(order[found.later[starts]])
     keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
     return pa.Table.from_pydict({**keys, C.PAIRS: list_column(np.diff(starts, append=len(owner)), structs)})
@@ -150,8 +146,7 @@ def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
     by_item = owned.T.tocsr()
     n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
     most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)
-    starts = np.flatnonzero(starts_of_runs((np.cumsum(most) - most) // MOST_CELLS))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(items)], strict=False):
+    for start, end in _blocks(most, MOST_CELLS):
         own = items[start:end]
         together = (by_item[own] @ owned).tocsr()
         of_both = np.repeat(n_users[own], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
@@ -203,16 +198,6 @@ class _Similar(NamedTuple):
     earlier: IntVector
     similarity: FloatVector
 
-    @classmethod
-    def joined(cls, found: Sequence[_Similar]) -> _Similar:
-        """Merge pairs, of which each part is in order."""
-        later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
-        is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
-        if is_next.all():
-            return cls(later, earlier, similarity)
-        order = np.lexsort((earlier, later))
-        return cls(later[order], earlier[order], similarity[order])
-
 
 def _similar_pairs(owned: sparse.csr_array, lists: IntVector, item: IntVector) -> _Similar:
     """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank."""
@@ -221,25 +206,23 @@ def _similar_pairs(owned: sparse.csr_array, lists: IntVector, item: IntVector) -
     nothing = np.zeros(0, dtype=np.int64)
     found = [_Similar(nothing, nothing, np.zeros(0))]
     for part in _cosines(owned, np.arange(owned.shape[1])):
-        for first, last in _blocks(n_earlier):
-            later, earlier = _pairs_of(start[first:last], n_earlier[first:last], first)
+        for first, last in _blocks(n_earlier, AT_ONCE):
+            later = np.repeat(np.arange(first, last), n_earlier[first:last])  # each row with those before it
+            before = np.cumsum(n_earlier[first:last]) - n_earlier[first:last]
+            earlier = start[later] + np.arange(len(later)) - before[later - first]
             low, high = np.minimum(item[later], item[earlier]), np.maximum(item[later], item[earlier])
             here = np.flatnonzero((low >= part.start) & (low < part.end))
             similarity = part.at(low[here], high[here])
             is_similar = similarity > 0
             here = here[is_similar]
             found.append(_Similar(later[here], earlier[here], similarity[is_similar]))
-    return _Similar.joined(found)
+    later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
+    is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
+    order: slice | IntVector = slice(None) if is_next.all() else np.lexsort((earlier, later))
+    return _Similar(later[order], earlier[order], similarity[order])
 
 
-def _blocks(n_pairs: IntVector) -> Iterator[tuple[int, int]]:
-    """Cut rows into blocks with so many pairs each."""
-    starts = np.flatnonzero(starts_of_runs((np.cumsum(n_pairs) - n_pairs) // AT_ONCE))
-    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(n_pairs)], strict=True)
-
-
-def _pairs_of(start: IntVector, n_earlier: IntVector, first: int) -> tuple[IntVector, IntVector]:
-    """Pair each row with those of its list that are ahead of it."""
-    later = np.repeat(np.arange(len(start)), n_earlier)
-    before = np.cumsum(n_earlier) - n_earlier
-    return later + first, start[later] + np.arange(len(later)) - before[later]
+def _blocks(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks of so much in all, a row at least; yield the first and the end of each."""
+    starts = np.flatnonzero(starts_of_runs((np.cumsum(sizes) - sizes) // most))
+    return pairwise([*starts.tolist(), len(sizes)])

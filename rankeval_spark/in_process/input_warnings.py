@@ -119,9 +119,8 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
 def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
     """Return the models of which a log with models has no row."""
     log = tables.recommendations.table
-    if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
-        return []
-    known = _models_of(tables)
+    is_asked = names and C.MODEL_ID in log.column_names and log.num_rows
+    known = _models_of(tables) if is_asked else set(names)
     return [name for name in names if name not in known]
 
 

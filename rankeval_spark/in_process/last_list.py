@@ -1,4 +1,4 @@
-"""The time of the last list of a date, by the log alone: what the check ``open_windows`` will say of a night."""
+"""The time of the last list of a date, by the log alone, for the check ``open_windows``."""
 
 from __future__ import annotations
 
@@ -18,37 +18,28 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.config.request import Request
 
 
 def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     """Read when the last list was shown, in microseconds since 1970; None where no list has a time.
 
-    Lists are those of a run: of the expected models, of rows that can be used. Each was shown at the earliest time of
-    its rows.
+    Lists are those of a run: of the expected models, of rows that can be used; scores that a run refuses are left out,
+    as it says so itself. Each list was shown at the earliest time of its rows.
 
-    Raises ForSparkError: Spark reads the log. Raises InputError: a file is damaged, or a column has a type that cannot
-    be read.
+    Raises ForSparkError if Spark reads the log; InputError if a file is damaged, or the type of a column unreadable.
     """
     request = request_of(config, date)
-    log = _usable_log(config, request, date)
+    requested = requested_log(open_input(config, "recommendations", date).read().table, request)
+    log = log_checks(requested.column_names).usable(requested)
+    if request.policies.unknown_items != "keep":
+        catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()
+        log = of_known_items(log, catalogue.table)
     if C.RECOMMENDED_AT not in log.column_names:
         return None
     keys = [name for name in C.LIST_KEY if name in log.column_names]
     shown = log.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min")])[f"{C.RECOMMENDED_AT}_min"]
     found: int | None = pc.max(shown.cast(pa.int64())).as_py()
     return found
-
-
-def _usable_log(config: EvaluationConfig, request: Request, date: dt.date) -> pa.Table:
-    """Read the rows that enter lists; scores that a run refuses are left out, as it says so itself."""
-    source = open_input(config, "recommendations", date).read()
-    requested = requested_log(source.table, request)
-    log = log_checks(requested.column_names).usable(requested)
-    if request.policies.unknown_items == "keep":
-        return log
-    catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()
-    return of_known_items(log, catalogue.table)
 
 
 def moment_text(micros: int) -> str:

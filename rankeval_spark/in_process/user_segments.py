@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 def to_segments(
     segments: pa.Table | None, train: pa.Table | None, request: Request
 ) -> tuple[pa.Table | None, list[CheckCount]]:
-    """Build the segments of the users, numbers in bands, and how active they were where a band needs that.
+    """Build the segments of the users: texts, numbers in bands, and how active users were where a band needs that.
 
-    ``segments``: all rows of the segment table, those without a user too: ``user_id``, text, and double where a band is
-    of it. ``train``: all rows of ``schemas.TRAIN``; those with a user are counted. ``request``: its ``bands`` say how
-    numbers become segments. Returns ``table``: the columns of ``segments``, all of them text, and one for each band of
-    ``train``; None without any segment. A user of ``segments`` without an interaction is :data:`bands.NO_INTERACTION`;
-    ``facts``: edges of each band as ``sample_keys``, and how many of all users (``total``) have no number (``count``).
+    ``segments`` and ``train`` are all rows of these tables, those without a user too. Returns a table of texts, with a
+    column more for each band of ``train``; None without any segment. A user without an interaction is
+    :data:`bands.NO_INTERACTION`. The facts hold edges of each band as ``sample_keys``, and how many of all users
+    (``total``) have no number (``count``).
     """
     counted, facts = segments_from_train(request.bands), list[CheckCount]()
     if segments is not None:
@@ -40,29 +39,21 @@ def to_segments(
         facts += found
     if not counted or train is None:
         return segments, facts
-    of_activity = {name: request.bands[name] for name in counted}
-    activity, found = _with_bands(_to_activity(train, counted), of_activity, "train")
+    users = to_codes(train[C.USER_ID].drop_null())
+    n_interactions = to_arrow(np.bincount(users.code, minlength=users.n_values).astype(np.float64))
+    activity = pa.Table.from_pydict({C.USER_ID: users.values, **dict.fromkeys(counted, n_interactions)})
+    activity, found = _with_bands(activity, {name: request.bands[name] for name in counted}, "train")
     return (activity if segments is None else _with_activity(segments, activity)), [*facts, *found]
 
 
 def to_segment_rows(segments: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Build the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, the texts of some segments.
-
-    ``segments``: as of :func:`to_segments`. ``names``: at least one segment; values are in this order.
-    """
+    """Build the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, texts in the order of names."""
     n_users, n_names = len(segments), len(names)
     values = pa.concat_arrays([in_one_piece(segments[name]).cast(pa.string()) for name in names])
     place = np.arange(n_users)[:, None] + n_users * np.arange(n_names)
     offsets = to_arrow(np.arange(n_users + 1, dtype=np.int32) * np.int32(n_names))
     lists = pa.ListArray.from_arrays(offsets, pc.take(values, to_arrow(place.ravel())))
     return pa.Table.from_pydict({C.USER_ID: segments[C.USER_ID], row_kinds.SEGMENT_VALUES: lists})
-
-
-def _to_activity(train: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Count the interactions of each user: ``user_id`` and that number, a double, under each name."""
-    users = to_codes(train[C.USER_ID].drop_null())
-    counts = to_arrow(np.bincount(users.code, minlength=users.n_values).astype(np.float64))
-    return pa.Table.from_pydict({C.USER_ID: users.values, **dict.fromkeys(names, counts)})
 
 
 def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[pa.Table, list[CheckCount]]:

@@ -17,14 +17,11 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Lists
     from rankeval_spark.config.request import Request
 
+# Extra columns of inputs: a line of csv, json or trec that could not be split into columns, else NULL; whether a cell
+# of the row could not be read; and the unchanged row, as JSON or the line of csv or json that could not be split.
 CORRUPT: Final = "_corrupt_record"
-"""Column with a line of csv, json or trec that could not be split into columns; NULL for all other lines."""
-
 IS_UNPARSABLE: Final = "is_unparsable"
-"""Extra column of an input with cells that can fail to be read: true where one of the row did."""
-
 RAW: Final = "_raw"
-"""Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
 
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
@@ -38,37 +35,26 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 }
 """Values of optional columns that a table does not have."""
 
-MAX_BIGINT_DIGITS: Final = 18
-"""Digits of a decimal that always fits a bigint."""
-
+# Names of a column of models, and of one of gains, in small letters and digits only.
 MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
-"""What a column of models is called, in small letters and digits only."""
-
 GAIN_NAMES: Final = ("gain", "gains", "rating", "ratings", "relevance", "rel", "grade", "label", "stars")
-"""What a column of gains is called, likewise."""
+
+MAX_BIGINT_DIGITS: Final = 18  # of a decimal that always fits a bigint
+SAMPLE_BUCKETS: Final = 1_000_000  # users are drawn in millionths
+LAST_SECOND: Final = 253_402_300_799
+"""The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
 
 NO_ORDER: Final = "neither a score nor a rank"
-"""What is wrong with a log without either."""
-
 RANK_FIX: Final = "cast it to a whole number (in pandas by astype({'rank': 'Int64'})), or order the lists by a score"
 
 _EITHER: Final = "rename the column that is it to {0}; a config names it under inputs.{1}.columns.{0}"
 """How a column becomes a canonical one, where a config or a call may be at fault."""
 
-SAMPLE_BUCKETS: Final = 1_000_000
-"""Users are drawn in millionths."""
-
-LAST_SECOND: Final = 253_402_300_799
-"""The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
-
-NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"
-"""What is wrong with Parquet files as pandas writes them."""
-
+NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"  # in Parquet files as pandas writes them
 NANOSECONDS_FIX: Final = (
     "pandas writes them in microseconds with "
     "frame.to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
 )
-
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _READING_RANKS: Final = (
@@ -137,8 +123,8 @@ def input_schemas(
 ) -> dict[str, Schema]:
     """Return the schema of every input by its name.
 
-    `segments`: segments of users that are read. `numbers`: those that become bands. `lists`: as the policy: where lists
-    are pooled, no column ``list_id`` is read.
+    `segments`: segments that are read. `numbers`: those that become bands. `lists`: the policy; where lists are pooled,
+    no column ``list_id`` is read.
     """
     read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
     if lists == "pooled":
@@ -178,7 +164,9 @@ def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = 
     """Build the fault of a column that the table does not have; ``fix`` is that where no name is near."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
     found += f" among {', '.join(known)}" if known else " (the table has none)"
-    return Fault(where, found, _expected(where, name), nearest(name, known) or fix)
+    is_sliced = where.rpartition(".")[2] == "segments" and name != C.USER_ID
+    expected = "this column, which slices name" if is_sliced else "this column"
+    return Fault(where, found, expected, nearest(name, known) or fix)
 
 
 def filter_faults(filters: Sequence[Filter], known: Sequence[str], where: str) -> list[Fault]:
@@ -200,11 +188,11 @@ def missing_faults(
     where: str,
     places: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Fault]:
-    """Find required columns that a table does not have.
+    """Find required columns that a table with the columns `known` does not have.
 
-    `known`: columns of the table. `names`: name in the table of every canonical column. `renames`: those that the
-    config names; the table must have them. `where`: name of the input, for messages. `places`: key below the input that
-    names a column, where it is not ``columns``.
+    `names`: name in the table of every canonical column. `renames`: those that the config names; the table must have
+    them. `where`: name of the input, for messages. `places`: key below the input that names a column, where it is not
+    ``columns``.
     """
     faults = [
         column_fault(
@@ -224,12 +212,6 @@ def missing_faults(
     return faults
 
 
-def _expected(where: str, name: str) -> str:
-    """Return what is expected; a fault of the segments as such is about a column that slices name."""
-    is_sliced = where.rpartition(".")[2] == "segments" and name != C.USER_ID
-    return "this column, which slices name" if is_sliced else "this column"
-
-
 def _rename_fix(where: str, name: str = "") -> str:
     """Return how a column of a table becomes a canonical one: by a config, or in a call of ``evaluate``."""
     if where.startswith("inputs."):
@@ -240,49 +222,35 @@ def _rename_fix(where: str, name: str = "") -> str:
 def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
-    `is_call`: whether the inputs are arguments of ``evaluate``, and not of a config.
-
-    Raises ChecksFailedError: one fault for each id that has two types.
+    `is_call`: whether the inputs are arguments of ``evaluate``, and not of a config. Raises ChecksFailedError, with a
+    fault for each input whose id has another type than in the first.
     """
-    faults = [fault for name in IDS for fault in _id_faults(name, sources, is_call=is_call)]
+    faults = []
+    for name in IDS:
+        having = [source for source in sources if name in source.id_types]
+        for first, other in zip(having[:1] * len(having), having, strict=True):
+            if (type_ := other.id_types[name]) != (first_type := first.id_types[name]):
+                place, first_place = (
+                    f"evaluate({one.name}=)" if is_call else f"inputs.{one.name}" for one in (other, first)
+                )
+                found = f"{name} of type {type_}, while {first_place} has {first_type}"
+                faults.append(Fault(place, found, "one type for an id", _id_fix(name, first, other, is_call=is_call)))
     if faults:
         raise ChecksFailedError(*faults)
-
-
-def _id_faults(name: str, sources: Sequence[HasIds], *, is_call: bool) -> list[Fault]:
-    having = [source for source in sources if name in source.id_types]
-    return [
-        Fault(
-            _place(other, is_call=is_call),
-            f"{name} of type {other.id_types[name]}, while {_place(first, is_call=is_call)} has {first.id_types[name]}",
-            "one type for an id",
-            _id_fix(name, first, other, is_call=is_call),
-        )
-        for first, other in zip(having[:1] * len(having), having, strict=True)
-        if other.id_types[name] != first.id_types[name]
-    ]
-
-
-def _place(source: HasIds, *, is_call: bool) -> str:
-    return f"evaluate({source.name}=)" if is_call else f"inputs.{source.name}"
 
 
 def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
     number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
     if is_call:
         return f"cast {name} of {number.name} to text, or that of {text.name} to whole numbers if 007 is to be 7"
-    return (
-        f"write inputs.{number.name}.types: {{{name}: string}}, "
-        f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
-    )
+    to_number = f"inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
+    return f"write inputs.{number.name}.types: {{{name}: string}}, or {to_number}"
 
 
 def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> None:
-    """Refuse inputs that lack a column or a table that the request needs.
+    """Refuse inputs that lack a column or a table that the request needs, all at once.
 
     `given`: canonical columns that each input has, by its name.
-
-    Raises InputError: all faults at once.
     """
     faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
     for requirement, labels in request.measure_set.requiring().items():
@@ -302,36 +270,25 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
     if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
         expected = "times, because held_out_duplicates='last' reads them"
         yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
-    if policies.is_attributed:
-        yield from _time_faults(given)
-    if C.LIST_ID in given[HELD_OUT]:
-        yield from _list_faults(given, request)
+    of_times = ((LOG, C.RECOMMENDED_AT), (HELD_OUT, C.INTERACTED_AT)) if policies.is_attributed else ()
+    for name, column in of_times:
+        if column not in given[name]:
+            expected = "times, because the policy attribution reads them"
+            yield Fault(name, f"no column {column!r}", expected, _EITHER.format(column, name))
+    if C.LIST_ID in given[HELD_OUT] and policies.is_attributed:
+        yield attributed_lists_fault(policies.attribution)
+    elif C.LIST_ID in given[HELD_OUT] and C.LIST_ID not in log:
+        fix = f"{_EITHER.format(C.LIST_ID, LOG)}; or leave the column of held_out out"
+        yield Fault(LOG, "no column 'list_id'", "this column, because rows of held_out name their list", fix)
     if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without this column has one model"
         yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)
-
-
-def _list_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
-    """Find what contradicts judgements that name their list."""
-    policies = request.policies
-    if policies.is_attributed:
-        yield attributed_lists_fault(policies.attribution)
-    elif C.LIST_ID not in given[LOG]:
-        fix = f"{_EITHER.format(C.LIST_ID, LOG)}; or leave the column of held_out out"
-        yield Fault(LOG, "no column 'list_id'", "this column, because rows of held_out name their list", fix)
 
 
 def attributed_lists_fault(attribution: str) -> Fault:
     """Build the fault of judgements that name their list and are to be attributed by time."""
     found = f"a column 'list_id' and attribution {attribution!r}, which finds lists by time"
     return Fault(HELD_OUT, found, "one of them", "leave the column out, or set attribution to none")
-
-
-def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:
-    for name, column in ((LOG, C.RECOMMENDED_AT), (HELD_OUT, C.INTERACTED_AT)):
-        if column not in given[name]:
-            expected = "times, because the policy attribution reads them"
-            yield Fault(name, f"no column {column!r}", expected, _EITHER.format(column, name))
 
 
 def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:

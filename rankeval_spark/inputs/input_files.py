@@ -1,4 +1,4 @@
-"""Files of an input: what is missing, of another kind, or wrong in a header; the same before a run and in it."""
+"""Faults of the files of an input: missing, of another kind, or with a wrong header; before a run and in it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _KNOWN_SUFFIXES: Final = ("parquet", "orc", "csv", "json")
 
-COMMA: Final = ","
-"""The separator where the option ``sep`` does not name another one."""
-
+COMMA: Final = ","  # the separator where the option ``sep`` does not name another one
 RFC_4180: Final[Mapping[str, str]] = {"escape": '"', "multiLine": "true"}
 """What Spark's reader is set to, where the options say nothing else: quotes are doubled, and may hold new lines."""
 
@@ -57,15 +55,18 @@ class ForSparkError(Exception):
 
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
-    return Fault(f"inputs.{name}", f"{found} at {location}", expected, _fix_of(found, location))
-
-
-def _fix_of(found: str, location: str) -> str:
+    path = local_path(location)
     if found == NANOSECONDS:
-        return NANOSECONDS_FIX
-    if found == NO_VERSION:
-        return _newest_version(location)
-    return nearest_location(location) or (_other_format(location) if found == NO_DELTA else "")
+        fix = NANOSECONDS_FIX
+    elif found == NO_VERSION:  # a cleaned log no longer has the oldest ones
+        newest = max(delta_versions(path) if path else [], default=None)
+        fix = "" if newest is None else f"the newest is {newest}"
+    else:
+        fix = nearest_location(location)
+        if found == NO_DELTA and not fix and path is not None:
+            suffixes = {file.suffix.removeprefix(".") for file in path.glob("*.*")}
+            fix = next((f"did you mean format: {known}?" for known in _KNOWN_SUFFIXES if known in suffixes), "")
+    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
 
 
 def no_row(name: str, location: str) -> Fault:
@@ -108,35 +109,15 @@ def _day(text: str) -> dt.date | None:
     return None
 
 
-def _newest_version(location: str) -> str:
-    """Return the newest version of a Delta table on this machine; a cleaned log no longer has the oldest ones."""
-    path = local_path(location)
-    versions = delta_versions(path) if path else []
-    return f"the newest is {max(versions)}" if versions else ""
-
-
 def delta_versions(table: Path) -> list[int]:
     """List the versions of a Delta table whose commits are in its log; none where there is no such table."""
     return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := _COMMIT.fullmatch(file.name))]
 
 
-def _other_format(location: str) -> str:
-    """Suggest the format of the files of a local folder that is not a Delta table."""
-    path = local_path(location)
-    if path is None:
-        return ""
-    suffixes = {file.suffix.removeprefix(".") for file in path.glob("*.*")}
-    seen = [known for known in _KNOWN_SUFFIXES if known in suffixes]
-    return f"did you mean format: {seen[0]}?" if seen else ""
-
-
 def checked_header(
     header: Sequence[str | None], name: str, location: str, options: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the names of a header.
-
-    Raises InputError: there is none, a name occurs twice, or the columns are separated by something else.
-    """
+    """Return the names of a header; refused if it has none, or one twice, or another separator."""
     if not header:
         raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
     names = [column or "" for column in header]

@@ -27,14 +27,9 @@ if TYPE_CHECKING:
 
 TrecForm: TypeAlias = Literal["run", "qrels"]
 
-MOST_FAULTS: Final = 5
-"""Lines that are shown of those that cannot be read."""
-
-FIRST_LINES: Final = 10_000
-"""Lines of a large file that are looked at before all others."""
-
-LONGEST_LINE: Final = 1 << 20
-"""Bytes of a line; also what is read at a time."""
+MOST_FAULTS: Final = 5  # lines that are shown of those that cannot be read
+FIRST_LINES: Final = 10_000  # lines of a large file that are looked at before all others
+LONGEST_LINE: Final = 1 << 20  # bytes; also what is read at a time
 
 _FORMS: Final[Mapping[TrecForm, str]] = {
     "qrels": "topic iteration document grade",
@@ -47,40 +42,32 @@ WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
 NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
 RANK: Final = r"^[0-9]{1,18}$"
 """A rank; a file may have anything in its place, because trec_eval does not read it."""
-_GREATEST_GRADE: Final = 2.0**53
-"""Up to it a double holds every whole number; one of 309 digits would be infinite."""
+_GREATEST_GRADE: Final = 2.0**53  # up to it a double holds every whole number; one of 309 digits would be infinite
 _GRADE_IN_RANGE: Final = f"a whole number from {-_GREATEST_GRADE:.0f} to {_GREATEST_GRADE:.0f} as grade"
 _LONGEST_SHOWN: Final = 40
 _INFINITE: Final = "(?i)inf"
 _SCORE_IN_RANGE: Final = "a score that a double can hold, or inf"
-_NO_DELIMITER: Final = "\x1f"
-"""A control character that no line holds: each line is one field."""
+_NO_DELIMITER: Final = "\x1f"  # a control character that no line holds: each line is one field
 
 
 class Qrels(NamedTuple):
-    """Judgements, a row each.
+    """Judgements, a row each."""
 
-    `topic, document`: ids as the file has them.
-    """
-
-    topic: pa.Array
+    topic: pa.Array  # ids as the file has them, as those of documents
     document: pa.Array
     grade: FloatVector  # whole numbers; a negative one marks a document that was pooled and not judged
     line: IntVector  # line of the file, from 1
 
 
 class TrecRun(NamedTuple):
-    """Retrieved documents, a row each; :class:`Qrels` says what the columns hold.
-
-    `rank, names`: rank and name of the run, as the file has them.
-    """
+    """Retrieved documents, a row each; columns as of :class:`Qrels`."""
 
     topic: pa.Array
     document: pa.Array
     score: FloatVector  # higher is better
     line: IntVector
-    rank: pa.Array
-    names: pa.Array
+    rank: pa.Array  # as the file has it
+    names: pa.Array  # of the run, as the file has them
 
     @property
     def name(self) -> str:
@@ -112,26 +99,31 @@ def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Read judgements: topic, iteration (ignored), document, grade.
-
-    Raises InputError: there is no such file, it is empty, or a line is not of that form.
-    """
-    return [_qrels(path, *part) for part in _parts(path, form="qrels")][-1]
+    """Read judgements: topic, iteration (ignored), document, grade; any other or empty file is refused."""
+    for lines, text in _parts(path, form="qrels"):
+        fields = _fields(path, lines, text, form="qrels")
+        grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
+        _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
+        found = Qrels(fields[0], fields[2], grade, lines)
+    return found
 
 
 def read_run(path: Path) -> TrecRun:
-    """Read a run: topic, Q0 (ignored), document, rank, score, name of the run; what follows is ignored.
+    """Read a run: topic, Q0 (ignored), document, rank, score, name of the run; any other or empty file is refused.
 
-    Raises InputError: there is no such file, it is empty, or a line is not of that form.
+    What follows in a line is ignored.
     """
-    return [_run(path, *part) for part in _parts(path, form="run")][-1]
+    for lines, text in _parts(path, form="run"):
+        fields = _fields(path, lines, text, form="run")
+        score = _numbers(path, lines, fields[4], NUMBER, "a number as score")
+        is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
+        _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
+        found = TrecRun(fields[0], fields[2], score, lines, fields[3], fields[5])
+    return found
 
 
 def read_table(path: Path, form: TrecForm) -> pa.Table:
-    """Read a run or judgements into canonical columns, in the order in which Spark reads them too.
-
-    Raises InputError as :func:`read_run` and :func:`read_qrels`.
-    """
+    """Read a run or judgements into canonical columns, in the order in which Spark reads them too."""
     if form == "qrels":
         qrels = read_qrels(path)
         return pa.Table.from_pydict({C.USER_ID: qrels.topic, C.ITEM_ID: qrels.document, C.GAIN: qrels.grade})
@@ -140,21 +132,6 @@ def read_table(path: Path, form: TrecForm) -> pa.Table:
     rank = pc.cast(pc.if_else(is_rank, run.rank, pa.scalar(None, run.rank.type)), pa.int64())
     columns = {C.MODEL_ID: run.names, C.USER_ID: run.topic, C.ITEM_ID: run.document, C.SCORE: run.score, C.RANK: rank}
     return pa.Table.from_pydict(columns)
-
-
-def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
-    fields = _fields(path, lines, text, form="qrels")
-    grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
-    _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
-    return Qrels(fields[0], fields[2], grade, lines)
-
-
-def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
-    fields = _fields(path, lines, text, form="run")
-    score = _numbers(path, lines, fields[4], NUMBER, "a number as score")
-    is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
-    _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
-    return TrecRun(fields[0], fields[2], score, lines, fields[3], fields[5])
 
 
 def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, assert_never
 
@@ -134,7 +134,7 @@ def meets(rows: Rows, condition: Condition) -> BoolVector:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of single rows: what a row is that does not pass it."""
+    """A check of single rows: the condition that a bad row meets."""
 
     name: str
     is_bad: Condition
@@ -143,7 +143,7 @@ class Check:
 
     @property
     def refusal(self) -> str:
-        """The words by which it refuses; empty where it does not."""
+        """Text of the error by which it refuses; empty where it does not."""
         try:
             if self.refuse is not None:
                 self.refuse()
@@ -163,16 +163,13 @@ class RowChecks:
     absent: Mapping[str, str] = field(default_factory=dict)
 
     def counting(self) -> RowChecks:
-        """Return the same checks for counting alone: without what a policy refuses."""
-        of_policy = (row_kinds.INVALID_SCORES,)
-        checks = (replace(check, refuse=None) if check.name in of_policy else check for check in self.checks)
+        """Return the same checks for counting alone: without the refusal of the policy ``invalid_scores``."""
+        is_counted = row_kinds.INVALID_SCORES
+        checks = (replace(check, refuse=None) if check.name == is_counted else check for check in self.checks)
         return replace(self, checks=tuple(checks))
 
     def flags(self, rows: Rows) -> dict[str, BoolVector]:
-        """Return which rows do not pass each check.
-
-        Raises RefusedError if a row does not pass a check that refuses it.
-        """
+        """Return which rows do not pass each check; refused where a check refuses one."""
         is_left, found = np.ones(rows.num_rows, dtype=np.bool_), dict[str, np.ndarray]()
         for check in self.checks:
             found[check.name] = meets(rows, check.is_bad) & is_left
@@ -187,10 +184,7 @@ class RowChecks:
         return ~reduce(np.logical_or, (flags[check.name] for check in self.checks if check.drops))
 
     def usable(self, table: pa.Table) -> pa.Table:
-        """Return the rows that can be used: the table itself where every row can be.
-
-        Raises RefusedError as :meth:`flags`.
-        """
+        """Return the rows that can be used, the table itself where all can; refused as by :meth:`flags`."""
         is_kept = self.is_usable(self.flags(table))
         return table if is_kept.all() else table.filter(to_arrow(is_kept))
 
@@ -204,22 +198,18 @@ class RowChecks:
 
 ROWS: Final = "rows"  # the check that only counts the rows of an input
 
-INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
-"""What the policy ``invalid_scores`` refuses."""
-
-ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
 ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
-ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
 
-
-def refuse_zero_rank() -> NoReturn:
-    """Refuse a log that counts its ranks from 0 and is ordered by them."""
-    refuse_input("recommendations", ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)
-
-
-def refuse_invalid_order() -> NoReturn:
-    """Refuse a recommendation whose place in its list is unknown."""
-    refuse(row_kinds.INVALID_SCORES, INVALID_ORDER)
+_refuse_zero_rank: Final = partial(
+    refuse_input,
+    "recommendations",
+    "rank 0, in a log whose ranks order its lists",
+    expected=ZERO_RANK_EXPECTED,
+    fix="call evaluate(ranks_from=0), which counts the first item of each list as 1",
+)
+_refuse_invalid_order: Final = partial(
+    refuse, row_kinds.INVALID_SCORES, "a recommendation with a NULL, NaN or infinite score or rank"
+)
 
 
 def log_checks(
@@ -227,10 +217,9 @@ def log_checks(
 ) -> RowChecks:
     """Return the checks of a log that is ordered by its scores or, where it has none, by its ranks.
 
-    ``are_judged``: whether checks judge a rank of 0; where they do not, it is refused. ``model``: that of rows that do
-    not name theirs.
+    A rank of 0 is refused unless checks judge it. ``model``: that of rows that do not name theirs.
     """
-    key, refused = schemas.RECOMMENDATIONS.key, refuse_invalid_order if invalid_scores == "error" else None
+    key, refused = schemas.RECOMMENDATIONS.key, _refuse_invalid_order if invalid_scores == "error" else None
     absent = {name: text for name, text in ((C.MODEL_ID, model), (C.LIST_ID, C.ONE_LIST)) if name not in columns}
     if C.SCORE in columns:
         invalid: Condition = NotFinite(C.SCORE)
@@ -239,7 +228,7 @@ def log_checks(
         invalid, has_zero = AnyOf((Missing(C.RANK), Compared(C.RANK, "<", 1))), Compared(C.RANK, "=", 0)
     checks = (
         _null_keys([name for name in key if name not in absent]),
-        Check(row_kinds.ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else refuse_zero_rank),
+        Check(row_kinds.ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else _refuse_zero_rank),
         Check(row_kinds.INVALID_SCORES, invalid, drops=True, refuse=refused),
     )
     return RowChecks("recommendations", key, checks, absent)
@@ -255,20 +244,18 @@ def unnamed_checks(columns: Collection[str]) -> RowChecks:
 def held_out_checks(columns: Collection[str]) -> RowChecks:
     """Return the checks of judgements: of values and weights where they have the column."""
     key = schemas.HELD_OUT.key_in(columns)
-    weight = AnyOf((NotFinite(C.WEIGHT), Compared(C.WEIGHT, "<=", 0)))
-    of_columns = {
-        C.VALUE: Check(row_kinds.INVALID_VALUES, NotFinite(C.VALUE)),
-        C.WEIGHT: Check(row_kinds.INVALID_WEIGHTS, weight),
-    }
-    is_low = AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))
-    checks = (
+    checks = [
         _null_keys(key),
         Check(row_kinds.INVALID_GAINS, NotFinite(C.GAIN), drops=True),
         Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0)),
-        Check(row_kinds.LOW_GAINS, is_low),
-        *(check for name, check in of_columns.items() if name in columns),
-    )
-    return RowChecks("held_out", key, checks)
+        Check(row_kinds.LOW_GAINS, AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))),
+    ]
+    if C.VALUE in columns:
+        checks.append(Check(row_kinds.INVALID_VALUES, NotFinite(C.VALUE)))
+    if C.WEIGHT in columns:
+        weight = AnyOf((NotFinite(C.WEIGHT), Compared(C.WEIGHT, "<=", 0)))
+        checks.append(Check(row_kinds.INVALID_WEIGHTS, weight))
+    return RowChecks("held_out", key, tuple(checks))
 
 
 def train_checks(columns: Collection[str], *, before: date | None = None) -> RowChecks:
@@ -319,11 +306,7 @@ _FIXES: Final = {
 
 
 def refuse_unusable(counts: pa.Array) -> None:
-    """Refuse an input that has rows and none that can be used.
-
-    ``counts``: one cell of :data:`row_kinds.COUNTS`: the first rows of each input, :data:`row_kinds.MOST_COUNTED` at
-    most.
-    """
+    """Refuse an input that has rows and none that can be used; ``counts`` is a cell of :data:`row_kinds.COUNTS`."""
     by_input: dict[str, dict[str | None, int]] = {}
     for one in counts[0].as_py():
         by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
@@ -333,11 +316,10 @@ def refuse_unusable(counts: pa.Array) -> None:
 
 
 def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: str = "") -> None:
-    """Refuse an input that has rows and none that can be used.
+    """Refuse an input that has rows and none that can be used, with the counts by check.
 
-    ``name``: the input, of :data:`EXPECTED`. ``by_check``: number of rows by the check that they fail, None for those
-    that can be used. ``or_more``: what is written behind the number of rows, where not all of them were counted. Raises
-    RefusedError with the counts by check.
+    ``by_check``: number of rows by the check that they fail, None for those that can be used. ``or_more``: text behind
+    the number of rows, where not all of them were counted.
     """
     unusable = {check: by_check[check] for check in row_kinds.UNUSABLE if by_check.get(check)}
     if unusable and not by_check.get(None):
@@ -383,17 +365,19 @@ _ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one 
 def ends_of_rows(
     rows: Rows, key: Sequence[str], flag: BoolVector, absent: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str | None, str | None]:
-    """Return the keys of the first and the last row with a flag, in the order of the bytes of their texts.
+    """Return the keys of the first and the last row with a flag, in the order of their bytes; None without a flag.
 
-    ``key``: columns, whose texts are joined by a blank; NULL is written as ``NULL``. ``absent``: texts of those that
-    the rows do not have. Both are None without a flag.
+    The texts of the columns are joined by a blank, NULL as ``NULL``. ``absent``: those that rows do not have.
     """
     if not flag.any():
         return None, None
     names = [name for name in key if name not in absent]
     concerned = rows.select(names).filter(to_arrow(flag))
     parts = concerned.to_batches(max_chunksize=_ROWS_AT_ONCE) if isinstance(concerned, pa.Table) else [concerned]
-    return _ends(_joined(part, key, absent) for part in parts)
+    fixed, blank = {name: to_texts([text])[0] for name, text in absent.items()}, to_texts([" "])[0]
+    columns = ([fixed[name] if name in fixed else part[name].cast(pa.string()) for name in key] for part in parts)
+    join = partial(pc.binary_join_element_wise, null_handling="replace", null_replacement="NULL")
+    return _ends(join(*texts, blank) for texts in columns)
 
 
 def ends_of_ids(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None]:
@@ -404,12 +388,6 @@ def ends_of_ids(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None
 def _ends(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
     ends = [pc.min_max(part).as_py() for part in parts if len(part)]
     return (min(one["min"] for one in ends), max(one["max"] for one in ends)) if ends else (None, None)
-
-
-def _joined(batch: pa.RecordBatch, key: Sequence[str], absent: Mapping[str, str]) -> pa.Array:
-    parts = [to_texts([absent[name]])[0] if name in absent else batch[name].cast(pa.string()) for name in key]
-    blank = to_texts([" "])[0]
-    return pc.binary_join_element_wise(*parts, blank, null_handling="replace", null_replacement="NULL")
 
 
 ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "n_listed")
@@ -425,17 +403,16 @@ class PartitionTallies:
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)  # of some users each
 
     def usable(self, batches: Iterable[pa.RecordBatch], checks: Mapping[int, RowChecks]) -> Iterator[pa.RecordBatch]:
-        """Count the rows that do not pass the checks of their input, and keep those that can be used.
-
-        Raises RefusedError as :meth:`RowChecks.flags`.
-        """
+        """Count the rows that fail the checks of their input, and keep those that can be used; may refuse a row."""
         for batch in batches:
             for kind, rows in _by_kind(batch):
                 of_input = checks.get(kind)
                 if of_input is None:
                     yield rows
                     continue
-                named = _with_gains(rows) if kind == row_kinds.HELD_OUT else rows
+                named = rows
+                if kind == row_kinds.HELD_OUT and C.GAIN not in rows.schema.names:  # gains travel as scores
+                    named = rows.rename_columns([C.GAIN if name == C.SCORE else name for name in rows.schema.names])
                 flags = of_input.flags(named)
                 self._add(of_input.tallies(named, flags))
                 is_kept = of_input.is_usable(flags)
@@ -448,7 +425,7 @@ class PartitionTallies:
         n_listed, n_judged = (np.bincount(one.item, minlength=batch.n_items) for one in (batch.log, batch.held_out))
         used = to_arrow((n_listed > 0) | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
-        self._add((*_of_users(batch, judgements), *_of_lists(batch), *(_of_seen(batch) if counts_seen else ())))
+        self._add((*_of_judgements(batch, judgements), *(_of_seen(batch) if counts_seen else ())))
 
     def _add(self, tallies: Iterable[Tally]) -> None:
         for one in tallies:
@@ -464,14 +441,8 @@ def _by_kind(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield kind, batch if len(found) == 1 else batch.filter(to_arrow(kinds == kind))
 
 
-def _with_gains(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return judgements in the columns of their input: gains may travel as scores."""
-    names = rows.schema.names
-    return rows if C.GAIN in names else rows.rename_columns([C.GAIN if name == C.SCORE else name for name in names])
-
-
-def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
-    """Count judgements that repeat another, and users without a relevant one."""
+def _of_judgements(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
+    """Count judgements that repeat another, users without a relevant one, and judgements of lists not in the log."""
     owner, user = batch.user_of(judgements.owner), batch.held_out.user
     n_rows, n_pairs = (np.bincount(each, minlength=batch.n_users) for each in (user, owner))
     best = np.full(batch.n_users, -np.inf)
@@ -481,16 +452,12 @@ def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     yield Tally("held_out", "duplicates", len(user) - len(owner), len(user), *repeated)
     n_judged, without = int(np.count_nonzero(n_pairs)), ends_of_ids(batch.users, has_none)
     yield Tally("held_out", "zero_relevant", int(np.count_nonzero(has_none)), n_judged, *without)
-
-
-def _of_lists(batch: Batch) -> Iterator[Tally]:
-    """Count judgements of lists that the log does not have, where judgements name lists."""
-    if batch.owners is None:
-        return
-    is_listed = np.bincount(batch.owners.log, minlength=batch.n_owners) > 0
-    owner = batch.owners.held_out[~is_listed[batch.owners.held_out]]
-    keys = _texts_of(*batch.ids_of(owner))
-    yield Tally("held_out", row_kinds.UNMATCHED_LISTS, len(owner), len(batch.held_out), *_ends([keys]))
+    if batch.owners is not None:
+        is_listed = np.bincount(batch.owners.log, minlength=batch.n_owners) > 0
+        of_lists = batch.owners.held_out[~is_listed[batch.owners.held_out]]
+        lists = batch.owners.names, batch.owners.name[of_lists]
+        keys = _texts_of((batch.users, batch.owners.user[of_lists]), lists)
+        yield Tally("held_out", row_kinds.UNMATCHED_LISTS, len(of_lists), len(user), *_ends([keys]))
 
 
 def _of_seen(batch: Batch) -> Iterator[Tally]:

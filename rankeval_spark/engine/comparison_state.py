@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 
 GROUP: Final = (C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
-PARTIAL: Final = (
-    f"{C.BASELINE_MODEL_ID} string, {C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, "
-    "models array<string>, kind string, state binary"
+PARTIAL: Final = pa.schema(
+    [
+        *zip(GROUP, (pa.string(), pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32()), strict=True),
+        ("models", pa.list_(pa.string())),  # of an aggregate of all models at once, without baseline and model
+        ("kind", pa.string()),
+        ("state", pa.binary()),
+    ]
 )
-"""An aggregate of one kind. One of all models at once names them in ``models``, and no baseline and model."""
+"""Rows of aggregates of one kind each."""
 
 DIFFERENCES: Final = "differences"
 RATIOS: Final = "ratios"
@@ -92,11 +96,5 @@ def to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
 
 def _to_batch(partials: list[Partial]) -> pa.RecordBatch:
     rows = [(*key[:3], list(key.slice_values), *key[4:], kind, state) for key, kind, state in partials]
-    arrays = map(pa.array, zip(*rows, strict=True), _TYPES)
-    return pa.RecordBatch.from_arrays(list(arrays), [*GROUP, "models", "kind", "state"])
-
-
-_TYPES: Final = (
-    *(pa.string(), pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32()),
-    *(pa.list_(pa.string()), pa.string(), pa.binary()),
-)
+    arrays = map(pa.array, zip(*rows, strict=True), PARTIAL.types)
+    return pa.RecordBatch.from_arrays(list(arrays), schema=PARTIAL)

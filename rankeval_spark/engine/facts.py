@@ -22,7 +22,7 @@ from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 
 N_INTERACTIONS: Final = "_n_interactions"  # interactions of an item, a bigint
@@ -53,7 +53,7 @@ class ItemCounts(Protocol):
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts of items that were made elsewhere, see :class:`ItemCounts`."""
+    """Counts of items that were made elsewhere."""
 
     items: pa.Array
     interactions: IntVector
@@ -79,8 +79,10 @@ def to_item_popularity(counts: ItemCounts, *, needs: frozenset[str]) -> pa.Table
     if not needs.isdisjoint(_BY_LEVEL):
         by_level = _by_level(counts.interactions)
         facts |= {name: by_level[name] for name in _BY_LEVEL if name in needs}
-    if N.ITEM_QUANTILE in needs:
-        facts[N.ITEM_QUANTILE] = to_arrow(_quantiles(counts.item_users))
+    if N.ITEM_QUANTILE in needs:  # rank by users, ascending; equal items share the mean of their ranks
+        _, level, size = np.unique(counts.item_users, return_inverse=True, return_counts=True)
+        mean_rank = np.cumsum(size) - size + (size + 1) / 2
+        facts[N.ITEM_QUANTILE] = to_arrow((mean_rank / max(len(counts.items), 1))[level])
     return pa.Table.from_pydict({C.ITEM_ID: counts.items, **facts})
 
 
@@ -103,20 +105,12 @@ def _by_level(interactions: IntVector) -> dict[str, pa.Array]:
     }
 
 
-def _quantiles(users: IntVector) -> FloatVector:
-    """Rank by users, ascending, equal items sharing the mean of their ranks, over all items."""
-    _, level, size = np.unique(users, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(size) - size + (size + 1) / 2
-    return (mean_rank / max(len(users), 1))[level]
-
-
 def _doubles(values: np.ndarray) -> pa.Array:
     return to_arrow(values.astype(np.float64))
 
 
 ONCE_EXPECTED: Final = "each item once"
 ONCE_FIX: Final = "keep one row an item in the catalogue"
-
 ONE_LENGTH_EXPECTED: Final = "one length"
 ONE_LENGTH_FIX: Final = "give each item a vector of one length"
 
@@ -126,11 +120,9 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date | None = None) -> pa.Table:
     """Build one row per item of the catalogue: ``item_id`` and the facts needed, by name; NULL where unknown.
 
-    ``items``: rows of ``schemas.ITEMS`` with an ``item_id``, and the columns that the facts are taken from. ``needs``:
-    of ``item_age`` (double), ``item_categories`` (list of string, each once, in order) and ``item_vectors`` (list of
-    double, NULL where a number is not finite). ``evaluation_date``: day at which the age is taken; without it no age is
-    known. Raises RefusedError: an item has two rows, or two items have vectors of different lengths: there is no angle
-    between them.
+    ``needs``: of ``item_age`` (double; unknown without ``evaluation_date``), ``item_categories`` (list of string, each
+    once, in order) and ``item_vectors`` (list of double, NULL where a number is not finite). Refused: an item with two
+    rows, or vectors of different lengths, between which there is no angle.
     """
     ids = in_one_piece(items[C.ITEM_ID])
     _refuse_repeated(ids)
@@ -210,9 +202,7 @@ class FactSources:
     """Inputs of the facts of items."""
 
     counts: ItemCounts | None = None  # the items of the training data; present where a need requires them
-    # rows of ``schemas.ITEMS`` with an ``item_id``; present where a need requires them. Without them the catalogue has
-    # the items of the training data.
-    items: pa.Table | None = None
+    items: pa.Table | None = None  # rows of ``schemas.ITEMS``; without them the catalogue has the items of `counts`
     evaluation_date: date | None = None  # day at which the age of items is taken
 
     @property
@@ -239,9 +229,8 @@ def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa
 def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | None:
     """Build one row per item with the facts that are the same for all users; None where none is needed.
 
-    ``needs``: names of :mod:`measures.required_facts`. Returns ``item_id`` and a column per fact: numbers are double,
-    categories a list of string, vectors a list of double. NULL where the training data or the catalogue do not have the
-    item. Raises RefusedError: the catalogue has an item twice, or vectors of two lengths.
+    ``item_id`` and a column per fact, see :func:`to_item_popularity` and :func:`to_catalogue`; NULL where the training
+    data or the catalogue do not have the item.
     """
     tables = []
     if needs & COUNTED_FACTS:
@@ -297,8 +286,7 @@ def require_input(found: _Input | None) -> _Input:
     return found
 
 
-TOTAL: Final = 0
-"""The one row with what is counted already: :data:`N_USERS` of all items, totals, :data:`row_kinds.COUNTS`."""
+TOTAL: Final = 0  # the one row with what is counted already: N_USERS of all items, totals, :data:`row_kinds.COUNTS`
 COUNTED: Final = 1  # a row per item of the training data, in the columns of :meth:`Counted.of`
 CATALOGUE: Final = 2  # a row per item of the catalogue
 
@@ -312,11 +300,7 @@ class GatheredRows:
     evaluation_date: date | None  # day at which the age of items is taken
 
     def to_cell(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the row of :func:`batch.pack_constants`.
-
-        ``batches``: rows by :data:`row_kinds.KIND`: one of :data:`TOTAL`, any number of :data:`COUNTED` and
-        :data:`CATALOGUE`. Raises RefusedError: the catalogue has an item twice, or vectors of two lengths.
-        """
+        """Build the row of :func:`batch.pack_constants`; refused as by :func:`to_catalogue`."""
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])
         total, counted, items = (rows.filter(to_arrow(kind == one)) for one in (TOTAL, COUNTED, CATALOGUE))

@@ -17,15 +17,7 @@ from scipy import sparse
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import (
-    lengths_of,
-    list_column,
-    offsets_of,
-    owners_of,
-    to_arrow,
-    to_numpy,
-    to_texts,
-)
+from rankeval_spark.engine.batch.arrays import lengths_of, list_column, owners_of, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
 from rankeval_spark.engine.ranking.matching import is_in_train
@@ -37,24 +29,22 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.matching import Judgements
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 
 def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
-    """Build a struct per user of what is needed, by its name in :mod:`measures.required_facts`; None if nothing is.
-
-    Where judgements name lists, the structs are those of the owners of judgements: lists of users.
+    """Build a struct per user, or list that judgements name, of what is needed; None if nothing is.
 
     A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
     that the catalogue describes. A fact is NULL where there is no such item.
     """
     users = _Users(batch, judgements)
-    make = {
+    facts = {
         N.PROFILE_CATEGORIES: users.categories,
         N.PROFILE_VECTORS: users.vectors,
         N.PROFILE_INTERACTIONS: users.interactions,
     }
-    found = {name: make[name]() for name in make if name in needs}
+    found = {name: fact() for name, fact in facts.items() if name in needs}
     if batch.owners is not None:
         found = {name: pc.take(fact, to_arrow(batch.owners.user)) for name, fact in found.items()}
     if N.JUDGED_CATEGORIES in needs:
@@ -169,10 +159,8 @@ def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
 def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
     """Return the groups of each item: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
 
-    An item that the training data do not have is of the tail; one that the catalogue does not have is of no category.
-
-    ``known``: as :attr:`Batch.known_items`. ``groups``: names of :data:`required_facts.BY_POPULARITY`, or categories;
-    at most :data:`required_facts.MAX_GROUPS`.
+    ``groups`` are those of :data:`required_facts.BY_POPULARITY`, or categories. An item that the training data do not
+    have is of the tail; one that the catalogue does not have is of no category.
     """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     if not set(groups).isdisjoint(BY_POPULARITY):
@@ -215,15 +203,14 @@ def to_features(
 ) -> dict[str, pa.Array]:
     """Build the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
 
-    ``needs``: names of :mod:`measures.required_facts`. ``depth``: last rank whose items are described; 0 for whole
-    lists. ``other_models``: models whose lists measures compare with. ``profiles``: what is known of each user or owner
-    of judgements, see :func:`features.to_profiles`.
+    ``depth``: last rank whose items are described; 0 for whole lists. ``other_models``: those that measures compare
+    with. ``profiles``: see :func:`to_profiles`.
     """
     columns: dict[str, pa.Array] = {}
-    constants = ranked.entries.batch.constants
+    totals = ranked.entries.batch.constants.get(C.TOTALS)
     n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
-    if C.TOTALS in constants:
-        columns[C.TOTALS] = pc.take(constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
+    if totals is not None:
+        columns[C.TOTALS] = pc.take(totals, to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
     places = np.arange(len(ranked.row))
@@ -240,7 +227,9 @@ def to_features(
     if other_models:
         columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
     if N.ITEM_SEEN in needs:
-        columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets_of(n_items), is_empty)
+        n_seen = np.bincount(ranked.list_code[places], weights=to_numpy(facts[N.ITEM_SEEN]), minlength=n_lists)
+        counts = [to_arrow(each.astype(np.int32)) for each in (n_seen, n_items)]
+        columns[C.SEEN] = pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=to_arrow(is_empty))
     return columns
 
 
@@ -253,7 +242,7 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
     of_users = {
         N.ITEM_SEEN: lambda: to_arrow(is_in_train(batch, user, item).astype(np.float64)),
         N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
-        N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row].astype(np.float64)),
+        N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row]),
     }
     known = batch.known_items
     for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
@@ -270,17 +259,16 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
 
 def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
     table = batch.familiarity
-    pairs = to_arrow(table.user * batch.n_items + table.item)
-    if not len(pairs):
+    if not len(table):
         return pa.nulls(len(item), pa.float64())
-    return pc.take(
-        table.columns[row_kinds.SIMILARITY], pc.index_in(to_arrow(user * batch.n_items + item), value_set=pairs)
-    )
+    pairs = to_arrow(table.user * batch.n_items + table.item)
+    place = pc.index_in(to_arrow(user * batch.n_items + item), value_set=pairs)
+    return pc.take(table.columns[row_kinds.SIMILARITY], place)
 
 
-def _copies(ranked: RankedLists) -> IntVector:
+def _copies(ranked: RankedLists) -> FloatVector:
     """Rows that the item of each row of the log has in its list."""
-    n_copies = np.ones(len(ranked.entries.list_code), dtype=np.int64)
+    n_copies = np.ones(len(ranked.entries.list_code))
     n_copies[ranked.copies.kept] = ranked.copies.n_copies
     return n_copies
 
@@ -320,11 +308,3 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
         place[has_other_list] = lists_of_model[match[has_other_list]]
         columns.append(pc.take(lists, to_arrow(place, is_null=~has_other_list)))
     return pa.StructArray.from_arrays(columns, names=list(models))
-
-
-def _seen(is_seen: np.ndarray, offsets: IntVector, is_empty: BoolVector) -> pa.StructArray:
-    """Count, list by list, the described items, and those that the user has in the training data."""
-    before = np.append(0, np.cumsum(is_seen))
-    n_seen = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.int32)
-    counts = [to_arrow(n_seen), to_arrow(np.diff(offsets).astype(np.int32))]
-    return pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=to_arrow(is_empty))

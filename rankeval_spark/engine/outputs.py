@@ -26,7 +26,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy,
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of, n_empty
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
@@ -49,13 +49,13 @@ def lists_column(measure: str) -> str:
 def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping[str, str], unit: Unit) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
-    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged; with the unit
-    ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts.
+    Numerators and denominators, the columns ``weights``, are averaged, or summed with the unit ``list``.
+    :func:`lists_column` of each measure counts the lists, NULL where none counts.
     """
     sums = _Sums.of(scored)
     firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(sums.first))
     columns = {
-        IS_EVALUATED: to_arrow(sums.any(scored[IS_EVALUATED])),
+        IS_EVALUATED: to_arrow(sums.largest(scored[IS_EVALUATED]) > 0),
         **{name: to_arrow(sums.largest(scored[name])) for name in FACTS},
         C.HAS_TIES: nullable(sums.mean(doubles(scored, C.HAS_TIES))),
     }
@@ -105,21 +105,14 @@ class _Sums:
             of_sums: np.ndarray = self.mean(values * weights) / below
         return np.where(below > 0, of_sums, self.mean(values))
 
-    def any(self, flags: pa.ChunkedArray) -> np.ndarray:
-        n_true: np.ndarray = np.bincount(self.group, weights=to_numpy(flags), minlength=len(self.first))
-        return n_true > 0
-
     def largest(self, numbers: pa.ChunkedArray) -> np.ndarray:
         found = np.zeros(len(self.first), dtype=np.int32)
         np.maximum.at(found, self.group, to_numpy(numbers))
         return found
 
 
-LISTS_AT_ONCE: Final = 16_384
-"""Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""
-
-JUDGED_AT_ONCE: Final = 1 << 22
-"""Judgements that they are compared with: those of a user are repeated for each of their lists."""
+LISTS_AT_ONCE: Final = 16_384  # lists that are scored in one go: 36 measures at six cutoffs take some 100 MB
+JUDGED_AT_ONCE: Final = 1 << 22  # judgements that they are compared with, those of a user repeated for each list
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +178,7 @@ class ListOutputs:
 
     @property
     def denominators(self) -> Mapping[str, str]:
-        """Column of the denominators, by the column of each measure that is a ratio of sums over users.
-
-        A mean over lists is the sum of the users' sums over the sum of their numbers of lists; one over single lists is
-        one over users.
-        """
+        """Column of the denominators, by that of each ratio of sums over users; a mean over several lists is one."""
         measures = self.measures
         if not self.averages_lists or self.policies.unit == "user":
             return measures.weights
@@ -205,10 +194,7 @@ class ListOutputs:
         return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``.
-
-        Those of a bootstrap have states too, see :data:`partial_aggregates.WITH_STATES`.
-        """
+        """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``, or ``WITH_STATES`` of a bootstrap."""
         if self.averages_lists:
             yield from self._summariser.summarise(iter(part.users.to_batches()))
         else:
@@ -235,20 +221,10 @@ class ListOutputs:
 
     @property
     def _summariser(self) -> PartialAggregator:
-        measures = self.measures
-        by = tuple(segment_columns(self.slices))
-        lists = tuple(map(lists_column, measures.columns)) if self.averages_lists else ()
-        weights = dict(self.denominators)
-        return PartialAggregator(
-            measures.columns,
-            weights,
-            by,
-            measures.ks,
-            self.draws,
-            lists,
-            counts_values=self.counts_values,
-            zeros=measures.without_hits,
-        )
+        columns, ks, zeros = self.measures.columns, self.measures.ks, self.measures.without_hits
+        by, weights = tuple(segment_columns(self.slices)), dict(self.denominators)
+        lists = tuple(map(lists_column, columns)) if self.averages_lists else ()
+        return PartialAggregator(columns, weights, by, ks, self.draws, lists, self.counts_values, zeros)
 
     def _rows_of_users(self, part: Part) -> Rows:
         """Build a row per list and cutoff; values of those outside the population are NaN."""
@@ -279,7 +255,7 @@ def parts_of_users(
     n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
     user: IntVector,  # (n_lists,) sorted
 ) -> Iterator[list[tuple[int, int]]]:
-    """Cut lists into parts of whole users: where the lists begin that are scored in one go, and how many they are.
+    """Cut lists into parts of whole users: the first list and number of lists that are scored in one go.
 
     A part has several such cuts where one user alone has more lists or judgements.
     """
@@ -320,9 +296,3 @@ def list_names(users: pa.Array, models: pa.Array) -> pa.Array:
     """Return the name of each list in a message."""
     pairs = zip(users.to_pylist(), models.to_pylist(), strict=True)
     return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
-
-
-def n_listed(lists: Mapping[str, pa.Array]) -> pa.Array:
-    """Count the usable rows of each list in the log, copies of items included."""
-    n_items = to_numpy(lists[C.N_RECOMMENDED]) - n_empty(lists)
-    return to_arrow((n_items + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))

@@ -1,4 +1,4 @@
-"""What checks ask of the inputs that workers do not see with the lists, as partial rows of sums."""
+"""Partial rows of the sums that checks read of the inputs that workers do not see with the lists."""
 
 from __future__ import annotations
 

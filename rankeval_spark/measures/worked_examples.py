@@ -77,7 +77,7 @@ class Example:
 
 @dataclass(frozen=True)
 class ExamplePage:
-    """What the YAML file says of one measure."""
+    """One measure in the YAML file."""
 
     notes: str
     examples: tuple[Example, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsInt
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.checks import ends_of_rows
-from rankeval_spark.engine.outputs import n_listed
 from rankeval_spark.engine.ranking.attribution import micros_of
+from rankeval_spark.engine.scorer import n_empty
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
 
@@ -51,16 +51,14 @@ def counted_lists(part: Part) -> pa.Table:
     n_judged = to_arrow(part.scored.counts[C.N_JUDGED][:, place])
     names = [C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, C.N_DUPLICATES, *C.FOR_CHECKS]
     columns = {name: lists[name] for name in names if name in lists}
-    return pa.Table.from_pydict({**columns, C.N_JUDGED: n_judged, C.HAS_TIES: has_ties, N_LISTED: n_listed(lists)})
+    n_listed = to_arrow((n_recommended - n_empty(lists) + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))
+    return pa.Table.from_pydict({**columns, C.N_JUDGED: n_judged, C.HAS_TIES: has_ties, N_LISTED: n_listed})
 
 
 def list_counts(lists: pa.Table, request: Request) -> pa.Table:
-    """Count what the checks look for in some lists: rows of :data:`COUNTS`.
-
-    ``lists``: of every list, outside the population too, as of :func:`counted_lists`.
-    """
+    """Count what the checks look for in rows of :func:`counted_lists`: rows of :data:`COUNTS`."""
     found = _Lists(lists, request)
-    rows = [*found.of_rows(), *found.of_ranks(), *found.of_seen(), *found.of_timing(), *found.of_models()]
+    rows = [*found.of_rows(), *found.of_ranks(), *found.of_timing(), *found.of_models()]
     none = dict.fromkeys(COUNTS.names)
     return pa.Table.from_pylist([{**none, C.MODEL_ID: "", **row} for row in rows], COUNTS)
 
@@ -119,10 +117,13 @@ class _Lists:
         n_rows, n_copies = self._numbers(N_LISTED), self._numbers(C.N_DUPLICATES)
         has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
         n_lists, k = np.count_nonzero(has_list), self.request.measure_set.last_cutoff
-        yield self._row(check_rows.DUPLICATES, n_copies.sum(), n_rows.sum(), n_copies > 0)
-        yield self._flagged("short_lists", n_lists, has_list & (n_rows - n_copies < k))
-        yield self._flagged("ties", np.count_nonzero(is_judged & has_list), has_ties)
-        yield self._flagged("extra_users", n_lists, ~is_judged)
+        yield self._row(check_rows.DUPLICATES, n_copies > 0, n_rows.sum(), n_copies.sum())
+        yield self._row("short_lists", has_list & (n_rows - n_copies < k), n_lists)
+        yield self._row("ties", has_ties, np.count_nonzero(is_judged & has_list))
+        yield self._row("extra_users", ~is_judged, n_lists)
+        if C.SEEN in self.table.column_names and self.request.policies.seen_in_train != "drop":
+            n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
+            yield self._row(check_rows.SEEN_IN_TRAIN, n_seen > 0, n_items.sum(), n_seen.sum())
 
     def of_ranks(self) -> Iterator[dict[str, Any]]:
         """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
@@ -131,24 +132,19 @@ class _Lists:
                 yield {"check": check, "count": 0, "total": 0}
                 continue
             flags = self.table[column]
-            yield self._flagged(check, len(flags) - flags.null_count, to_numpy(flags, null=0).astype(np.bool_))
-
-    def of_seen(self) -> Iterator[dict[str, Any]]:
-        if C.SEEN in self.table.column_names and self.request.policies.seen_in_train != "drop":
-            n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
-            yield self._row(check_rows.SEEN_IN_TRAIN, n_seen.sum(), n_items.sum(), n_seen > 0)
+            yield self._row(check, to_numpy(flags, null=0).astype(np.bool_), len(flags) - flags.null_count)
 
     def of_timing(self) -> Iterator[dict[str, Any]]:
         if C.TIMING not in self.table.column_names:
             return
         for check, names in check_rows.OF_TIMING.items():
             n_found, n_of = (self._field(C.TIMING, name) for name in names)
-            yield self._row(check, n_found.sum(), n_of.sum(), n_found > 0)
+            yield self._row(check, n_found > 0, n_of.sum(), n_found.sum())
         ends, events = (pc.struct_field(self.table[C.TIMING], name) for name in ("until", "newest"))
         if self.request.events_until is not None:
             until = micros_of(self.request.events_until)
             is_open = to_numpy(ends, null=until) > until
-            yield self._flagged(check_rows.OPEN_WINDOWS, len(ends) - ends.null_count, is_open)
+            yield self._row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
         yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
 
     def of_models(self) -> Iterator[dict[str, Any]]:
@@ -163,12 +159,13 @@ class _Lists:
             counts = {"count": int(n_missing[place]), "total": int(n_judged[place]), "until": int(n_lists[place] > 0)}
             yield {"check": _LISTS, C.MODEL_ID: model, **counts}
 
-    def _flagged(self, check: str, total: Any, flag: BoolVector) -> dict[str, Any]:  # noqa: ANN401 - an integer of numpy
-        return self._row(check, np.count_nonzero(flag), total, flag)
-
-    def _row(self, check: str, count: Any, total: Any, flag: BoolVector) -> dict[str, Any]:  # noqa: ANN401 - as above
+    def _row(
+        self, check: str, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None
+    ) -> dict[str, Any]:
+        """Count the lists with a flag, or what is given; with the keys of the first and last list with the flag."""
         first, last = ends_of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)
-        return {"check": check, "count": int(count), "total": int(total), "first": first, "last": last}
+        n = int(np.count_nonzero(flag) if count is None else count)
+        return {"check": check, "count": n, "total": int(total), "first": first, "last": last}
 
     def _field(self, column: str, name: str) -> IntVector:
         return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What checks ask of the inputs, as sums: of workers that see the log and the judgements, and of the other inputs."""
+"""Sums of what checks read of the inputs: of the log and the judgements in the workers, and of the other inputs."""
 
 from __future__ import annotations
 
@@ -77,12 +77,10 @@ class RowTallies(Sum):
         """Add tallies up; refuse an input that has rows and none that can be used, unless checks judge it."""
         found = to_tallies(rows)
         for of_input in self.refused:
-            counts = {check.name: found.get((of_input.input, check.name)) for check in of_input.checks if check.drops}
-            by_check: dict[str | None, int] = {name: 0 if one is None else one.count for name, one in counts.items()}
-            n_rows = found.get((of_input.input, N_ROWS))
-            refuse_by_check(
-                of_input.input, by_check | {None: (0 if n_rows is None else n_rows.count) - sum(by_check.values())}
-            )
+            counts = {check: one.count for (name, check), one in found.items() if name == of_input.input}
+            by_check = {check.name: counts.get(check.name, 0) for check in of_input.checks if check.drops}
+            n_usable = counts.get(N_ROWS, 0) - sum(by_check.values())
+            refuse_by_check(of_input.input, {**by_check, None: n_usable})
         return pa.Table.from_batches([tally_rows(found.values())])
 
 
@@ -167,7 +165,7 @@ class BandFacts(Sum):
 
 @dataclass(frozen=True)
 class InputChecks:
-    """What checks ask of the inputs of a request: as sums, and as facts that are made of them."""
+    """Requirements of checks on the inputs of a request, as sums, and the facts that are made of them."""
 
     request: Request
     of_rows: Mapping[str, RowChecks]  # of the inputs that there are, by name, in their order
@@ -212,35 +210,33 @@ class InputChecks:
     def facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
         """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row."""
         tallies = to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
-        return [*self._counted(tallies), *self._others(totals)]
+        counted = (tallies.get(key, Tally(*key, 0, 0)) for key in self._names())
+        facts = [CheckCount(one.input, one.check, one.count, one.total, one.sample_keys) for one in counted]
+        if VECTORS in totals:
+            facts.append(check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
+        if BANDS in totals:
+            facts += [CheckCount(**row) for row in totals[BANDS].to_pylist()]
+        if SEGMENT_VALUES in totals:
+            facts.append(check_rows.alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist()))
+        return facts
 
-    def _counted(self, tallies: Mapping[tuple[str, str], Tally]) -> Iterator[CheckCount]:
+    def _names(self) -> list[tuple[str, str]]:
+        """Return the inputs and checks of the facts of tallies, in their order."""
         of_judgements = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:
             of_judgements.append(row_kinds.UNMATCHED_LISTS)
         after = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
-        names = [(of, name) for of in self.of_rows if of != "segments" for name in self._row_names(of, after)]
+        of_rows = {
+            of: [(of, name) for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(of, []))]
+            for of, rows in self.of_rows.items()
+        }
+        names = [name for of, own in of_rows.items() if of != "segments" for name in own]
         if self.catalogue is not None:
             unknown = [check_rows.UNKNOWN_ITEMS, *([check_rows.UNKNOWN_ROWS] if self.drops_unknown else [])]
             names += [("recommendations", name) for name in unknown]
         if self.request.policies.seen_in_train == "drop" and "train" in self.of_rows:
             names.append(("recommendations", check_rows.SEEN_IN_TRAIN))
-        if self.is_judged and "segments" in self.of_rows:
-            names += [("segments", name) for name in self._row_names("segments", after)]
-        for key in names:
-            one = tallies.get(key, Tally(*key, 0, 0))
-            yield CheckCount(one.input, one.check, one.count, one.total, one.sample_keys)
-
-    def _row_names(self, of: str, after: Mapping[str, list[str]]) -> list[str]:
-        return [N_ROWS, *(check.name for check in self.of_rows[of].checks), *after.get(of, [])]
-
-    def _others(self, totals: Mapping[str, pa.Table]) -> Iterator[CheckCount]:
-        if VECTORS in totals:
-            yield check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist())
-        if BANDS in totals:
-            yield from (CheckCount(**row) for row in totals[BANDS].to_pylist())
-        if SEGMENT_VALUES in totals:
-            yield check_rows.alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
+        return [*names, *(of_rows.get("segments", []) if self.is_judged else [])]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import nullable
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy, to_texts
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
@@ -31,14 +31,10 @@ GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)  # key of a row:
 STATE: Final = "state"  # column of the moments and counts, see :class:`AggregateLayout`
 
 SPREAD: Final = "spread"  # column of what a bootstrap made of a group: errors, lower and upper ends, of all measures
+COUNTED_VALUES: Final = "counted_values"  # column of the users' values and their numbers; NULL without quantiles
 
-COUNTED_VALUES: Final = "counted_values"
-"""Column of the users' values and how many users have each, of all measures; NULL unless quantiles are requested."""
-
-PARTIAL: Final = (
-    f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, {STATE} binary, "
-    f"{COUNTED_VALUES} binary"
-)
+KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
+PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (COUNTED_VALUES, pa.binary())])
 
 N_TIED: Final = "n_tied"
 
@@ -55,9 +51,6 @@ DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")  # the parts of SPREAD
 
 QUANTILES: Final = "quantiles"
 QUANTILE_GRID: Final = "quantile_grid"  # the step that quantiles are rounded down to: 0 where they are exact
-
-KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
-
 
 BATCH_BYTES: Final = 1 << 26  # bytes of counted values from which on a batch of rows is closed
 
@@ -94,39 +87,30 @@ class AggregateLayout:
         counted: ValueCounts | None = None,  # of each group and measure, where quantiles are requested
     ) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a slice as rows of PARTIAL, some at a time where their values are many."""
-        numbers = [*moments.numbers, *self._of_weights(ratios, moments.n.shape), counts]
-        states = doubles_to_cells(np.hstack(numbers))
+        of_weights = []
+        if ratios is not None:  # 0 for a measure that is no ratio of sums
+            _, _, _, below_mean, below_m2, cross, _, *cubes = ratios.numbers
+            for found in (below_mean, below_m2, cross, *cubes):
+                of_weights.append(np.zeros(moments.n.shape))
+                of_weights[-1][:, list(self.weighted)] = found
+        states = doubles_to_cells(np.hstack([*moments.numbers, *of_weights, counts]))
         columns = [*key_columns(slice_index, keys), states]
-        names = [*GROUP, STATE, COUNTED_VALUES]
         if counted is None:
-            yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(keys), pa.binary())], names)
+            yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(keys), pa.binary())], schema=PARTIAL)
             return
         values = counted.to_bytes(self.n_measures)
         block = np.cumsum([0, *map(len, values[:-1])]) // BATCH_BYTES
         ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(keys)]
         for start, end in pairwise([0, *ends]):
             own = [column.slice(start, end - start) for column in columns]
-            yield pa.RecordBatch.from_arrays([*own, bytes_to_cells(values[start:end])], names)
-
-    def _of_weights(self, ratios: Ratios | None, shape: tuple[int, ...]) -> list[np.ndarray]:
-        """Return the numbers of WEIGHTED, 0 for a measure that is no ratio of sums."""
-        if ratios is None:
-            return []
-        matrices = []
-        _, _, _, below_mean, below_m2, cross, _, *cubes = ratios.numbers
-        for found in (below_mean, below_m2, cross, *cubes):
-            matrix = np.zeros(shape)
-            matrix[:, list(self.weighted)] = found
-            matrices.append(matrix)
-        return matrices
+            yield pa.RecordBatch.from_arrays([*own, bytes_to_cells(values[start:end])], schema=PARTIAL)
 
     def pool(self, rows: pa.Table, *, quantiles: Sequence[float] = ()) -> pa.RecordBatch:
-        """Unite the rows of each group, whatever their order: one row for each group and measure.
+        """Unite rows of PARTIAL, and of SPREAD where there was a bootstrap: one row for each group and measure.
 
-        ``rows``: rows of PARTIAL, and of SPREAD where there was a bootstrap: all of each group that is there.
-        ``quantiles``: shares of the users; if there are any, the rows have their values. Returns ``GROUP``,
-        ``measure_index``, the columns :attr:`parts`, COUNTS, N_NONZERO, ``n_lists``, DRAWN where there is a column
-        SPREAD, and QUANTILES and QUANTILE_GRID where quantiles are requested.
+        All rows of a group are there. Returns ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS,
+        N_NONZERO, ``n_lists``, DRAWN where there is a column SPREAD, and QUANTILES and QUANTILE_GRID where quantiles,
+        shares of the users, are requested.
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
@@ -143,7 +127,16 @@ class AggregateLayout:
         keys = pc.take(rows.select(GROUP), to_arrow(first))
         if spread is not None:
             columns |= self._drawn(keys, spread)
-        pooled = self._by_measure(keys, columns, summed)
+        repeated = np.repeat(np.arange(len(first)), self.n_measures)
+        by_group = pc.take(keys, to_arrow(repeated))
+        pooled = pa.RecordBatch.from_pydict(
+            {
+                **{name: in_one_piece(by_group[name]) for name in GROUP},
+                "measure_index": to_arrow(np.tile(np.arange(self.n_measures, dtype=np.int32), len(first))),
+                **{name: nullable(found.ravel()) for name, found in columns.items()},
+                **{name: to_arrow(summed[repeated, index]) for index, name in enumerate(COUNTS)},
+            }
+        )
         return self._with_quantiles(pooled, rows[COUNTED_VALUES], group, quantiles) if quantiles else pooled
 
     def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
@@ -176,18 +169,6 @@ class AggregateLayout:
         found = counted.quantiles(shares)
         lists = pa.FixedSizeListArray.from_arrays(nullable(found.ravel()), len(shares))
         return pooled.append_column(QUANTILES, lists).append_column(QUANTILE_GRID, to_arrow(counted.error))
-
-    def _by_measure(self, keys: pa.Table, columns: dict[str, np.ndarray], counts: np.ndarray) -> pa.RecordBatch:
-        repeated = np.repeat(np.arange(keys.num_rows), self.n_measures)
-        by_group = pc.take(keys, to_arrow(repeated)).combine_chunks()
-        return pa.RecordBatch.from_pydict(
-            {
-                **{name: in_one_piece(by_group[name]) for name in GROUP},
-                "measure_index": to_arrow(np.tile(np.arange(self.n_measures, dtype=np.int32), keys.num_rows)),
-                **{name: nullable(found.ravel()) for name, found in columns.items()},
-                **{name: to_arrow(counts[repeated, index]) for index, name in enumerate(COUNTS)},
-            }
-        )
 
 
 def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
@@ -228,8 +209,7 @@ def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray,
         if name == C.SLICE_VALUES:
             lists = in_one_piece(column)
             values = lists.flatten().dictionary_encode(null_encoding="encode").indices.cast(pa.string())
-            ends = to_arrow(np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32))
-            column = pc.binary_join(pa.ListArray.from_arrays(ends, values), to_texts([","])[0])
+            column = pc.binary_join(list_column(lengths_of(lists), values), to_texts([","])[0])
         own = to_numpy(column) if pa.types.is_integer(column.type) else _order_of(column)
         code = code * (own.max(initial=0) + 1) + own
     _, first, group = np.unique(code, return_index=True, return_inverse=True)

@@ -20,13 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import (
-    COUNTED_VALUES,
-    COUNTS,
-    KEY_FIELDS,
-    STATE,
-    AggregateLayout,
-)
+from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, PARTIAL, AggregateLayout
 from rankeval_spark.engine.aggregation.slices import (
     USER_HASH,
     Key,
@@ -50,7 +44,7 @@ STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
 n_measures, n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
 
-WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, *STATES))])
+WITH_STATES: Final = pa.schema([*PARTIAL, *((name, pa.binary()) for name in STATES)])
 """Rows of ``aggregate_state.PARTIAL`` and of states, which have no moments."""
 
 HELD_BYTES: Final = 1 << 27  # sums that a worker holds: enough for 80 groups of 16 measures at 6 cutoffs
@@ -77,10 +71,7 @@ class Resampler:
     _held: dict[_Slot, Parts] = field(default_factory=dict)
 
     def add(self, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Add rows of (model, user, k); yields what is not held.
-
-        ``numerators``, ``denominators`` (n_rows, n_measures): NaN where undefined; the denominator of a mean is 1.
-        """
+        """Add rows of (model, user, k), NaN where undefined, 1 as denominator of a mean; yield what is not held."""
         if np.isnan(numerators).all():
             return
         users = Users.of(table, numerators, denominators, self.ks)
@@ -200,10 +191,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class PartialAggregator:
-    """Summaries of parts of the lists, by slice, model and cutoff, in the workers.
-
-    ``zeros`` is, of each measure, the value of a user without a hit: N_NONZERO counts the users with another one.
-    """
+    """Summaries of parts of the lists, by slice, model and cutoff, in the workers."""
 
     measures: tuple[str, ...]
     weights: dict[str, str]
@@ -212,7 +200,7 @@ class PartialAggregator:
     draws: Draws | None
     lists: tuple[str, ...] = ()
     counts_values: bool = False
-    zeros: tuple[float, ...] = ()
+    zeros: tuple[float, ...] = ()  # of each measure, the value of a user without a hit; N_NONZERO counts the others
 
     @property
     def state(self) -> AggregateLayout:

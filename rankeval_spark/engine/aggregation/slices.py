@@ -154,26 +154,14 @@ def to_segment_columns(
 ) -> dict[str, pa.Array]:
     """Build the columns ``segments``, a map by name, and :data:`slices.PACKED`, an array in the order of the names.
 
-    A value is NULL where it or the user is unknown. A user with a list and two rows of segments is an error: either
-    row would be a guess.
-
-    ``absent``: values of a user without a row, by segment, where the absence is a value.
+    A value is NULL where it or the user is unknown. Refused: a user with a list and two rows of segments. ``absent``:
+    values of a user without a row, by segment, where the absence is a value.
     """
     n_lists, n_names = keys.n_lists, len(names)
     offsets = to_arrow(np.arange(n_lists + 1, dtype=np.int32) * n_names)
     if not n_names:
         return {C.SEGMENTS: pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))}
-    values = _values(batch, keys, names, absent)
-    repeated = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
-    return {
-        C.SEGMENTS: pa.MapArray.from_arrays(offsets, repeated, values),
-        PACKED: pa.ListArray.from_arrays(offsets, values),
-    }
-
-
-def _values(batch: Batch, keys: ListKeys, names: Sequence[str], absent: Mapping[str, str]) -> pa.Array:
-    """Return the values of all lists, one list after the other."""
-    table, n_names = batch.segments, len(names)
+    table = batch.segments
     unknown = to_texts(absent.get(name) for name in names)
     known = _known_values(table.columns[row_kinds.SEGMENT_VALUES]) if len(table) else pa.nulls(0, pa.string())
     row_of = np.full(batch.n_users, len(table))
@@ -183,7 +171,12 @@ def _values(batch: Batch, keys: ListKeys, names: Sequence[str], absent: Mapping[
     refuse_repeated(table.user[is_listed[table.user]], batch.users)
     first = row_of[keys.user] * n_names
     places = (first[:, None] + np.arange(n_names)).ravel()
-    return pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
+    values = pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
+    repeated = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
+    return {
+        C.SEGMENTS: pa.MapArray.from_arrays(offsets, repeated, values),
+        PACKED: pa.ListArray.from_arrays(offsets, values),
+    }
 
 
 def _known_values(column: pa.Array) -> pa.Array:

@@ -41,10 +41,6 @@ class Owners:
         user, name = np.divmod(keys, n_names)
         return cls(user, name, names.values, owner[len(held_out[0]) :], owner[: len(held_out[0])])
 
-    def with_log(self, places: IntVector) -> Owners:
-        """Keep only some rows of the log."""
-        return replace(self, log=self.log[places])
-
 
 def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     """Pack arrays of one value each into one cell, :data:`row_kinds.SHARED`, as Arrow writes them."""
@@ -58,10 +54,7 @@ def pack_constants(cells: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
 
 
 def unpack_constants(cell: pa.Array) -> dict[str, pa.Array]:
-    """Unpack the cell: the columns that were put into it, one row each.
-
-    ``cell``: one value, which :func:`pack_constants` made.
-    """
+    """Return the columns that :func:`pack_constants` put into a cell, one row each."""
     with pa.ipc.open_stream(cell[0].as_buffer()) as reader:
         batch = reader.read_next_batch()
     return dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -111,7 +104,7 @@ class Batch:
 
     def with_log(self, chosen: np.ndarray) -> Batch:
         """Keep only some rows of the log, by a mask."""
-        owners = None if self.owners is None else self.owners.with_log(np.flatnonzero(chosen))
+        owners = None if self.owners is None else replace(self.owners, log=self.owners.log[chosen])
         return replace(self, log=self.log.at(chosen), model=self.model[chosen], owners=owners)
 
     @property
@@ -132,11 +125,6 @@ class Batch:
     def user_of(self, owner: IntVector) -> IntVector:
         """Return the user of each owner of judgements."""
         return owner if self.owners is None else self.owners.user[owner]
-
-    def ids_of(self, owner: IntVector) -> list[tuple[pa.Array, IntVector]]:
-        """Return what names some owners of judgements, users and perhaps lists: distinct ids, and places among them."""
-        of_users = (self.users, self.user_of(owner))
-        return [of_users] if self.owners is None else [of_users, (self.owners.names, self.owners.name[owner])]
 
     @cached_property
     def known_items(self) -> dict[str, pa.Array]:
@@ -175,14 +163,8 @@ COLUMNS_OF = {
 }
 """Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
 
-NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 
-_WITHOUT_ITEMS = (row_kinds.SEGMENTS, row_kinds.PAIRS)
-
-
-def without_constants(
-    batches: Iterable[pa.RecordBatch],
-) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
+def without_constants(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
     """Split what is the same for all users, in the first row of a partition, from all rows."""
     rest = (batch for batch in batches if batch.num_rows)
     first = next(rest, None)
@@ -199,45 +181,31 @@ def to_batch(
     table: pa.Table,
     *,
     models: Sequence[str],
-    constants: Mapping[str, pa.Array] = NOTHING,
+    constants: Mapping[str, pa.Array] = MappingProxyType({}),
     described: Collection[int] = (row_kinds.LOG,),
     has_judged_lists: bool = False,
 ) -> Batch:
-    """Encode rows of :mod:`row_kinds`, all rows of their users.
+    """Encode rows of :mod:`row_kinds`, all rows of their users; keys are not NULL.
 
-    ``table``: with :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or
-    measure reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``; without
-    ``recommended_at``, times of lists are in ``interacted_at``. ``constants`` are those of :func:`without_constants`,
-    and ``described`` the inputs whose rows have the facts of their items. With ``has_judged_lists``, ``list_id`` of a
-    judgement is the list of the user that it belongs to.
+    Without ``gain``, gains of judgements are in ``score``; without ``recommended_at``, times of lists are in
+    ``interacted_at``. ``described``: inputs whose rows have the facts of their items. With ``has_judged_lists``,
+    ``list_id`` of a judgement is the list of the user that it belongs to.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
-    kinds = to_numpy(table[row_kinds.KIND])
-    names = tuple(models)
+    kinds, names = to_numpy(table[row_kinds.KIND]), tuple(models)
     rows_of_kind = {kind: np.flatnonzero(kinds == kind) for kind in COLUMNS_OF}
     plain = table.drop_columns(row_kinds.FACTS) if row_kinds.FACTS in table.column_names else table
-    table_of_kind = {kind: table if kind in described else plain for kind in COLUMNS_OF}
     log, held_out, train, segments, familiarity, pairs = (
-        _coded_rows(table_of_kind[kind], rows_of_kind[kind], kind, users, items) for kind in COLUMNS_OF
+        _coded_rows(table if kind in described else plain, places, kind, users, items)
+        for kind, places in rows_of_kind.items()
     )
     owners = None
     if has_judged_lists:
         judged_list = take_rows(table[C.LIST_ID], rows_of_kind[row_kinds.HELD_OUT])
         owners = Owners.of((log.user, log.columns[C.LIST_ID]), (held_out.user, judged_list))
-    return Batch(
-        users.values,
-        items.values,
-        names,
-        _models_of(table, rows_of_kind[row_kinds.LOG], names),
-        log,
-        held_out,
-        train,
-        segments,
-        familiarity,
-        pairs,
-        constants=constants,
-        owners=owners,
-    )
+    model = _models_of(table, rows_of_kind[row_kinds.LOG], names)
+    coded = users.values, items.values, names, model
+    return Batch(*coded, log, held_out, train, segments, familiarity, pairs, constants, owners)
 
 
 def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
@@ -251,10 +219,10 @@ def _coded_rows(table: pa.Table, places: IntVector, kind: int, users: Codes, ite
         found.setdefault(C.GAIN, C.SCORE)
     if kind == row_kinds.LOG and C.INTERACTED_AT in table.column_names:
         found.setdefault(C.RECOMMENDED_AT, C.INTERACTED_AT)
-    item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
-    return CodedRows(
-        users.code[places], item, {name: take_rows(table[column], places) for name, column in found.items()}
-    )
+    has_items = kind not in (row_kinds.SEGMENTS, row_kinds.PAIRS)
+    item = items.code[places] if has_items else np.zeros(0, dtype=np.int64)
+    columns = {name: take_rows(table[column], places) for name, column in found.items()}
+    return CodedRows(users.code[places], item, columns)
 
 
 def take_rows(column: pa.ChunkedArray, places: IntVector) -> pa.Array:

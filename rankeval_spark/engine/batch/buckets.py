@@ -25,7 +25,6 @@ from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.statistics.hashed_random import GOLDEN, hashes_of_bytes, mixed
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.batch.codes import UintVector
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.hashed_random import Hashes
 
@@ -40,10 +39,7 @@ def jackknife_groups(users: pa.Array) -> IntVector:
 
 
 def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
-    """Hash each user's id as text in UTF-8 whatever its type, as ``xxhash64(cast(user_id AS string))`` in Spark.
-
-    ``users``: texts or whole numbers, without NULL. The result is int64, shape (n_users,).
-    """
+    """Hash ids, texts or whole numbers, as ``xxhash64(cast(user_id AS string))`` in Spark: int64, shape (n_users,)."""
     texts = in_one_piece(users).cast(pa.string())
     _, ends, data = texts.buffers()
     if not len(texts):
@@ -53,28 +49,19 @@ def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
     return hashes_of_bytes(text, places.astype(np.int64))
 
 
-BUDGET: Final = 256 << 20
-"""Bytes of Arrow rows that are held at once; a worker needs some six times as much at its peak."""
-
+BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs six times as much at its peak
 N_BUCKETS: Final = 32  # buckets of a partition above the budget; a bucket that is still too large is cut again
-
-MOST_LEVELS: Final = 6
-"""Times that a bucket is cut again: what is then above the budget is the rows of a few users, and is not cut."""
-
-FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"
-"""Variable in which Spark gives its workers the folders for what they write, separated by commas."""
-
+MOST_LEVELS: Final = 6  # times that a bucket is cut again; one that is still too large has the rows of a few users
+FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # variable of the folders that Spark's workers write to, by commas
 _ROWS_AT_ONCE: Final = 65_536
 
 
 def in_buckets(
     batches: Iterable[pa.RecordBatch], *, most_rows: int = MAX_ROWS_PER_USER, budget: int = BUDGET, level: int = 0
 ) -> Iterator[pa.Table]:
-    """Yield tables of all rows of some users each; nothing where there is no row.
+    """Yield tables of all rows of some users each; refused where a user has more than ``most_rows``.
 
-    ``batches``: rows with ``user_id``. ``most_rows``: rows that a user may have. ``budget``: bytes that are held at
-    once. ``level``: how often these rows were cut before: each time by another hash. Raises RefusedError if a user has
-    more rows than ``most_rows``, with their id.
+    ``budget``: bytes that are held at once. ``level``: times that these rows were cut before, by another hash each.
     """
     held: list[pa.RecordBatch] = []
     n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MOST_LEVELS
@@ -84,7 +71,9 @@ def in_buckets(
             n_bytes += batch.nbytes
             n_rows += batch.num_rows
         if n_bytes > budget and may_split:
-            may_split = not (level and _is_mostly_one_user(held))
+            if level:  # rows that are mostly of one user would only be written again
+                _, of_users = _rows_by_user(held)
+                may_split = 2 * int(of_users.max()) <= n_rows
             if may_split:
                 yield from _cut(chain(held, rest), most_rows, budget, level)
                 return
@@ -97,24 +86,14 @@ def in_buckets(
         yield pa.Table.from_batches(held)
 
 
-def _is_mostly_one_user(batches: Sequence[pa.RecordBatch]) -> bool:
-    """Return True if most rows are of one user: cut again, they would only be written again."""
-    _, n_rows = _rows_by_user(batches)
-    return 2 * int(n_rows.max()) > int(n_rows.sum())
-
-
 def _refuse_many_rows(batches: Sequence[pa.RecordBatch], most_rows: int) -> None:
     """Refuse a user with more rows than that."""
     users, n_rows = _rows_by_user(batches)
     most = int(n_rows.argmax())
     if n_rows[most] > most_rows:
-        user = quoted(users[most].as_py())
-        refuse_input(
-            "max_rows_per_user",
-            f"user {user} with {n_rows[most]} rows or more in all inputs together",
-            expected=f"at most {most_rows}",
-            fix="leave this user out, as a robot or a default id, or raise max_rows_per_user",
-        )
+        found = f"user {quoted(users[most].as_py())} with {n_rows[most]} rows or more in all inputs together"
+        fix = "leave this user out, as a robot or a default id, or raise max_rows_per_user"
+        refuse_input("max_rows_per_user", found, expected=f"at most {most_rows}", fix=fix)
 
 
 def _rows_by_user(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Array, np.ndarray]:
@@ -125,7 +104,9 @@ def _rows_by_user(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Array, np.ndarr
 
 def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: int) -> Iterator[pa.Table]:
     """Write rows to a file for each bucket, then take the buckets one after another."""
-    with TemporaryDirectory(prefix="rankeval-", dir=_folder()) as folder:
+    of_spark = os.environ.get(FOLDERS_OF_SPARK, "").split(",")
+    parent = next((name for name in of_spark if name and Path(name).is_dir()), None)  # None: the system's
+    with TemporaryDirectory(prefix="rankeval-", dir=parent) as folder:
         paths = [Path(folder) / str(bucket) for bucket in range(N_BUCKETS)]
         first = next(batches)
         with ExitStack() as opened:
@@ -141,12 +122,6 @@ def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: 
             path.unlink()
 
 
-def _folder() -> str | None:
-    """Return the folder of Spark's worker for what it writes; None where there is none, for that of the system."""
-    folders = os.environ.get(FOLDERS_OF_SPARK, "").split(",")
-    return next((name for name in folders if name and Path(name).is_dir()), None)
-
-
 def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:
     for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
         part = batch.slice(start, _ROWS_AT_ONCE)
@@ -159,33 +134,12 @@ def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], lev
 
 
 def bucket_of(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.ndarray:
-    """Bucket of each user, by a hash of the id alone: int64, shape (n_rows,), from 0 to ``n_buckets - 1``.
-
-    Buckets of two levels have nothing to do with each other.
-    """
+    """Bucket of each user, from 0, by a hash of id and level: int64, shape (n_rows,)."""
     whole = in_one_piece(users)
-    is_number = pa.types.is_integer(whole.type)
-    hashed = to_numpy(whole).astype(np.int64).view(np.uint64) if is_number else _of_texts(whole)
+    ids = to_numpy(whole).astype(np.int64) if pa.types.is_integer(whole.type) else hashes_of(whole)
+    hashed = ids.view(np.uint64)
     hashed = mixed(hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64)))  # a step of SplitMix64 for each level
     hashed >>= np.uint64(32)
     hashed *= np.uint64(n_buckets)  # scaled instead of divided, which takes several times as long
     hashed >>= np.uint64(32)
     return hashed.view(np.int64)
-
-
-def _of_texts(texts: pa.Array) -> UintVector:
-    """Hash texts: a polynomial of their bytes."""
-    texts = texts.cast(pa.string())
-    lengths = to_numpy(pc.binary_length(texts)).astype(np.int64)
-    total = int(lengths.sum())
-    start = texts.buffers()[1]
-    first = np.frombuffer(start, dtype=np.int32)[texts.offset] if start is not None else 0
-    data = texts.buffers()[2]
-    letters = np.frombuffer(data, dtype=np.uint8)[first : first + total] if data is not None else np.zeros(0, np.uint8)
-    ends = np.cumsum(lengths)
-    place = np.arange(total) - np.repeat(ends - lengths, lengths)
-    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, GOLDEN))
-    terms = np.zeros(total + 1, dtype=np.uint64)
-    np.cumsum((letters.astype(np.uint64) + np.uint64(1)) * powers[place], out=terms[1:])
-    hashed: UintVector = terms[ends] - terms[ends - lengths]
-    return hashed

@@ -49,22 +49,16 @@ def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     if pa.types.is_signed_integer(whole.type) and len(whole):
         numbers = to_numpy(whole)
         first, last = int(numbers.min()), int(numbers.max())
-        if last - first < _MOST_CELLS_OF_A_ROW * len(numbers):
-            return _codes_in_range(numbers, first, last, whole.type)
+        if last - first < _MOST_CELLS_OF_A_ROW * len(numbers):  # marking which occur is faster than hashing
+            offset = numbers.astype(np.int64) - first
+            is_there = np.zeros(last - first + 1, dtype=np.bool_)
+            is_there[offset] = True
+            values = to_arrow(np.flatnonzero(is_there) + first).cast(whole.type)
+            return Codes((np.cumsum(is_there) - 1)[offset], values)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     encoded = whole.dictionary_encode()
-    code = to_numpy(encoded.indices).astype(np.int64)
-    return Codes(code, encoded.dictionary)
-
-
-def _codes_in_range(numbers: np.ndarray, first: int, last: int, id_type: pa.DataType) -> Codes:
-    """Encode numbers that lie close together by marking which occur: faster than by hashing them."""
-    offset = numbers.astype(np.int64) - first
-    is_there = np.zeros(last - first + 1, dtype=np.bool_)
-    is_there[offset] = True
-    code = np.cumsum(is_there) - 1
-    return Codes(code[offset], to_arrow(np.flatnonzero(is_there) + first).cast(id_type))
+    return Codes(to_numpy(encoded.indices).astype(np.int64), encoded.dictionary)
 
 
 def places_among(values: IntVector, known: IntVector) -> IntVector:
@@ -115,11 +109,7 @@ def descending_key(numbers: pa.Array) -> UintVector:
 
 
 def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
-    """Pack two numbers into one sort key of 64 bits, as many bits of ``low`` as there is room for.
-
-    Returns ``key`` (n_rows,): sorts by ``high`` and then by the leading bits of ``low``; ``n_lost``: bits of ``low``
-    that the key does not hold.
-    """
+    """Pack two numbers into one sort key of 64 bits; return it, and how many of the last bits of ``low`` it lacks."""
     n_bits = max(1, int(n_high - 1).bit_length())
     return (high.astype(np.uint64) << np.uint64(64 - n_bits)) | (low >> np.uint64(n_bits)), n_bits
 

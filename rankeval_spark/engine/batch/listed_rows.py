@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, owners_of, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import COLUMNS_OF
 from rankeval_spark.measures.arrays import in_ranges
 
@@ -43,20 +43,14 @@ def flat_lists(items: pa.Array | pa.ChunkedArray, scores: pa.Array | pa.ChunkedA
     ([0, 0, 2], [1, 2, 1], ['a', 'b', 'c'], [0.9, 0.8, None])
     """
     items = in_one_piece(items)
-    lengths = _lengths(items)
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    position = in_ranges(np.ones_like(lengths), lengths)
+    lengths = lengths_of(items)
     paired = None if scores is None else _paired(in_one_piece(scores), lengths)
-    return FlatLists(row, position, pc.list_flatten(items), paired)
-
-
-def _lengths(lists: pa.Array) -> IntVector:
-    return to_numpy(pc.list_value_length(lists), null=0).astype(np.int64)
+    return FlatLists(owners_of(items), in_ranges(np.ones_like(lengths), lengths), pc.list_flatten(items), paired)
 
 
 def _paired(scores: pa.Array, n_items: IntVector) -> pa.Array:
     """Return the scores of the items; NULL for those of lists whose arrays differ in length."""
-    lengths, flat = _lengths(scores), pc.list_flatten(scores)
+    lengths, flat = lengths_of(scores), pc.list_flatten(scores)
     is_pair: BoolVector = lengths == n_items
     if is_pair.all():
         return flat
@@ -66,11 +60,9 @@ def _paired(scores: pa.Array, n_items: IntVector) -> pa.Array:
 
 
 def with_items(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:
-    """Write lists that travel as arrays as one row per item, so that the rows are those of a flat log.
+    """Write lists that travel in columns :data:`row_kinds.LISTED` as one row per item, as a flat log has them.
 
-    ``batches``: rows of :mod:`row_kinds`. Those of the log have :data:`row_kinds.LISTED_ITEMS` and, where they have
-    scores, :data:`row_kinds.LISTED_SCORES`, and other rows empty arrays. Batches without these columns are not changed.
-    ``has_ranks``: whether the place in the array becomes a column ``rank``.
+    Rows of other inputs have empty arrays. ``has_ranks``: whether the place in the array becomes a column ``rank``.
     """
     for batch in batches:
         if row_kinds.LISTED_ITEMS not in batch.schema.names:

@@ -1,7 +1,4 @@
-"""The rows that the engine reads: all inputs that have users, in one table with a column that says which.
-
-And the names of the checks of single rows.
-"""
+"""Rows that the engine reads, of all inputs that have users in one table, and names of the checks of single rows."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ INVALID_FACTS: Final = "invalid_facts"
 
 REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
-
 
 KIND: Final = "_kind"  # which input a row is of: one of the numbers below
 LOG: Final = 0  # a recommendation

@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.matching import ListKeys
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
-TIMING_FIELDS: Final = (
-    *("n_interactions", "n_before", "n_after", "n_items", "n_consumed", "n_lists", "n_times"),
-    *("n_untimed", "n_untimed_interactions", "n_all_interactions"),
-    *("until", "newest"),
+TIMING_FIELDS: Final = (  # counts of a list, then two moments in microseconds
+    *("n_interactions", "n_before", "n_after"),  # of its user: with a time, no later than the list, after its window
+    *("n_items", "n_consumed"),  # its rows, and those of items that the user had interacted with
+    *("n_lists", "n_times", "n_untimed"),  # 1; 1 if its rows have several times, else 0; 1 if it has no time, else 0
+    *("n_untimed_interactions", "n_all_interactions"),  # of its user: without a time, and in all
+    *("until", "newest"),  # end of its window, NULL without a time; newest interaction of its user, NULL without one
 )
-"""Counts of a list: interactions of its user that have a time; those no later than the list; those after its window;
-its rows; those of items that the user had interacted with; 1; 1 if its rows have several times, else 0; 1 if it has no
-time, else 0; and interactions of its user without a time, and in all. Then two moments in
-microseconds: the end of its window, NULL without a time, and the newest interaction of its user, NULL without one."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME: Final = np.iinfo(np.int64).min
@@ -80,16 +78,15 @@ class Attributed:
 
 
 def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: AttributionRules) -> Attributed:
-    """Attribute the interactions of a batch to its lists.
+    """Attribute the interactions of a batch to its lists; ``list_code`` has the list of each row of the log.
 
     A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, of which all
     interactions are judgements. Interactions and lists without a time belong to nothing.
-
-    ``list_code`` (n_log_rows,): list of each row of the log.
     """
     lists, events = _Lists.of(batch, keys, list_code), _Events.of(batch)
-    pair_of_row = events.pair_of(batch)
-    found = _of_all(lists, events, rules) if rules.claim == "all" else _of_one(batch, lists, events, pair_of_row, rules)
+    pair = to_arrow(batch.log.user * batch.n_items + batch.log.item)
+    pair_of_row = to_numpy(pc.index_in(pair, value_set=events.pair.values), null=-1).astype(np.int64)
+    found = _of_shown(batch, lists, events, pair_of_row, rules)
     event, owner = (np.concatenate(both) for both in zip(found, _of_empty(batch, lists), strict=True))
     judged = batch.held_out.at(event)
     consumed = _consumed(lists, events, pair_of_row)
@@ -99,19 +96,15 @@ def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: Attribu
 
 @dataclass(frozen=True)
 class _Lists:
-    """The lists of a batch; arrays of shape (n_lists,), but for those of the rows of the log.
-
-    ``slot`` numbers users and models together, ``place`` orders lists of equal time by their ids, and ``shown`` is
-    :data:`_NEVER` for lists without a time.
-    """
+    """The lists of a batch; arrays have shape (n_lists,) unless they say otherwise."""
 
     keys: ListKeys
     n_models: int
-    shown: IntVector
-    place: IntVector
+    shown: IntVector  # :data:`_NEVER` for lists without a time
+    place: IntVector  # orders lists of equal time, by their ids
     n_rows: IntVector
     has_several_times: BoolVector
-    list_code: IntVector
+    list_code: IntVector  # (n_log_rows,)
 
     @classmethod
     def of(cls, batch: Batch, keys: ListKeys, list_code: IntVector) -> _Lists:
@@ -128,6 +121,7 @@ class _Lists:
 
     @property
     def slot(self) -> IntVector:
+        """Number of the user and model together."""
         return self.keys.user * self.n_models + self.keys.model
 
     @property
@@ -138,16 +132,13 @@ class _Lists:
 
 @dataclass(frozen=True)
 class _Events:
-    """Interactions that have a time: their row of the held-out table, user, time, and code of user and item.
+    """Interactions that have a time; arrays have shape (n_events,) unless they say otherwise."""
 
-    ``n_untimed`` counts the others by user, shape (n_users,).
-    """
-
-    row: IntVector
+    row: IntVector  # row of the held-out table
     user: IntVector
     time: IntVector
-    pair: Codes
-    n_untimed: IntVector
+    pair: Codes  # of user and item
+    n_untimed: IntVector  # (n_users,) interactions without a time
 
     @classmethod
     def of(cls, batch: Batch) -> _Events:
@@ -157,17 +148,6 @@ class _Events:
         pair = to_codes(to_arrow(user * batch.n_items + batch.held_out.item[row]))
         n_untimed = np.bincount(batch.held_out.user[times == _NO_TIME], minlength=batch.n_users)
         return cls(row, user, times[row], pair, n_untimed)
-
-    def pair_of(self, batch: Batch) -> IntVector:
-        """Return the code of the user and item of each row of the log; -1 where they never interact."""
-        pair = to_arrow(batch.log.user * batch.n_items + batch.log.item)
-        return to_numpy(pc.index_in(pair, value_set=self.pair.values), null=-1).astype(np.int64)
-
-    def of_models(self, n_models: int) -> tuple[IntVector, IntVector]:
-        """Repeat the interactions for each model: their positions, and the slots of user and model."""
-        event = np.tile(np.arange(len(self.row)), n_models)
-        model = np.repeat(np.arange(n_models), len(self.row))
-        return event, self.user[event] * n_models + model
 
 
 class _InTime:
@@ -203,29 +183,28 @@ def _times(rows: CodedRows, name: str) -> IntVector:
     return to_numpy(column.cast(pa.timestamp("us", zone)).cast(pa.int64()), null=_NO_TIME)
 
 
-def _of_all(lists: _Lists, events: _Events, rules: AttributionRules) -> tuple[IntVector, IntVector]:
-    """Attribute an interaction to every list in whose window it falls."""
-    event, slot = events.of_models(lists.n_models)
-    in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
-    first, end = in_time.within(slot, events.time[event], rules.window)
-    places = in_ranges(first, end - first)
-    return events.row[np.repeat(event, end - first)], lists.timed[in_time.entry[places]]
-
-
-def _of_one(
+def _of_shown(
     batch: Batch, lists: _Lists, events: _Events, pair_of_row: IntVector, rules: AttributionRules
 ) -> tuple[IntVector, IntVector]:
-    """Attribute an interaction to the last or first list with the item, or else to the last or first one."""
-    event, slot = events.of_models(lists.n_models)
-    time, owner = events.time[event], np.full(len(event), -1)
-    in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
-    _claim(owner, lists.timed, in_time.within(slot, time, rules.window), in_time, rules)
+    """Attribute an interaction to all lists in whose window it falls, or to the last or first one with the item.
+
+    Where none has the item, it belongs to the last or first one.
+    """
+    n_models, timed = lists.n_models, lists.timed
+    event = np.tile(np.arange(len(events.row)), n_models)  # each interaction for each model
+    model = np.repeat(np.arange(n_models), len(events.row))
+    time = events.time[event]
+    in_time = _InTime(lists.slot[timed], lists.shown[timed], lists.place[timed])
+    first, end = in_time.within(events.user[event] * n_models + model, time, rules.window)
+    if rules.claim == "all":
+        places = in_ranges(first, end - first)
+        return events.row[np.repeat(event, end - first)], timed[in_time.entry[places]]
+    owner = np.full(len(event), -1)
+    _claim(owner, timed, (first, end), in_time, rules)
     row = np.flatnonzero((pair_of_row >= 0) & (lists.shown[lists.list_code] != _NEVER))
     shown_in = lists.list_code[row]
-    with_item = _InTime(
-        pair_of_row[row] * lists.n_models + batch.model[row], lists.shown[shown_in], lists.place[shown_in]
-    )
-    pair = events.pair.code[event] * lists.n_models + slot % lists.n_models
+    with_item = _InTime(pair_of_row[row] * n_models + batch.model[row], lists.shown[shown_in], lists.place[shown_in])
+    pair = events.pair.code[event] * n_models + model
     _claim(owner, shown_in, with_item.within(pair, time, rules.window), with_item, rules)
     is_claimed = owner >= 0
     return events.row[event[is_claimed]], owner[is_claimed]

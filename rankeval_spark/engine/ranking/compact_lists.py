@@ -39,49 +39,38 @@ class CompactLists:
     @property
     def n_judged(self) -> IntVector:
         """Number of judgements that each list is compared with: int64, shape (n_lists,)."""
-        first, last = self._ranges(self.owner)
-        return last - first
+        first, end = self._ranges(self.owner)
+        return end - first
 
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
-        """Return the columns of some lists, those of the judgements among them.
+        """Return the columns of some lists, with the judgements of a user repeated for each of their lists.
 
-        The judgements of a user are repeated for each of their lists: of all lists together they may be far more than
-        the rows of the batch.
+        Those of all lists together may be far more than the rows of the batch.
         """
-        sliced = {name: column.slice(start, n_lists) for name, column in self.columns.items()}
-        return {**sliced, **self._judged(self.owner[start : start + n_lists])}
-
-    def _ranges(self, owner: IntVector) -> tuple[IntVector, IntVector]:
-        """Return where the judgements of each owner begin and end."""
-        first, end = (np.searchsorted(self.judgements.owner, owner, side=side) for side in ("left", "right"))
-        return first, end
-
-    def _judged(self, owner: IntVector) -> dict[str, pa.Array]:
-        """Repeat the judgements of these owners."""
-        first, last = self._ranges(owner)
-        length = last - first
-        places = in_ranges(first, length)
+        first, end = self._ranges(self.owner[start : start + n_lists])
+        places = in_ranges(first, end - first)
         of_judged = {
             C.JUDGED_GAINS: self.judgements.gain,
             C.JUDGED_VALUES: self.judgements.value,
             C.JUDGED_WEIGHTS: self.judgements.weight,
             C.JUDGED_GROUPS: self.judgements.groups,
         }
-        return {
-            name: list_column(length, to_arrow(numbers[places]))
-            for name, numbers in of_judged.items()
-            if numbers is not None
-        }
+        found = {name: column.slice(start, n_lists) for name, column in self.columns.items()}
+        for name, numbers in of_judged.items():
+            if numbers is not None:
+                found[name] = list_column(end - first, to_arrow(numbers[places]))
+        return found
+
+    def _ranges(self, owner: IntVector) -> tuple[IntVector, IntVector]:
+        """Return where the judgements of each owner begin and end."""
+        first, end = (np.searchsorted(self.judgements.owner, owner, side=side) for side in ("left", "right"))
+        return first, end
 
 
 def to_lists(
     ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
 ) -> CompactLists:
-    """Build the compact row of each list: lengths, hits, judgements and ties.
-
-    ``keeps_scores``: whether a measure reads the scores of the hits. ``keeps_predictions``: whether a measure reads
-    predicted rewards.
-    """
+    """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions if asked for."""
     n_duplicates = np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
@@ -106,27 +95,24 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
     in_order = ranked.entries.judgement[ranked.row]
     hits = np.flatnonzero(in_order >= 0)
     judgement = in_order[hits]
-    values: dict[str, np.ndarray] = {
-        C.HIT_RANKS: ranked.rank_at(hits).astype(np.int32),
-        C.HIT_GAINS: judgements.gain[judgement],
-    }
+    values: dict[str, np.ndarray] = {C.HIT_RANKS: ranked.rank_at(hits).astype(np.int32)}
     if keeps_scores:
         values[C.HIT_SCORES] = _numbers(ranked, C.SCORE)[hits]
-    if judgements.value is not None:
-        values[C.HIT_VALUES] = judgements.value[judgement]
-    if judgements.propensity is not None:
-        values[C.HIT_PROPENSITIES] = judgements.propensity[judgement]
-    if judgements.weight is not None:
-        values[C.HIT_WEIGHTS] = judgements.weight[judgement]
-    if judgements.groups is not None:
-        values[C.HIT_GROUPS] = judgements.groups[judgement]
+    of_judgements = {
+        C.HIT_GAINS: judgements.gain,
+        C.HIT_VALUES: judgements.value,
+        C.HIT_PROPENSITIES: judgements.propensity,
+        C.HIT_WEIGHTS: judgements.weight,
+        C.HIT_GROUPS: judgements.groups,
+    }
+    values |= {name: numbers[judgement] for name, numbers in of_judgements.items() if numbers is not None}
     return {name: _ragged(ranked, hits, numbers) for name, numbers in values.items()}
 
 
 def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
-    """Collect the predicted reward of each judged item of a list, and of each list the expected one.
+    """Collect the predicted reward of each hit, and the sum of score times predicted reward of each list.
 
-    The latter is the sum of score times predicted reward; an item of score 0 needs no prediction.
+    An item of score 0 needs no prediction.
     """
     score, reward = (_numbers(ranked, name) for name in (C.SCORE, C.PREDICTED_REWARD))
     reward = np.where(np.isfinite(reward), reward, np.nan)  # 0 times infinity would warn
@@ -167,31 +153,23 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
     Ranks of a list have gaps if they are not 1 to n in any order; an item without a rank is left out, and a gap that a
     repeated item left is none.
     """
-    logged = ranked.logged_in_order
-    given = ranked.rank_at(np.arange(len(ranked.row)))
+    of_rows, n_items = ranked.entries.logged, len(ranked.row)
+    logged = np.full(n_items, NO_RANK) if of_rows is None else of_rows[ranked.row]
+    given = ranked.rank_at(np.arange(n_items))
     differs = np.flatnonzero((logged != given) & (logged != NO_RANK))
     owner = ranked.list_code[differs]
     by_list = (numbers[np.lexsort((numbers, owner))] for numbers in (given[differs], logged[differs]))
-    is_other = np.not_equal(*by_list)
-    has_gaps = np.zeros(ranked.keys.n_lists, dtype=np.bool_)
-    has_gaps[owner[is_other]] = True
-    has_gaps &= n_duplicates == 0
+    n_others = np.bincount(owner[np.not_equal(*by_list)], minlength=ranked.keys.n_lists)
     is_empty = ranked.length == 0
-    faults = {C.HAS_RANK_GAPS: to_arrow(has_gaps, is_null=is_empty)}
-    if rules.order == C.SCORE:
-        faults[C.IS_OUT_OF_ORDER] = to_arrow(_is_out_of_order(ranked, logged), is_null=is_empty)
+    faults = {C.HAS_RANK_GAPS: to_arrow((n_others > 0) & (n_duplicates == 0), is_null=is_empty)}
+    if rules.order == C.SCORE:  # an item of lower score than the one before it has a better rank in the log
+        list_code, best_first = ranked.list_code, ranked.entries.best_first[ranked.row]
+        has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
+        is_same = list_code[1:] == list_code[:-1]
+        is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (logged[1:] < logged[:-1])
+        n_contrary = np.bincount(list_code[1:][is_contrary], minlength=ranked.keys.n_lists)
+        faults[C.IS_OUT_OF_ORDER] = to_arrow(n_contrary > 0, is_null=is_empty)
     return faults
-
-
-def _is_out_of_order(ranked: RankedLists, logged: IntVector) -> BoolVector:
-    """Return which lists hold an item of lower score than the one before it, and of better rank in the log."""
-    list_code, best_first = ranked.list_code, ranked.entries.best_first[ranked.row]
-    has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
-    is_same = list_code[1:] == list_code[:-1]
-    is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (logged[1:] < logged[:-1])
-    found = np.zeros(ranked.keys.n_lists, dtype=np.bool_)
-    found[list_code[1:][is_contrary]] = True
-    return found
 
 
 ITEMS: Final = "_items"  # items of a list in their order: structs of ``item_id`` and ``rank``

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import ascending, in_id_order, places_among, starts_of_runs, to_codes
+from rankeval_spark.engine.batch.codes import (
+    ascending,
+    in_id_order,
+    places_among,
+    places_in,
+    starts_of_runs,
+    to_codes,
+)
 from rankeval_spark.engine.failures import refuse, refuse_input
 from rankeval_spark.engine.ranking.attribution import AttributionRules, attribute
 from rankeval_spark.limits import MAX_ROWS_PER_USER
@@ -45,15 +52,10 @@ class Judgements:
     # (n_judged,) weight, where a measure reads it; 0 where it is no finite number above 0
     weight: FloatVector | None = None
 
-    @property
-    def facts(self) -> list[np.ndarray]:
-        """Facts of each judgement in addition to its gain."""
-        return [fact for fact in (self.value, self.groups, self.weight) if fact is not None]
-
     def descending(self) -> Judgements:
         """Sort by owner and gain, the largest gain first; then by value, groups and weight, likewise."""
-        order = np.lexsort((*(-fact for fact in reversed(self.facts)), -self.gain, self.owner))
-        return self.at(order)
+        facts = [-fact for fact in (self.weight, self.groups, self.value) if fact is not None]
+        return self.at(np.lexsort((*facts, -self.gain, self.owner)))
 
     def at(self, places: IntVector) -> Judgements:
         """Select judgements by their positions."""
@@ -65,13 +67,11 @@ class Judgements:
 def to_judgements(
     held_out: CodedRows, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
 ) -> Judgements:
-    """Build one judgement per (owner, item).
+    """Build one judgement per (owner, item); ``user`` of the rows is the owner.
 
-    ``held_out``: usable rows of the held-out table; ``user`` is the owner. ``duplicates`` {"max", "sum", "last",
-    "error"}: gain of a pair with several rows: the largest, their sum, rounded once (an infinite one is refused), that
-    of the newest ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same
-    rule. Of the weight there has to be one for a pair. ``item_groups`` (n_items,): bits of the groups of each item,
-    where a measure reads them.
+    ``duplicates``: gain of a pair with several rows: the largest ("max"), their sum, rounded once ("sum"; an infinite
+    one is refused), that of the newest ``interacted_at`` ("last"; of several the largest; NULL is the oldest), or
+    "error". Values follow the same rule; two weights of a pair are refused. ``item_groups`` (n_items,): bits of groups.
     """
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
@@ -146,11 +146,6 @@ def _times(held_out: CodedRows) -> IntVector:
     return places[codes.code]  # the code of NULL is -1: the last
 
 
-def gains_of(pair: IntVector, judgements: Judgements) -> IntVector:
-    """Find the judgement of each (owner, item): its position, -1 where there is none."""
-    return places_among(pair, judgements.pair)
-
-
 @dataclass(frozen=True)
 class ListRules:
     """Rules by which the rows of the log become ranked lists."""
@@ -196,21 +191,15 @@ class ListKeys:
         return len(self.user)
 
     def list_of(self, batch: Batch, table: CodedRows) -> tuple[IntVector, IntVector]:
-        """Find the list of each row of a table with ``model_id`` and, where users have several lists, ``list_id``.
-
-        Returns ``list_code``, ``row``: the list of each row that has one, and the position of the row.
-        """
+        """Find rows of a table that have a list, by model and ``list_id`` as far as it names them: lists, and rows."""
         if not len(table):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        model = np.zeros(len(table), dtype=np.int64)
-        if C.MODEL_ID in table.columns:
-            named = pc.index_in(table.columns[C.MODEL_ID], value_set=to_texts(batch.models))
-            model = to_numpy(named, null=-1)
-        ids = table.columns.get(C.LIST_ID)
         names = self.list_id.dictionary
-        own = np.zeros(len(table), dtype=np.int64)
-        if ids is not None:
-            own = to_numpy(pc.index_in(ids.cast(names.type), value_set=names), null=-1)
+        model, own = np.zeros((2, len(table)), dtype=np.int64)
+        if C.MODEL_ID in table.columns:
+            model = places_in(table.columns[C.MODEL_ID], to_texts(batch.models))
+        if C.LIST_ID in table.columns:
+            own = places_in(table.columns[C.LIST_ID].cast(names.type), names)
         n_names, n_models = len(names), max(len(batch.models), 1)
         keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
         wanted = to_arrow((table.user * n_models + model) * n_names + own)
@@ -310,15 +299,14 @@ def match_log(
     Seen items leave the lists first, then those without a judgement where the policy says so. Times attribute
     interactions to the lists as they were shown, so that seen items leave afterwards there.
 
-    ``judgements``: of the users, or of the lists that they name. ``judge``: makes judgements of interactions that were
-    attributed to lists; needed where the rules attribute.
+    ``judge`` makes judgements of interactions that were attributed to lists; needed where the rules attribute.
     """
     is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
     if rules.attribution is not None and judge is not None:
         return _match_in_time(batch, judgements, rules.attribution, judge, is_seen)
     if is_seen is not None:
         batch = batch.with_log(~is_seen)
-    judgement = gains_of(batch.log_owner * batch.n_items + batch.log.item, judgements)
+    judgement = places_among(batch.log_owner * batch.n_items + batch.log.item, judgements.pair)
     if rules.judged_only:
         is_judged = np.append(judgements.gain, -1.0)[judgement] >= 0  # a negative gain: of the pool, and not judged
         batch, judgement = batch.with_log(is_judged), judgement[is_judged]
@@ -352,5 +340,5 @@ def _match_in_time(
         batch, list_code, is_judged = batch.with_log(is_kept), list_code[is_kept], is_judged[is_kept]
     judgement = np.full(len(list_code), -1)
     row = np.flatnonzero(is_judged)
-    judgement[row] = gains_of(list_code[row] * batch.n_items + batch.log.item[row], of_lists)
+    judgement[row] = places_among(list_code[row] * batch.n_items + batch.log.item[row], of_lists.pair)
     return MatchedLog(batch, keys, list_code, judgement, of_lists, attributed.timing)

@@ -17,20 +17,14 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import TIES_BY_GAIN
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import (
-    ascending,
-    descending_key,
-    packed,
-    starts_of_runs,
-    to_codes,
-)
+from rankeval_spark.engine.batch.codes import ascending, descending_key, packed, starts_of_runs, to_codes
 from rankeval_spark.engine.failures import quoted, refuse
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.batch.codes import UintVector
     from rankeval_spark.engine.ranking.matching import Judgements, ListKeys, ListRules, MatchedLog
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import IntVector
 
 NO_RANK = np.iinfo(np.int64).max  # rank of a row of the log that has none: after all others
 
@@ -110,12 +104,6 @@ class RankedLists:
             return self.length
         last = np.where(self.length > 0, self.start + self.length - 1, 0)
         return np.where(self.length > 0, self.rank_at(last), 0)
-
-    @property
-    def logged_in_order(self) -> IntVector:
-        """Rank in the log of each ranked item; :data:`NO_RANK` where there is none."""
-        logged = self.entries.logged
-        return np.full(len(self.row), NO_RANK) if logged is None else logged[self.row]
 
     def rank_at(self, places: IntVector) -> IntVector:
         """Return the rank, from 1, of the items at these positions."""
@@ -197,7 +185,10 @@ def _settle(
     within = np.lexsort((*reversed(breakers), best_first, run))
     order[places] = rows[within]
     is_tied = ~starts_of_runs(best_first[within]) & ~starts_of_runs(run)
-    _refuse(is_tied, rules)
+    if rules.keeps_gaps and is_tied.any():
+        refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
+    if rules.ties == "error" and is_tied.any():
+        refuse("ties", "two items of one list have the same score")
     tied: IntVector = places[is_tied]
     return tied
 
@@ -220,10 +211,3 @@ def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, 
         case unknown:
             message = f"no order of ties {unknown!r}"
             raise ValueError(message)
-
-
-def _refuse(is_tied: BoolVector, rules: ListRules) -> None:
-    if rules.keeps_gaps and is_tied.any():
-        refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
-    if rules.ties == "error" and is_tied.any():
-        refuse("ties", "two items of one list have the same score")

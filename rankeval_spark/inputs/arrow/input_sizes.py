@@ -42,7 +42,7 @@ _HIDDEN: Final = ("_", ".")
 
 @dataclass(frozen=True)
 class InputSize:
-    """What is read of one input on one date; None where only reading it would tell."""
+    """Size of one input on one date; None where only reading it would tell."""
 
     name: str
     location: str

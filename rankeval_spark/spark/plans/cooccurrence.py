@@ -1,4 +1,4 @@
-"""Which items have users in common: the cosine of two items is (users of both) / sqrt(users of one * of the other).
+"""Items that have users in common: the cosine of two items is (users of both) / sqrt(users of one * of the other).
 
 Co-occurrences are counted separately and meet the items of the lists in joins, so that nothing is collected.
 """

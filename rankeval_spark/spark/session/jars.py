@@ -34,7 +34,7 @@ class Jar(NamedTuple):
 
 
 class Build(NamedTuple):
-    """What Delta publishes for one line of Spark: the name that a resolver takes, and the two jars."""
+    """Delta's files for one line of Spark: the name that a resolver takes, and the two jars."""
 
     package: str
     jars: tuple[Jar, ...]

@@ -1,4 +1,4 @@
-"""What a driver starts with: the Spark of Python's package, the settings of rankeval, and the environment."""
+"""Settings that a driver starts with: the Spark of Python's package, those of rankeval, and the environment."""
 
 from __future__ import annotations
 

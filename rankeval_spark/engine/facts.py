@@ -125,7 +125,11 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     rows, or vectors of different lengths, between which there is no angle.
     """
     ids = in_one_piece(items[C.ITEM_ID])
-    _refuse_repeated(ids)
+    codes = to_codes(ids)
+    if codes.n_values < len(ids):
+        repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
+        found_twice = f"item {quoted(_in_order(repeated, 0))} twice in the catalogue"
+        refuse_input("items", found_twice, expected=ONCE_EXPECTED, fix=ONCE_FIX)
     facts = {
         N.ITEM_AGE: lambda: _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date),
         N.ITEM_CATEGORIES: lambda: _categories(in_one_piece(items[C.CATEGORIES])),
@@ -135,15 +139,6 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     if N.ITEM_VECTORS in found:
         _refuse_two_lengths(ids, found[N.ITEM_VECTORS])
     return pa.Table.from_pydict({C.ITEM_ID: ids, **found})
-
-
-def _refuse_repeated(ids: pa.Array) -> None:
-    codes = to_codes(ids)
-    if codes.n_values == len(ids):
-        return
-    repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
-    what = f"item {quoted(_in_order(repeated, 0))} twice in the catalogue"
-    refuse_input("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
 
 
 def _ages(published_at: pa.Array, evaluation_date: date | None) -> pa.Array:

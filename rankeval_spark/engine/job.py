@@ -25,13 +25,7 @@ from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import ITEMS, to_item_lists, to_lists
 from rankeval_spark.engine.ranking.matching import Judgements, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
-from rankeval_spark.measures.required_facts import (
-    CATEGORY_GROUP,
-    ITEM_KNOWN,
-    LIST_NAMES,
-    POPULARITY_GROUP,
-    PREDICTIONS,
-)
+from rankeval_spark.measures.required_facts import CATEGORY_GROUP, ITEM_KNOWN, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.checks import RowChecks
@@ -63,8 +57,25 @@ class Job:
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
-        for ranked, start, cuts in self._lists(batches, tallies):
-            yield joined([self.outputs.part(lists) for lists in cuts], ranked, start)
+        outputs, measures = self.outputs, self.outputs.measures
+        keeps_scores, keeps_predictions = (name in measures.needs for name in (C.HIT_SCORES, PREDICTIONS))
+        for batch, judgements, ranked in self._ranked(batches, tallies):
+            lists = to_lists(ranked, rules=self.rules, keeps_scores=keeps_scores, keeps_predictions=keeps_predictions)
+            keys = _key_columns(batch, ranked.keys)
+            segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
+            profiles = to_profiles(batch, judgements, needs=self.needs)
+            features = to_features(
+                ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
+            )
+            others = {**keys, **segments, **features}
+            if LIST_NAMES in measures.needs:
+                others[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
+            for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
+                columns = (
+                    {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
+                    for cut in cuts
+                )
+                yield joined([outputs.part(cut) for cut in columns], ranked, cuts[0][0])
 
     def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
@@ -76,7 +87,18 @@ class Job:
             places = np.arange(len(ranked.row))
             if self.depth:
                 places = places[ranked.rank_at(places) <= self.depth]
-            yield pa.RecordBatch.from_pydict(_item_columns(batch, ranked, places, self.has_lists))
+            list_code, row, keys = ranked.list_code[places], ranked.row[places], _key_columns(batch, ranked.keys)
+            if not self.has_lists:
+                del keys[C.LIST_ID]
+            judgement = ranked.entries.judgement[row]
+            gain = np.append(ranked.judgements.gain, np.nan)[judgement]
+            columns = {
+                **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
+                C.ITEM_ID: pc.take(batch.items, to_arrow(ranked.entries.item[row])),
+                C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
+                C.GAIN: to_arrow(gain, is_null=judgement < 0),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list that has items: its key and :data:`compact_lists.ITEMS`."""
@@ -85,47 +107,12 @@ class Job:
             keys = {name: pc.take(column, listed) for name, column in _key_columns(batch, ranked.keys).items()}
             yield pa.RecordBatch.from_pydict({**keys, ITEMS: to_item_lists(ranked, depth=self.depth)})
 
-    def _lists(
-        self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
-    ) -> Iterator[tuple[RankedLists, int, Iterator[dict[str, pa.Array]]]]:
-        """Yield compact lists with all that is read of them: parts of whole users, in cuts scored in one go.
-
-        With the ranked lists of their batch, and the first of these that a part has.
-        """
-        needs = self.outputs.measures.needs
-        compact = partial(to_lists, keeps_scores=C.HIT_SCORES in needs, keeps_predictions=PREDICTIONS in needs)
-        for batch, judgements, ranked in self._ranked(batches, tallies):
-            lists = compact(ranked, rules=self.rules)
-            profiles = to_profiles(batch, judgements, needs=self.needs)
-            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
-            for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
-                found = (
-                    {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
-                    for cut in cuts
-                )
-                yield ranked, cuts[0][0], found
-
-    def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
-        """Describe the lists: segments, what is known of their items and users, and their names for messages."""
-        measures = self.outputs.measures
-        segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
-        features = to_features(
-            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
-        )
-        names = {}
-        if LIST_NAMES in measures.needs:
-            keys = _key_columns(batch, ranked.keys)
-            names[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
-        return {**segments, **features, **names}
-
     def count(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> None:
         """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
-        duplicates, checks = self.rules.duplicates_of_users, self.checks.items()
-        counting = replace(self, checks={kind: of_input.counting() for kind, of_input in checks})
+        counting = replace(self, checks={kind: of_input.counting() for kind, of_input in self.checks.items()})
+        duplicates = self.rules.duplicates_of_users.replace("error", "max")
         for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
-            judged = to_judgements(
-                batch.judged, n_items=batch.n_items, duplicates="max" if duplicates == "error" else duplicates
-            )
+            judged = to_judgements(batch.judged, n_items=batch.n_items, duplicates=duplicates)
             tallies.add(batch, judged, counts_seen=self.rules.drops_seen)
 
     def _ranked(
@@ -175,19 +162,4 @@ def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
         C.MODEL_ID: pc.take(models, to_arrow(keys.model)),
         C.USER_ID: pc.take(batch.users, to_arrow(keys.user)),
         C.LIST_ID: keys.list_id.dictionary_decode(),
-    }
-
-
-def _item_columns(batch: Batch, ranked: RankedLists, places: np.ndarray, has_lists: bool) -> dict[str, pa.Array]:
-    entries, list_code, row = ranked.entries, ranked.list_code[places], ranked.row[places]
-    keys = _key_columns(batch, ranked.keys)
-    if not has_lists:
-        del keys[C.LIST_ID]
-    judgement = entries.judgement[row]
-    gain = np.append(ranked.judgements.gain, np.nan)[judgement]
-    return {
-        **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
-        C.ITEM_ID: pc.take(batch.items, to_arrow(entries.item[row])),
-        C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
-        C.GAIN: to_arrow(gain, is_null=judgement < 0),
     }

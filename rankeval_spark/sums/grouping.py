@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
@@ -20,7 +20,8 @@ from rankeval_spark.engine.failures import quoted, refuse_input
 def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.Table]]:
     """Yield the rows of each key with it, as ``groupBy(*names).applyInArrow`` hands them on; a key may hold lists."""
     number: dict[tuple[object, ...], int] = {}
-    cells = zip(*(map(_hashable, table[name].to_pylist()) for name in names), strict=True)
+    columns = ([tuple(x) if isinstance(x, list) else x for x in table[name].to_pylist()] for name in names)
+    cells = zip(*columns, strict=True)
     group = np.array([number.setdefault(cell, len(number)) for cell in cells], dtype=np.int64)
     order = np.argsort(group, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(group, minlength=len(number)))).tolist()
@@ -47,10 +48,6 @@ def in_order_of(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in key]) if table.num_rows else table
 
 
-def _hashable(cell: object) -> object:
-    return tuple(cell) if isinstance(cell, list) else cell
-
-
 COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
 SCHEMA: Final = pa.schema({"sum": pa.string(), "bucket": pa.int32(), "rows": pa.binary()}.items())
 N_BUCKETS: Final = 64
@@ -61,10 +58,7 @@ MOST_ROWS: Final = 2_000_000
 
 
 def refuse_large(rows: pa.Table, *, most: int) -> pa.Table:
-    """Return rows of a result, or refuse them with the slice that makes most of them.
-
-    Raises RefusedError: there are more than ``most``.
-    """
+    """Return rows of a result; more than ``most`` are refused, with the slice that makes most of them."""
     if rows.num_rows > most and C.SLICE in rows.column_names:
         counts = pc.value_counts(rows[C.SLICE])
         largest = counts.field("values")[int(np.argmax(to_numpy(counts.field("counts"))))]
@@ -98,9 +92,7 @@ def _text(column: pa.Array) -> pa.Array:
     """Write cells as texts, lists of texts too; NULL as a text of its own."""
     if pa.types.is_list(column.type):
         lists = in_one_piece(column)
-        values = pc.fill_null(lists.flatten(), "\0")
-        ends = np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32)
-        column = pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), values), "\2")
+        column = pc.binary_join(list_column(lengths_of(lists), pc.fill_null(lists.flatten(), "\0")), "\2")
     return pc.fill_null(column.cast(pa.string()), "\0")
 
 

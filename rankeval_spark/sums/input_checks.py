@@ -78,7 +78,9 @@ class RowTallies(Sum):
         found = to_tallies(rows)
         for of_input in self.refused:
             counts = {check: one.count for (name, check), one in found.items() if name == of_input.input}
-            by_check = {check.name: counts.get(check.name, 0) for check in of_input.checks if check.drops}
+            by_check: dict[str | None, int] = {
+                check.name: counts.get(check.name, 0) for check in of_input.checks if check.drops
+            }
             n_usable = counts.get(N_ROWS, 0) - sum(by_check.values())
             refuse_by_check(of_input.input, {**by_check, None: n_usable})
         return pa.Table.from_batches([tally_rows(found.values())])

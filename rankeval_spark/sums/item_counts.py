@@ -1,4 +1,4 @@
-"""How many lists show each item, by slice, cutoff and group of users: counted in workers, merged item by item."""
+"""Numbers of lists that show each item, by slice, cutoff and group of users: counted in workers, merged by item."""
 
 from __future__ import annotations
 
@@ -102,10 +102,7 @@ class ItemCounter:
                 yield to_entry_rows(list_entries(n_lists[..., place], n_users[..., place]), columns, k=k)
 
     def to_entries(self, rows: pa.Table, *, has_catalogue: bool) -> Iterator[pa.RecordBatch]:
-        """Build entries of histograms, rows of ``exposure_rows.ENTRIES``, from all partial rows of some items.
-
-        ``has_catalogue``: whether the items of a catalogue are among them.
-        """
+        """Build entries of histograms, rows of ``exposure_rows.ENTRIES``, from all partial rows of some items."""
         items, n_shown = to_codes(rows[C.ITEM_ID]), to_numpy(rows[N_SHOWN]).astype(np.int64)
         is_known = np.full(items.n_values, 0.0 if has_catalogue else np.nan)
         is_known[items.code[n_shown == 0]] = 1.0
@@ -123,18 +120,12 @@ class ItemCounter:
             for place, k in enumerate(self.ks):
                 of_group = times.at(place)
                 held_cell, held_item = np.divmod(of_group.holder[starts_of_runs(of_group.holder)], items.n_values or 1)
-                by_length = None
+                by_length, known = None, is_known[held_item]
                 if k in lengths:
                     own = np.flatnonzero(band <= place)
                     by_length = ByLength.of(holder[own], lengths[k][own], group[own], n_shown[own])
-                entries = to_entries(
-                    of_group,
-                    cell=held_cell,
-                    is_known=is_known[held_item],
-                    n_cells=len(cells),
-                    by_length=by_length,
-                )
-                yield to_entry_rows(entries, columns, k=k)
+                found = to_entries(of_group, cell=held_cell, is_known=known, n_cells=len(cells), by_length=by_length)
+                yield to_entry_rows(found, columns, k=k)
 
 
 class _ListedItems(NamedTuple):
@@ -169,7 +160,7 @@ class _ListedItems(NamedTuple):
 
 
 def _length(k: int) -> str:
-    """Return the name of the column of the lengths of lists at a cutoff."""
+    """Column of the lengths of lists at a cutoff."""
     return f"_length_{k}"
 
 
@@ -197,7 +188,7 @@ def _kinds(lists: pa.Table) -> tuple[IntVector, IntVector]:
 
 
 class _AllTimes(NamedTuple):
-    """In how many lists each item is, by group of users, at all cutoffs: sorted by holder and group."""
+    """Numbers of lists that hold each item, by group of users, at all cutoffs: sorted by holder and group."""
 
     holder: IntVector  # (n,) cell and item
     group: IntVector  # (n,) of users

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import key_columns
 from rankeval_spark.engine.aggregation.slices import PACKED, encoded, groups_of, segment_columns, unpacked
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.arrays import list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.batch.codes import starts_of_runs
@@ -29,8 +29,6 @@ from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rankeval_spark.engine.outputs import Part
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures import Measure
@@ -72,21 +70,17 @@ class Parity:
             occupied = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
             totals = (membership_of(bucket, n_buckets) @ numbers)[occupied]
             cell, user_group = np.divmod(occupied, N_GROUPS)
-            yield _to_batch(key_columns(index, [keys[one] for one in cell.tolist()]), user_group, totals)
-
-
-def _to_batch(keys: Sequence[pa.Array], group: IntVector, totals: np.ndarray) -> pa.RecordBatch:
-    n_users, n_lists = totals[:, :2].T.astype(np.int64)
-    sums = totals[:, 2:]
-    offsets = to_arrow(np.arange(len(sums) + 1, dtype=np.int32) * np.int32(sums.shape[1]))
-    columns = {
-        **dict(zip((C.MODEL_ID, "slice_index", C.SLICE_VALUES), keys, strict=False)),
-        GROUP: to_arrow(group.astype(np.int32)),
-        "n_users": to_arrow(n_users),
-        C.N_LISTS: to_arrow(n_lists),
-        SUMS: pa.ListArray.from_arrays(offsets, to_arrow(sums.ravel())),
-    }
-    return pa.RecordBatch.from_pydict(columns)
+            n_users, n_lists = totals[:, :2].T.astype(np.int64)
+            of_groups = key_columns(index, [keys[one] for one in cell.tolist()])
+            lengths = np.full(len(totals), totals.shape[1] - 2)
+            columns = {
+                **dict(zip((C.MODEL_ID, "slice_index", C.SLICE_VALUES), of_groups, strict=False)),
+                GROUP: to_arrow(user_group.astype(np.int32)),
+                "n_users": to_arrow(n_users),
+                C.N_LISTS: to_arrow(n_lists),
+                SUMS: list_column(lengths, to_arrow(totals[:, 2:].ravel())),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
 
 
 class _Counts:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.engine.ranking.matching import Judgements, ListKeys, ListRules
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 
 @dataclass(frozen=True)

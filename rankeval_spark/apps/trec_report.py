@@ -206,7 +206,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     ranked = to_ranked(match_log(batch, judgements, rules=RULES), rules=RULES)
     most = max_documents or len(ranked.row)
     rank = ranked.rank_at(np.arange(len(ranked.row)))
-    judgement = ranked.entries.judgement[ranked.row]
+    judgement = ranked.matched.judgement[ranked.row]
     is_hit = (judgement >= 0) & (rank <= most)
     best_first = judgements.descending()
     lists = Lists(

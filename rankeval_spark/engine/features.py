@@ -207,7 +207,7 @@ def to_features(
     with. ``profiles``: see :func:`to_profiles`.
     """
     columns: dict[str, pa.Array] = {}
-    totals = ranked.entries.batch.constants.get(C.TOTALS)
+    totals = ranked.batch.constants.get(C.TOTALS)
     n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
     if totals is not None:
         columns[C.TOTALS] = pc.take(totals, to_arrow(np.zeros(n_lists, dtype=np.int64)))
@@ -235,9 +235,8 @@ def to_features(
 
 def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:
     """Rank and facts of the items at some positions, by name."""
-    entries = ranked.entries
-    batch, row = entries.batch, ranked.row[places]
-    item, user = entries.item[row], batch.log.user[row]
+    batch, row = ranked.batch, ranked.row[places]
+    item, user = batch.log.item[row], batch.log.user[row]
     facts = {C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32))}
     of_users = {
         N.ITEM_SEEN: lambda: to_arrow(is_in_train(batch, user, item).astype(np.float64)),
@@ -268,14 +267,14 @@ def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
 
 def _copies(ranked: RankedLists) -> FloatVector:
     """Rows that the item of each row of the log has in its list."""
-    n_copies = np.ones(len(ranked.entries.list_code))
+    n_copies = np.ones(len(ranked.matched.list_code))
     n_copies[ranked.copies.kept] = ranked.copies.n_copies
     return n_copies
 
 
 def _pairs(ranked: RankedLists) -> pa.Array:
     """Return the similar items of each list; NULL where it has none."""
-    batch = ranked.entries.batch
+    batch = ranked.batch
     place = np.full(ranked.keys.n_lists, -1)
     list_code, found = ranked.keys.list_of(batch, batch.pairs)
     place[list_code] = found
@@ -289,7 +288,7 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
 
     The lists of that model itself get NULL too: compared with themselves they say nothing.
     """
-    keys, names = ranked.keys, ranked.entries.batch.models
+    keys, names = ranked.keys, ranked.batch.models
     has_items = ranked.length > 0
     facts = fields(items.flatten())
     n_items = lengths_of(items)

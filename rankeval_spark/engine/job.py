@@ -90,11 +90,11 @@ class Job:
             list_code, row, keys = ranked.list_code[places], ranked.row[places], _key_columns(batch, ranked.keys)
             if not self.has_lists:
                 del keys[C.LIST_ID]
-            judgement = ranked.entries.judgement[row]
+            judgement = ranked.matched.judgement[row]
             gain = np.append(ranked.judgements.gain, np.nan)[judgement]
             columns = {
                 **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
-                C.ITEM_ID: pc.take(batch.items, to_arrow(ranked.entries.item[row])),
+                C.ITEM_ID: pc.take(batch.items, to_arrow(ranked.batch.log.item[row])),
                 C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
                 C.GAIN: to_arrow(gain, is_null=judgement < 0),
             }

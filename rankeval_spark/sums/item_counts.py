@@ -64,8 +64,8 @@ class ItemCounter:
             lists = lists.append_column(_length(k), to_arrow(length.astype(np.int32)))
         first, kind = _kinds(lists)
         within = np.flatnonzero(shown.band < len(self.ks))
-        batch, n_bands = shown.ranked.entries.batch, len(self.ks)
-        item = shown.ranked.entries.item[shown.ranked.row[within]]
+        batch, n_bands = shown.ranked.batch, len(self.ks)
+        item = shown.ranked.batch.log.item[shown.ranked.row[within]]
         key = (kind[shown.row[within]] * batch.n_items + item) * n_bands + shown.band[within]
         found, n_shown = counted(key, n_keys=len(first) * batch.n_items * n_bands)
         pair, band = np.divmod(found, n_bands)

@@ -190,7 +190,7 @@ def judgement_rows(batch: Batch, judgements: Judgements) -> list[Row]:
 
 def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list[Row]:
     """Read ranked items back: their list, the rank, copies, whether they tie and are the last of their list."""
-    entries, batch, keys = ranked.entries, ranked.entries.batch, ranked.keys
+    batch, keys = ranked.batch, ranked.keys
     users, items, list_ids = batch.users.to_pylist(), batch.items.to_pylist(), keys.list_id.to_pylist()
     scores = batch.log.columns[C.SCORE].to_pylist() if C.SCORE in batch.log.columns else None
     n_copies = dict(zip(ranked.copies.kept.tolist(), ranked.copies.n_copies.tolist(), strict=True))
@@ -198,14 +198,14 @@ def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list
     ranks = ranked.rank_at(np.arange(len(ranked.row))).tolist()
     found = []
     for place, (row, one) in enumerate(zip(ranked.row.tolist(), ranked.list_code.tolist(), strict=True)):
-        logged = None if entries.logged is None else int(entries.logged[row])
-        judgement = int(entries.judgement[row])
+        logged = None if ranked.logged is None else int(ranked.logged[row])
+        judgement = int(ranked.matched.judgement[row])
         found.append(
             {
                 C.MODEL_ID: batch.models[int(keys.model[one])],
                 C.USER_ID: users[int(keys.user[one])],
                 C.LIST_ID: list_ids[one],
-                C.ITEM_ID: items[int(entries.item[row])],
+                C.ITEM_ID: items[int(batch.log.item[row])],
                 C.RANK: ranks[place],
                 C.SCORE: None if scores is None else scores[row],
                 C.GAIN: None if gains is None or judgement < 0 else float(gains.gain[judgement]),

@@ -87,7 +87,7 @@ class _Counts:
     """Counts for the pairs of a model and a user with lists."""
 
     def __init__(self, ranked: RankedLists) -> None:
-        self.judgements, self.ranked, self.batch = ranked.judgements, ranked, ranked.entries.batch
+        self.judgements, self.ranked, self.batch = ranked.judgements, ranked, ranked.batch
         keys, self.listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
         # Place among `listed` of the first list of each pair
         self.starts = np.flatnonzero(
@@ -97,7 +97,7 @@ class _Counts:
         self.n_lists = np.diff(self.starts, append=len(self.listed))
         of_list = np.zeros(keys.n_lists, dtype=np.int64)
         of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
-        self.pair, self.item = of_list[ranked.list_code], ranked.entries.item[ranked.row]  # of each ranked item
+        self.pair, self.item = of_list[ranked.list_code], ranked.batch.log.item[ranked.row]  # of each ranked item
 
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
@@ -114,7 +114,7 @@ class _Counts:
             return [slots_of, own_of[self.user], np.bincount(pair, minlength=n_pairs), own[self.user]]
         if N.GROUP_RELEVANT in measure.needs:
             rel = cast("float", measure.options["rel"])
-            gain = np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row[places]]]
+            gain = np.append(self.judgements.gain, np.nan)[self.ranked.matched.judgement[self.ranked.row[places]]]
             counts, possible = gain >= rel, self._relevant(rel)
         else:
             counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]

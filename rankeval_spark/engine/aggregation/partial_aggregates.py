@@ -41,17 +41,15 @@ from rankeval_spark.statistics.resampling import Draws, Parts, SliceGroups, rati
 from rankeval_spark.statistics.value_counts import Levels, ValueCounts
 
 STATES: Final = ("drawn_sums", "drawn_users")
-"""What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
-n_measures, n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
+"""Users of a group, for all measures: sums of numerators and denominators in each replicate (2, n_measures,
+n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
 
 WITH_STATES: Final = pa.schema([*PARTIAL, *((name, pa.binary()) for name in STATES)])
 """Rows of ``aggregate_state.PARTIAL`` and of states, which have no moments."""
 
 HELD_BYTES: Final = 1 << 27  # sums that a worker holds: enough for 80 groups of 16 measures at 6 cutoffs
 
-MAX_GROWTH: Final = 4
-"""How many times larger sums may be than the values that they replace: users are passed on as they are where there are
-fewer than replicates / MAX_GROWTH."""
+MAX_GROWTH: Final = 4  # times that sums may be larger than values: below replicates / MAX_GROWTH users are passed on
 
 _Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, whatever its cutoff
 
@@ -78,7 +76,7 @@ class Resampler:
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
-            keys, group = groups_of(users.first_rows, names, self.ks)
+            keys, group = groups_of(users.first_rows, names)
             is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
             if few:
@@ -122,7 +120,7 @@ class Users:
     hashes: np.ndarray
     numerators: np.ndarray  # float64 (n_users, n_ks * n_measures) 0 where undefined
     denominators: np.ndarray
-    first_rows: pa.Table  # a row of each, for its model and segments; all at one cutoff
+    first_rows: pa.Table  # a row of each, for its model and segments
 
     @classmethod
     def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
@@ -139,10 +137,7 @@ class Users:
             (to_cells @ np.where(is_defined, values, 0.0)[has_value]).reshape(len(found), -1)
             for values in (numerators, denominators)
         )
-        one_k = to_arrow(np.full(len(found), ks[0], dtype=np.int32))
-        first_rows = pc.take(kept, to_arrow(first))
-        first_rows = first_rows.set_column(first_rows.schema.get_field_index(C.K), C.K, one_k)
-        return cls(users[user[first]], above, below, first_rows)
+        return cls(users[user[first]], above, below, pc.take(kept, to_arrow(first)))
 
     def each(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]

@@ -71,7 +71,7 @@ def to_lists(
     ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
 ) -> CompactLists:
     """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions if asked for."""
-    n_duplicates = np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
+    n_duplicates = np.bincount(ranked.matched.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
         C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
@@ -92,7 +92,7 @@ def to_lists(
 def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
     """Rank, gain and the facts that measures read of each judged item of a list, by rank."""
     judgements = ranked.judgements
-    in_order = ranked.entries.judgement[ranked.row]
+    in_order = ranked.matched.judgement[ranked.row]
     hits = np.flatnonzero(in_order >= 0)
     judgement = in_order[hits]
     values: dict[str, np.ndarray] = {C.HIT_RANKS: ranked.rank_at(hits).astype(np.int32)}
@@ -117,14 +117,14 @@ def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
     score, reward = (_numbers(ranked, name) for name in (C.SCORE, C.PREDICTED_REWARD))
     reward = np.where(np.isfinite(reward), reward, np.nan)  # 0 times infinity would warn
     expected = np.where(score == 0, 0.0, score * reward)
-    hits = np.flatnonzero(ranked.entries.judgement[ranked.row] >= 0)
+    hits = np.flatnonzero(ranked.matched.judgement[ranked.row] >= 0)
     total = np.bincount(ranked.list_code, weights=expected, minlength=ranked.keys.n_lists).astype(np.float64)
     return {C.HIT_PREDICTIONS: _ragged(ranked, hits, reward[hits]), C.PREDICTED_VALUE: to_arrow(total)}
 
 
 def _numbers(ranked: RankedLists, column: str) -> FloatVector:
     """Return a column of the log in the order of the ranked items, NaN where it is NULL."""
-    numbers = pc.take(ranked.entries.batch.log.columns.get(column, pa.nulls(0)), to_arrow(ranked.row))
+    numbers = pc.take(ranked.batch.log.columns.get(column, pa.nulls(0)), to_arrow(ranked.row))
     return to_numpy(numbers.cast(pa.float64(), safe=False), null=np.nan)
 
 
@@ -153,7 +153,7 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
     Ranks of a list have gaps if they are not 1 to n in any order; an item without a rank is left out, and a gap that a
     repeated item left is none.
     """
-    of_rows, n_items = ranked.entries.logged, len(ranked.row)
+    of_rows, n_items = ranked.logged, len(ranked.row)
     logged = np.full(n_items, NO_RANK) if of_rows is None else of_rows[ranked.row]
     given = ranked.rank_at(np.arange(n_items))
     differs = np.flatnonzero((logged != given) & (logged != NO_RANK))
@@ -163,7 +163,7 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
     is_empty = ranked.length == 0
     faults = {C.HAS_RANK_GAPS: to_arrow((n_others > 0) & (n_duplicates == 0), is_null=is_empty)}
     if rules.order == C.SCORE:  # an item of lower score than the one before it has a better rank in the log
-        list_code, best_first = ranked.list_code, ranked.entries.best_first[ranked.row]
+        list_code, best_first = ranked.list_code, ranked.best_first[ranked.row]
         has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
         is_same = list_code[1:] == list_code[:-1]
         is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (logged[1:] < logged[:-1])
@@ -185,7 +185,7 @@ def to_item_lists(ranked: RankedLists, *, depth: int) -> pa.ListArray:
         is_first = places == ranked.start[ranked.list_code]
         places = places[(ranked.rank_at(places) <= depth) | is_first]
     items = {
-        C.ITEM_ID: pc.take(ranked.entries.batch.items, to_arrow(ranked.entries.item[ranked.row[places]])),
+        C.ITEM_ID: pc.take(ranked.batch.items, to_arrow(ranked.batch.log.item[ranked.row[places]])),
         C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
     }
     lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)[ranked.listed]

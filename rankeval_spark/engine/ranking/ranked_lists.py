@@ -30,22 +30,6 @@ NO_RANK = np.iinfo(np.int64).max  # rank of a row of the log that has none: afte
 
 
 @dataclass(frozen=True)
-class LogEntries:
-    """Keys that order the rows of the log; all arrays of shape (n_rows,), in the order of the log."""
-
-    batch: Batch  # the rows
-    list_code: IntVector  # list of the row, a position in :class:`matching.ListKeys`
-    judgement: IntVector  # position of the (user, item) among the judgements; -1 without one
-    best_first: UintVector  # smaller the better the place of the row in its list, and equal where two rows tie
-    logged: IntVector | None  # rank in the log; :data:`NO_RANK` where there is none
-
-    @property
-    def item(self) -> IntVector:
-        """Code of the item of each row."""
-        return self.batch.log.item
-
-
-@dataclass(frozen=True)
 class Copies:
     """Items with several rows in a list."""
 
@@ -59,12 +43,18 @@ class RankedLists:
     """Ranked lists: the rows of the log in the order of (list, rank)."""
 
     matched: MatchedLog  # the rows of the log with their lists and judgements
-    entries: LogEntries  # what decides about their order
+    best_first: UintVector  # (n_log_rows,) smaller the better the place in a list, and equal where two rows tie
+    logged: IntVector | None  # (n_log_rows,) rank in the log; :data:`NO_RANK` where there is none
     copies: Copies  # items with several rows in a list
     row: IntVector  # (n_items,) row of the log of each ranked item
     list_code: IntVector  # (n_items,) its list, ascending
     tied: IntVector  # positions of the items that tie with the one before them in their list, ascending
     keeps_gaps: bool  # whether ranks are those of the log
+
+    @property
+    def batch(self) -> Batch:
+        """The rows that enter lists, with what is known of their users."""
+        return self.matched.batch
 
     @property
     def keys(self) -> ListKeys:
@@ -107,9 +97,8 @@ class RankedLists:
 
     def rank_at(self, places: IntVector) -> IntVector:
         """Return the rank, from 1, of the items at these positions."""
-        logged = self.entries.logged
-        if self.keeps_gaps and logged is not None:
-            return logged[self.row[places]]
+        if self.keeps_gaps and self.logged is not None:
+            return self.logged[self.row[places]]
         return places - self.start[self.list_code[places]] + 1
 
 
@@ -118,58 +107,58 @@ def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
 
     Rows are sorted by one key of 64 bits; those whose keys are equal are sorted exactly, by all that decides.
     """
-    entries = _entries(matched, rules)
-    copies = _copies(entries, rules)
-    key, n_bits = packed(entries.list_code, entries.best_first, n_high=matched.keys.n_lists)
+    columns = matched.batch.log.columns
+    logged = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
+    if not len(matched.batch.log):
+        best_first = np.zeros(0, dtype=np.uint64)
+    elif rules.order == C.RANK and logged is not None:
+        best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
+    else:
+        best_first = descending_key(columns[C.SCORE])
+    copies = _copies(matched, best_first, logged, rules)
+    key, n_bits = packed(matched.list_code, best_first, n_high=matched.keys.n_lists)
     order = np.argsort(key)
     if len(copies.dropped):
         is_kept = np.ones(len(order), dtype=np.bool_)
         is_kept[copies.dropped] = False
         order = order[is_kept[order]]
     in_order = key[order]
-    tied = _settle(order, in_order, entries, matched.judgements, rules)
+    tied = _settle(order, in_order, matched, best_first, logged, rules)
     list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
-    return RankedLists(matched, entries, copies, order, list_code, tied, rules.keeps_gaps)
+    return RankedLists(matched, best_first, logged, copies, order, list_code, tied, rules.keeps_gaps)
 
 
-def _entries(matched: MatchedLog, rules: ListRules) -> LogEntries:
-    batch, columns = matched.batch, matched.batch.log.columns
-    logged = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
-    if not len(batch.log):
-        best_first = np.zeros(0, dtype=np.uint64)
-    elif rules.order == C.RANK and logged is not None:
-        best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
-    else:
-        best_first = descending_key(columns[C.SCORE])
-    return LogEntries(batch, matched.list_code, matched.judgement, best_first, logged)
-
-
-def _copies(entries: LogEntries, rules: ListRules) -> Copies:
+def _copies(matched: MatchedLog, best_first: UintVector, logged: IntVector | None, rules: ListRules) -> Copies:
     """Find the items with several rows in a list, and the best row of each; only these rows are sorted."""
     none = np.zeros(0, dtype=np.int64)
     if rules.duplicates == "keep":
         return Copies(none, none, none)
-    pair = entries.list_code * entries.batch.n_items + entries.item
+    batch = matched.batch
+    pair = matched.list_code * batch.n_items + batch.log.item
     ascending_pairs = np.sort(pair)
     repeated = ascending_pairs[1:][ascending_pairs[1:] == ascending_pairs[:-1]]
     if not len(repeated):
         return Copies(none, none, none)
     if rules.duplicates == "error":
         row = int(np.argmax(pair == repeated[0]))
-        batch = entries.batch
         item, user = batch.items[int(batch.log.item[row])], batch.users[int(batch.log.user[row])]
         refuse("duplicates", f"item {quoted(item.as_py())} occurs twice in a list of user {quoted(user.as_py())}")
     is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
     rows = np.flatnonzero(is_repeated)
-    logged = () if entries.logged is None else (entries.logged[rows],)
-    rows = rows[np.lexsort((*logged, entries.best_first[rows], pair[rows]))]
+    by_rank = () if logged is None else (logged[rows],)
+    rows = rows[np.lexsort((*by_rank, best_first[rows], pair[rows]))]
     is_best = starts_of_runs(pair[rows])
     n_copies = np.diff(np.append(np.flatnonzero(is_best), len(rows)))
     return Copies(rows[is_best], n_copies, rows[~is_best])
 
 
 def _settle(
-    order: IntVector, in_order: UintVector, entries: LogEntries, judgements: Judgements, rules: ListRules
+    order: IntVector,
+    in_order: UintVector,
+    matched: MatchedLog,
+    best_first: UintVector,
+    logged: IntVector | None,
+    rules: ListRules,
 ) -> IntVector:
     """Sort, in place, the rows of ``order`` whose keys are equal; return the places of those that tie."""
     is_equal = in_order[1:] == in_order[:-1]
@@ -180,11 +169,11 @@ def _settle(
     if not len(places):
         return places
     rows = order[places]
-    best_first, run = entries.best_first[rows], in_order[places]
-    breakers = _tie_breakers(entries, rows, judgements, rules)
-    within = np.lexsort((*reversed(breakers), best_first, run))
+    key, run = best_first[rows], in_order[places]
+    breakers = _tie_breakers(matched, logged, rows, rules)
+    within = np.lexsort((*reversed(breakers), key, run))
     order[places] = rows[within]
-    is_tied = ~starts_of_runs(best_first[within]) & ~starts_of_runs(run)
+    is_tied = ~starts_of_runs(key[within]) & ~starts_of_runs(run)
     if rules.keeps_gaps and is_tied.any():
         refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
     if rules.ties == "error" and is_tied.any():
@@ -193,18 +182,18 @@ def _settle(
     return tied
 
 
-def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, rules: ListRules) -> list[np.ndarray]:
+def _tie_breakers(matched: MatchedLog, logged: IntVector | None, rows: IntVector, rules: ListRules) -> list[np.ndarray]:
     """Return what decides between rows of equal score, the first criterion first; smaller is better."""
-    codes = to_codes(to_arrow(entries.item[rows]))  # few items of the batch tie
-    ids = pc.take(entries.batch.items, codes.values)
+    codes = to_codes(to_arrow(matched.batch.log.item[rows]))  # few items of the batch tie
+    ids = pc.take(matched.batch.items, codes.values)
     place = ascending(ids.cast(pa.string()) if rules.ties == "item_desc_bytes" else ids)[codes.code]
     by_item = [-place if rules.ties.startswith("item_desc") else place]
-    by_rank = [] if entries.logged is None else [entries.logged[rows]]
+    by_rank = [] if logged is None else [logged[rows]]
     match rules.ties:
         case "rank":
             return [*by_rank, *by_item]
         case ties if ties in TIES_BY_GAIN:
-            gain = np.append(judgements.gain, 0.0)[entries.judgement[rows]]
+            gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
             return [-gain if ties == "optimistic" else gain, *by_item, *by_rank]
         case "item_asc" | "item_desc" | "item_desc_bytes" | "expected" | "error":
             return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input

@@ -359,6 +359,13 @@ class Tally:
         return list(dict.fromkeys(key for key in (self.first, self.last) if key is not None))
 
 
+def add_tallies(found: dict[tuple[str, str], Tally], added: Iterable[Tally]) -> None:
+    """Add, in place, to the tallies by input and check."""
+    for one in added:
+        before = found.get((one.input, one.check))
+        found[one.input, one.check] = one if before is None else before.plus(one)
+
+
 _ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
 
 
@@ -414,7 +421,7 @@ class PartitionTallies:
                 if kind == row_kinds.HELD_OUT and C.GAIN not in rows.schema.names:  # gains travel as scores
                     named = rows.rename_columns([C.GAIN if name == C.SCORE else name for name in rows.schema.names])
                 flags = of_input.flags(named)
-                self._add(of_input.tallies(named, flags))
+                add_tallies(self.tallies, of_input.tallies(named, flags))
                 is_kept = of_input.is_usable(flags)
                 yield rows if is_kept.all() else rows.filter(to_arrow(is_kept))
 
@@ -425,12 +432,8 @@ class PartitionTallies:
         n_listed, n_judged = (np.bincount(one.item, minlength=batch.n_items) for one in (batch.log, batch.held_out))
         used = to_arrow((n_listed > 0) | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
-        self._add((*_of_judgements(batch, judgements), *(_of_seen(batch) if counts_seen else ())))
-
-    def _add(self, tallies: Iterable[Tally]) -> None:
-        for one in tallies:
-            before = self.tallies.get((one.input, one.check))
-            self.tallies[one.input, one.check] = one if before is None else before.plus(one)
+        add_tallies(self.tallies, _of_judgements(batch, judgements))
+        add_tallies(self.tallies, _of_seen(batch) if counts_seen else ())
 
 
 def _by_kind(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -52,8 +52,10 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     Numerators and denominators, the columns ``weights``, are averaged, or summed with the unit ``list``.
     :func:`lists_column` of each measure counts the lists, NULL where none counts.
     """
-    sums = _Sums.of(scored)
-    firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(sums.first))
+    code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    sums = _Sums(group, first)
+    firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(first))
     columns = {
         IS_EVALUATED: to_arrow(sums.largest(scored[IS_EVALUATED]) > 0),
         **{name: to_arrow(sums.largest(scored[name])) for name in FACTS},
@@ -64,8 +66,8 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
         weight = doubles(scored, weights[name]) if name in weights else None
         columns[name] = nullable(sums.mean(values) if weight is None else sums.ratio(values, weight))
         columns[lists_column(name)] = nullable(sums.count(values))
-    put_together = sums.total if unit == "list" else sums.mean
-    columns |= {weight: nullable(put_together(doubles(scored, weight))) for weight in weights.values()}
+    combine = sums.total if unit == "list" else sums.mean
+    columns |= {weight: nullable(combine(doubles(scored, weight))) for weight in weights.values()}
     for name, column in columns.items():
         firsts = firsts.append_column(name, column)
     return firsts
@@ -77,12 +79,6 @@ class _Sums:
 
     group: np.ndarray  # int64 (n_rows,)
     first: np.ndarray  # int64 (n_groups,) first row of each group
-
-    @classmethod
-    def of(cls, scored: pa.Table) -> _Sums:
-        code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
-        _, first, group = np.unique(code, return_index=True, return_inverse=True)
-        return cls(group, first)
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sum up; NaN where there is nothing."""

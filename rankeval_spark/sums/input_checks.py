@@ -18,6 +18,7 @@ from rankeval_spark.engine.checks import (
     PartitionTallies,
     RowChecks,
     Tally,
+    add_tallies,
     ends_of_ids,
     refuse_by_check,
 )
@@ -55,10 +56,7 @@ def tally_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
 def to_tallies(rows: pa.Table) -> dict[tuple[str, str], Tally]:
     """Add up tallies, by input and check."""
     found: dict[tuple[str, str], Tally] = {}
-    for row in rows.to_pylist():
-        one = Tally(**row)
-        key = one.input, one.check
-        found[key] = found[key].plus(one) if key in found else one
+    add_tallies(found, (Tally(**row) for row in rows.to_pylist()))
     return found
 
 

@@ -20,7 +20,7 @@ from rankeval_spark.measures.arrays import in_ranges
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.engine.ranking.matching import Judgements, ListKeys, ListRules
+    from rankeval_spark.engine.ranking.matching import Judgements, ListRules
     from rankeval_spark.engine.ranking.ranked_lists import RankedLists
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 
@@ -29,26 +29,20 @@ if TYPE_CHECKING:
 class CompactLists:
     """The lists of a batch."""
 
-    keys: ListKeys  # model, user and ``list_id`` of each
     # columns of ``schemas.LISTS`` behind the key, and those that only measures and checks read; without those of the
     # judgements
     columns: Mapping[str, pa.Array]
     judgements: Judgements  # by owner, the largest gain first
-    owner: IntVector  # (n_lists,) whose judgements each list is compared with
-
-    @property
-    def n_judged(self) -> IntVector:
-        """Number of judgements that each list is compared with: int64, shape (n_lists,)."""
-        first, end = self._ranges(self.owner)
-        return end - first
+    first: IntVector  # (n_lists,) place of the first judgement that each list is compared with
+    n_judged: IntVector  # (n_lists,) number of these judgements, which follow each other
 
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
         """Return the columns of some lists, with the judgements of a user repeated for each of their lists.
 
         Those of all lists together may be far more than the rows of the batch.
         """
-        first, end = self._ranges(self.owner[start : start + n_lists])
-        places = in_ranges(first, end - first)
+        first, length = (numbers[start : start + n_lists] for numbers in (self.first, self.n_judged))
+        places = in_ranges(first, length)
         of_judged = {
             C.JUDGED_GAINS: self.judgements.gain,
             C.JUDGED_VALUES: self.judgements.value,
@@ -58,13 +52,8 @@ class CompactLists:
         found = {name: column.slice(start, n_lists) for name, column in self.columns.items()}
         for name, numbers in of_judged.items():
             if numbers is not None:
-                found[name] = list_column(end - first, to_arrow(numbers[places]))
+                found[name] = list_column(length, to_arrow(numbers[places]))
         return found
-
-    def _ranges(self, owner: IntVector) -> tuple[IntVector, IntVector]:
-        """Return where the judgements of each owner begin and end."""
-        first, end = (np.searchsorted(self.judgements.owner, owner, side=side) for side in ("left", "right"))
-        return first, end
 
 
 def to_lists(
@@ -86,7 +75,9 @@ def to_lists(
         columns |= _rank_faults(ranked, n_duplicates, rules)
     if ranked.matched.timing is not None:
         columns[C.TIMING] = ranked.matched.timing
-    return CompactLists(ranked.keys, columns, ranked.judgements.descending(), ranked.matched.owner)
+    judgements, owner = ranked.judgements.descending(), ranked.matched.owner
+    first, end = (np.searchsorted(judgements.owner, owner, side=side) for side in ("left", "right"))
+    return CompactLists(columns, judgements, first, end - first)
 
 
 def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.apps.trec_names import NICKNAMES
+from rankeval_spark.apps.trec_report import NICKNAMES
 from rankeval_spark.measures import registry
 from tests.support.cli import PROJECT, rankeval
 

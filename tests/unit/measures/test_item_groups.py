@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.apps.trec_names import requested_lines
+from rankeval_spark.apps.trec_report import requested_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.options import GROUP

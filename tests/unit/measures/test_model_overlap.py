@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from rankeval_spark.apps.trec_names import requested_lines
+from rankeval_spark.apps.trec_report import requested_lines
 from rankeval_spark.engine.scorer import to_item_facts
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Background, Lists, Measure, MeasureSet, Ranking

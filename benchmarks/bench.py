@@ -21,10 +21,9 @@ from benchmarks.processes import high_water_mark
 from benchmarks.skew import Skew
 from benchmarks.timing import Timing, interleaved
 from benchmarks.workloads import DEFAULT, FLOOR, Workloads
-from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.session.jars import delta_jars
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
+from rankeval_spark.spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION, cache_dir
 
 PARTS: Final = ("main", "here", "extras", "skew", "small", "families", "night")
 

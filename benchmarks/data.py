@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, functions as F
 
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from benchmarks.data import DataSettings, Tables, prepare
 from benchmarks.machine import describe, n_cores, package_version
 from benchmarks.workloads import CUTOFFS
 from rankeval_spark.spark.session import build_session
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 
 if TYPE_CHECKING:
     from pathlib import Path

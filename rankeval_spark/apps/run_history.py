@@ -294,11 +294,6 @@ class NightSide:
         users, config = results.scan(schemas.USER_METRICS.name, **of_night), night.config
         return cls(night.definitions, segments_by_slice(config), users, config.policies.unit)
 
-    def defines(self, measure: Measure, as_on: NightSide) -> bool:
-        """Return True if a measure was computed with the same options and policies on both nights."""
-        key = (measure.label, measure.k)
-        return key in self.definitions and self.definitions[key] == as_on.definitions.get(key)
-
     def makes(self, name: str, as_on: NightSide) -> bool:
         """Return True if a slice was made of the same segments on both nights."""
         return name in self.slices and self.slices[name] == as_on.slices.get(name)
@@ -317,7 +312,8 @@ def changes_between(
     There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have. ``slices`` are names; ``config`` says which are small, and the confidence of the intervals.
     """
-    same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
+    alike = {key for key, one in now.definitions.items() if one == before.definitions.get(key)}
+    same = [one for one in measures if (one.label, one.k) in alike and one.is_mean_of_users]
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []

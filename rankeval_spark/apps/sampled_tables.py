@@ -70,11 +70,6 @@ class TableSample:
                 break
         return sorted(found)
 
-    @property
-    def has_typed_ids(self) -> bool:
-        """Whether ids have the types of their columns: those of text files are text."""
-        return self.format in {"delta", "parquet"}
-
 
 def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     """Look at a table on this machine, named by an option; of a path with ``{date}``, at the newest date.
@@ -249,18 +244,18 @@ def is_id(kind: pa.DataType) -> bool:
     return bool(is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind))
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_integer(kind))
+def _is_day(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), is_id),
     **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT), is_number),
     C.RANK: lambda kind: bool(pa.types.is_integer(kind)),
-    **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), _is_time),
+    **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), lambda kind: _is_day(kind) or bool(pa.types.is_integer(kind))),
     C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),
     C.VECTOR: lambda kind: is_list(kind) and is_number(kind.value_type),
-    C.PUBLISHED_AT: lambda kind: bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind)),
+    C.PUBLISHED_AT: _is_day,
 }
 
 

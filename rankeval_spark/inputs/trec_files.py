@@ -200,12 +200,12 @@ def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expecte
 
 def _refuse_rows(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArray[np.bool_], expected: str) -> None:
     """Refuse some rows of a column, if there are any, and show the first of them."""
-    found = [_shown(text[place].as_py()) for place in np.flatnonzero(is_wrong)[:MOST_FAULTS].tolist()]
+    found = []
+    for place in np.flatnonzero(is_wrong)[:MOST_FAULTS].tolist():
+        cell = text[place].as_py()
+        more = f"... ({len(cell)} characters)" if len(cell) > _LONGEST_SHOWN else ""
+        found.append(f"{cell[:_LONGEST_SHOWN]!r}{more}")
     _refuse(path, lines[is_wrong], found, expected, of=lines.size)
-
-
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}... ({len(text)} characters)"
 
 
 def _refuse(path: Path, lines: IntVector, found: list[str], expected: str, *, of: int) -> None:

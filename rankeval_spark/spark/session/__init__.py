@@ -7,7 +7,7 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

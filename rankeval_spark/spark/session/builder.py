@@ -29,7 +29,6 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line, hide
 from rankeval_spark.spark.session import jars as delta, secrets, settings as ours
-from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.version import require_spark
 
@@ -150,7 +149,7 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
 
 def _own_settings(master: str) -> dict[str, str]:
     """Return our settings for a driver under a master."""
-    local = ours.local_settings(cache_dir() / "warehouse", cores=cores_of(master)) if is_local(master) else {}
+    local = ours.local_settings(ours.cache_dir() / "warehouse", cores=cores_of(master)) if is_local(master) else {}
     return ours.job_settings() | local
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.session import settings
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 from rankeval_spark.spark.version import INSTALL, TESTED, spark_line
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 
 OLDEST_JAVA = 17
 

@@ -18,9 +18,8 @@ from urllib.parse import unquote
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.session import jars
-from rankeval_spark.spark.session.cache import cache_dir
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.settings import conf_dir, find_spark_home, job_settings, spark_defaults
+from rankeval_spark.spark.session.settings import cache_dir, conf_dir, find_spark_home, job_settings, spark_defaults
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
 PYTHONS: Final = ((3, 11), (3, 13))
@@ -55,7 +54,9 @@ def checks(results_root: str | None = None) -> Iterator[Check]:
     yield guarded(lambda: Check("cache folder", ok=True, found=str(cache_dir())))
     for check in of_spark if spark.ok else ():
         yield guarded(check)
-    for folder in _local_folders(results_root):
+    spill = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+    root = _local_path(results_root) if results_root else None
+    for folder in filter(None, (spill, cache_dir(), root)):  # whose disks a run fills
         yield check_free_disk(folder)
     if results_root is not None:
         yield guarded(lambda: check_writable_root(results_root))
@@ -161,13 +162,6 @@ def _installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _local_folders(results_root: str | None) -> list[Path]:
-    """List the folders whose disks a run fills: spills, the cache, and the results if they are on this machine."""
-    spill = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
-    root = _local_path(results_root) if results_root else None
-    return [Path(spill[0]), cache_dir(), *([root] if root else [])]
 
 
 def _local_path(root: str) -> Path | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.spark.session.cache import cache_dir
+from rankeval_spark.spark.session.settings import cache_dir
 
 
 def test_named_folder_comes_first_and_is_made(tmp_path: Path) -> None:

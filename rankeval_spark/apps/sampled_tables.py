@@ -91,7 +91,7 @@ def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
         if format_ == "delta":
             files = [found / name for name in deltalake.DeltaTable(str(found)).to_pyarrow_dataset().files]
         require_allowed(*((option, str(file)) for file in files))  # links may lead elsewhere
-        read = _READERS[format_](found)
+        read = (_of_lines if format_ in {"csv", "json"} else _of_columns)(found, format_)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         told = f"a table that cannot be read ({first_line(str(error))}) at {found}"
         raise InputError(Fault(option, told, "a readable table")) from error
@@ -143,49 +143,38 @@ def _files_of(path: Path) -> Sequence[Path]:
     return sorted(file for file in files if not any(part[0] in "_." for part in file.relative_to(path).parts))
 
 
-def _delta(path: Path) -> TableSample:
-    table = deltalake.DeltaTable(str(path))
-    names = table.metadata().partition_columns
-    folders = table.partitions() if names else []
-    partitions = {name: sorted({str(folder[name]) for folder in folders}) for name in names}
-    dataset = table.to_pyarrow_dataset()
-    return TableSample(str(path), "delta", dataset.head(SAMPLE_ROWS), partitions, separator="", dataset=dataset)
-
-
-def _parquet(path: Path) -> TableSample:
-    files = _files_of(path)
+def _of_columns(path: Path, format_: str) -> TableSample:
+    """Sample Delta or Parquet: the first rows, the values of its partitions, and the dataset of all rows."""
+    if format_ == "delta":
+        table = deltalake.DeltaTable(str(path))
+        names = table.metadata().partition_columns
+        found = [(name, str(folder[name])) for folder in (table.partitions() if names else ()) for name in names]
+        dataset = table.to_pyarrow_dataset()
+    else:
+        files = _files_of(path)
+        folders = dict.fromkeys(file.parent for file in files) if path.is_dir() else ()
+        parts = (part.partition("=") for folder in folders for part in folder.relative_to(path).parts)
+        found = [(name, value) for name, is_given, value in parts if is_given]
+        dataset = ds.dataset([str(file) for file in files], format="parquet", partitioning="hive")
     partitions: dict[str, set[str]] = {}
-    for folder in dict.fromkeys(file.parent for file in files) if path.is_dir() else ():
-        for name, is_given, value in (part.partition("=") for part in folder.relative_to(path).parts):
-            if is_given:
-                partitions.setdefault(name, set()).add(value)
+    for name, value in found:
+        partitions.setdefault(name, set()).add(value)
     values = {name: sorted(each) for name, each in partitions.items()}
-    dataset = ds.dataset([str(file) for file in files], format="parquet", partitioning="hive")
-    return TableSample(str(path), "parquet", dataset.head(SAMPLE_ROWS), values, separator="", dataset=dataset)
+    return TableSample(str(path), format_, dataset.head(SAMPLE_ROWS), values, separator="", dataset=dataset)
 
 
-def _csv(path: Path) -> TableSample:
-    """Read the first lines; the separator is the one that the header has most of."""
-    text = _first_lines(path)
+def _of_lines(path: Path, format_: str) -> TableSample:
+    """Sample the first lines of csv or json; the separator of csv is the one that the header has most of."""
+    file = _files_of(path)[0]
+    open_ = gzip.open if file.suffix == ".gz" else open
+    with open_(file, "rt", encoding="utf-8") as lines:
+        text = "".join(islice(lines, SAMPLE_ROWS))
+    if format_ == "json":
+        return TableSample(str(path), "json", pa_json.read_json(io.BytesIO(text.encode())), separator="")
     header = text.split("\n", 1)[0]
     separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
     rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
     return TableSample(str(path), "csv", rows, separator=separator)
-
-
-def _json(path: Path) -> TableSample:
-    rows = pa_json.read_json(io.BytesIO(_first_lines(path).encode()))
-    return TableSample(str(path), "json", rows, separator="")
-
-
-def _first_lines(path: Path) -> str:
-    file = _files_of(path)[0]
-    open_ = gzip.open if file.suffix == ".gz" else open
-    with open_(file, "rt", encoding="utf-8") as lines:
-        return "".join(islice(lines, SAMPLE_ROWS))
-
-
-_READERS: Final = {"delta": _delta, "parquet": _parquet, "csv": _csv, "json": _json}
 
 
 def texts_of(values: pa.ChunkedArray) -> list[str]:

@@ -20,7 +20,6 @@ from rankeval_spark.engine.failures import quoted, refuse_input
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.matching import ListKeys
-    from rankeval_spark.measures.arrays import IntVector
 
 
 USER_HASH: Final = "_user_hash"  # column of the hash of the user, where it travels to Python
@@ -168,13 +167,16 @@ def to_segment_columns(
     row_of[table.user] = np.arange(len(table))
     is_listed = np.zeros(batch.n_users, dtype=np.bool_)
     is_listed[keys.user] = True
-    refuse_repeated(table.user[is_listed[table.user]], batch.users)
+    repeated = np.flatnonzero(np.bincount(table.user[is_listed[table.user]], minlength=batch.n_users) > 1)
+    if len(repeated):
+        what = f"user {quoted(batch.users[int(repeated[0])].as_py())} occurs twice in the segment table"
+        refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")
     first = row_of[keys.user] * n_names
     places = (first[:, None] + np.arange(n_names)).ravel()
     values = pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
-    repeated = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
+    keys_of_maps = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
     return {
-        C.SEGMENTS: pa.MapArray.from_arrays(offsets, repeated, values),
+        C.SEGMENTS: pa.MapArray.from_arrays(offsets, keys_of_maps, values),
         PACKED: pa.ListArray.from_arrays(offsets, values),
     }
 
@@ -190,11 +192,3 @@ def _known_values(column: pa.Array) -> pa.Array:
         parse_options=pa_json.ParseOptions(explicit_schema=_IN_TEXT),
     )
     return in_one_piece(found[row_kinds.VALUES_IN_TEXT]).flatten()
-
-
-def refuse_repeated(user: IntVector, users: pa.Array) -> None:
-    """Refuse a user with two rows of segments; ``user`` has the users of the rows, the first of which is named."""
-    repeated = np.flatnonzero(np.bincount(user, minlength=len(users)) > 1)
-    if len(repeated):
-        what = f"user {quoted(users[int(repeated[0])].as_py())} occurs twice in the segment table"
-        refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")

@@ -87,12 +87,8 @@ def owners_of(lists: pa.Array) -> IntVector:
     return np.repeat(np.arange(len(lists)), lengths_of(lists))
 
 
-def offsets_of(lengths: IntVector) -> IntVector:
-    """Return the offsets of lists that follow each other: int32, one more than there are lists."""
-    return np.append(0, np.cumsum(lengths)).astype(np.int32)
-
-
 def list_column(lengths: IntVector, values: pa.Array, *, is_null: BoolVector | None = None) -> pa.ListArray:
     """Build lists of these lengths of values that follow each other."""
     mask = None if is_null is None else to_arrow(is_null)
-    return pa.ListArray.from_arrays(to_arrow(offsets_of(lengths)), values, mask=mask)
+    offsets = to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, values, mask=mask)

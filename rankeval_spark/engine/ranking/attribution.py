@@ -89,7 +89,10 @@ def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: Attribu
     found = _of_shown(batch, lists, events, pair_of_row, rules)
     event, owner = (np.concatenate(both) for both in zip(found, _of_empty(batch, lists), strict=True))
     judged = batch.held_out.at(event)
-    consumed = _consumed(lists, events, pair_of_row)
+    earliest = np.full(events.pair.n_values + 1, _NEVER)  # the last one is that of -1, of rows without an interaction
+    np.minimum.at(earliest, events.pair.code, events.time)
+    shown = lists.shown[list_code]
+    consumed = (earliest[pair_of_row] <= shown) & (shown != _NEVER)
     timing = _timing(lists, events, consumed, rules)
     return Attributed(CodedRows(owner, judged.item, judged.columns), pair_of_row >= 0, consumed, timing)
 
@@ -227,15 +230,6 @@ def _of_empty(batch: Batch, lists: _Lists) -> tuple[IntVector, IntVector]:
     users = batch.held_out.user[by_user]
     first, end = (np.searchsorted(users, lists.keys.user[empty], side=side) for side in ("left", "right"))
     return by_user[in_ranges(first, end - first)], np.repeat(empty, end - first)
-
-
-def _consumed(lists: _Lists, events: _Events, pair_of_row: IntVector) -> BoolVector:
-    """Return which rows of the log name an item that its user had interacted with when the list was shown."""
-    earliest = np.full(events.pair.n_values + 1, _NEVER)  # the last one is that of -1, of rows without an interaction
-    np.minimum.at(earliest, events.pair.code, events.time)
-    shown = lists.shown[lists.list_code]
-    consumed: BoolVector = (earliest[pair_of_row] <= shown) & (shown != _NEVER)
-    return consumed
 
 
 def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: AttributionRules) -> pa.StructArray:

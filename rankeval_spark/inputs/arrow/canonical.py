@@ -36,7 +36,7 @@ MOST_LISTS: Final = 1000
 
 @dataclass(frozen=True)
 class Reading:
-    """How the rows of one input become canonical columns."""
+    """Settings by which the rows of one input become canonical columns."""
 
     where: str  # place of the input, for messages
     schema: Schema

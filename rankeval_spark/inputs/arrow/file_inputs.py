@@ -218,7 +218,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """What this process sees of the inputs of a night before it runs."""
+    """Inputs of a night as this process sees them before it runs."""
 
     opened: tuple[FileInput, ...]  # those that it opens and that have no fault
     errors: tuple[FaultsError, ...]  # what is wrong with them, as a run would say it

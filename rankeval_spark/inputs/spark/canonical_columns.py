@@ -44,7 +44,7 @@ _ARROW_TYPES: Final[Mapping[type[T.DataType], pa.DataType]] = {
 
 @dataclass(frozen=True)
 class Canonical:
-    """How a table becomes canonical rows: decided by the types of its columns alone."""
+    """The steps from a table to canonical rows, decided by the types of its columns alone."""
 
     reading: Reading
     table: pa.Table  # the table without a row

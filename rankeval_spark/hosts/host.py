@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from rankeval_spark.sums.exposures import exposure_sums
-from rankeval_spark.sums.sums import ITEMS, LISTS, ListCounts, result_sums
+from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, ListCounts, result_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.job import Job
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.sums.input_checks import InputChecks
-    from rankeval_spark.sums.sums import Sum
+    from rankeval_spark.sums.sums import Sum, Writer
+
+    Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
 
 Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process
 
@@ -62,8 +64,14 @@ class Host(ABC, Generic[Frame]):
         return {**of_results, LISTS: ListCounts(self.request), **of_inputs}
 
     @abstractmethod
-    def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
-        """Compute sums of all lists, in one pass over the rows of users."""
+    def totals(
+        self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
+    ) -> dict[str, pa.Table]:
+        """Compute sums of all lists, and write the rows of tables, in one pass over the rows of users.
+
+        ``writers``: take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text. ``advance``: hears
+        how many rows of all are done, where the host knows.
+        """
 
     @abstractmethod
     def input_totals(self) -> dict[str, pa.Table]:

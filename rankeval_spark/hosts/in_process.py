@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import Lock
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from typing_extensions import override
@@ -33,16 +32,14 @@ from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
-from rankeval_spark.sums.sums import ITEMS, ListTotals, finished
+from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finished
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
-    from rankeval_spark.sums.sums import Sum
-
-Write: TypeAlias = Callable[[pa.Table], None]  # what takes some rows of a table, from any thread
-Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
+    from rankeval_spark.hosts.host import Advance
+    from rankeval_spark.sums.sums import Sum, Writer
 
 
 def of_call(
@@ -66,9 +63,6 @@ def of_call(
         if request.policies.lists == "separate":
             warn_of_merged_lists(tables.recommendations)
     return InProcess(Usable(tables, request, threads or os.cpu_count() or 1))
-
-
-_NOTHING: Final[Mapping[str, Write]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -99,12 +93,8 @@ class InProcess(Host[pa.Table]):
 
     @override
     def totals(
-        self, sums: Mapping[str, Sum], writers: Mapping[str, Write] = _NOTHING, advance: Advance | None = None
+        self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
     ) -> dict[str, pa.Table]:
-        """Compute sums of all lists, and write the rows of tables in the same pass.
-
-        ``writers``: take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text.
-        """
         rows_of_users = self.usable.user_rows
         totals = ListTotals(rows_of_users.job, sums, tables=tuple(writers), has_text_ids=True)
         n_all, counting, n_done = rows_of_users.n_rows, Lock(), 0
@@ -114,7 +104,7 @@ class InProcess(Host[pa.Table]):
             rows = list(batches)
             for name, found in totals.add(rows):
                 if name in writers:
-                    writers[name](pa.Table.from_batches([found]))
+                    writers[name].add(pa.Table.from_batches([found]))
                 else:
                     yield name, found
             if advance is not None:

@@ -25,8 +25,8 @@ from rankeval_spark.spark.plans import result_frames, usable_rows
 from rankeval_spark.spark.plans.input_checks import to_partials
 from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.sums.exposures import TRAIN
-from rankeval_spark.sums.input_checks import InputChecks, InputCounts
-from rankeval_spark.sums.sums import ITEMS, USER_ROWS, ListTotals
+from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
+from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, USER_ROWS, Files, ListTotals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
+    from rankeval_spark.hosts.host import Advance
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans import InputFrames
     from rankeval_spark.spark.plans.moved_rows import MovedRows
-    from rankeval_spark.sums.sums import Sum
+    from rankeval_spark.sums.sums import Sum, Writer
 
 
 def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None = None) -> OnSpark:
@@ -105,9 +106,17 @@ class OnSpark(Host[DataFrame]):
         )
 
     @override
-    def totals(self, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
-        is_kept = bool(self._kept) and sums.keys() <= self.sums.keys()
-        return self._merged(self._kept[0] if is_kept else self._packed(self._rows, sums), sums)
+    def totals(
+        self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
+    ) -> dict[str, pa.Table]:
+        is_kept = bool(self._kept) and not writers and sums.keys() <= self.sums.keys()
+        packed = (
+            self._kept[0] if is_kept else self._packed(self._rows, sums, *writers, has_text_ids=True, writers=writers)
+        )
+        found = self._merged(packed, {**sums, **dict.fromkeys(writers, Files())})
+        for name, writer in writers.items():
+            writer.adopt(found.pop(name))
+        return found
 
     @override
     def input_totals(self) -> dict[str, pa.Table]:
@@ -121,9 +130,17 @@ class OnSpark(Host[DataFrame]):
         others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
         return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
 
-    def _packed(self, rows: MovedRows, sums: Mapping[str, Sum], *tables: str, has_text_ids: bool = False) -> DataFrame:
+    def _packed(
+        self,
+        rows: MovedRows,
+        sums: Mapping[str, Sum],
+        *tables: str,
+        has_text_ids: bool = False,
+        writers: Mapping[str, Writer] = NO_WRITERS,
+    ) -> DataFrame:
         """Plan the pass that makes the partial rows of sums, and the rows of tables."""
-        packed = plans.to_packed(rows.frame, ListTotals(rows.job, sums, tables, has_text_ids))
+        totals = ListTotals(rows.job, sums, tables, has_text_ids)
+        packed = plans.to_packed(rows.frame, totals, writers)
         return plans.with_catalogues(packed, sums, self._items_of)
 
     def _items_of(self, catalogue: str) -> DataFrame:
@@ -135,7 +152,7 @@ class OnSpark(Host[DataFrame]):
     @override
     def user_metrics(self) -> DataFrame:
         if self._kept:
-            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types)
+            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
         return plans.to_user_metrics(self.inputs, request=self.request)
 
     @override
@@ -183,8 +200,8 @@ class OnSpark(Host[DataFrame]):
     @cached_property
     def _rows(self) -> MovedRows:
         """The rows of all users on their way to the sums."""
-        return self._moved(is_aggregated=True)
+        return self._moved(is_cached=False)
 
-    def _moved(self, **how: bool) -> MovedRows:
+    def _moved(self, *, is_cached: bool) -> MovedRows:
         needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True)
-        return plans.to_user_rows(self.inputs, self.request, needs=needs, **how)
+        return plans.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)

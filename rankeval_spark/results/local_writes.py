@@ -83,24 +83,56 @@ def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
 class NewTable:
     """A new table: rows of one night are added in parts, from any thread, and visible once committed.
 
-    ``schema`` has the columns with their comments, those of the night included.
+    A copy that travels to a worker of Spark is empty: it drains the files that the worker wrote.
     """
 
-    def __init__(self, storage: LocalStorage, table: str, night: NightKey, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        storage: LocalStorage,
+        table: str,
+        night: NightKey,
+        schema: pa.Schema,  # the columns with their comments, those of the night included
+        conform: Callable[[pa.Table], pa.Table],  # from added rows to rows of the schema
+    ) -> None:
         self._storage, self._table, self._night, self._schema = storage, table, night, schema
+        self._conform = conform
         self._path = inside(storage.root, table)
         self._adding = Lock()
         self._waiting: list[pa.Table] = []
         self._n_waiting = 0
         self._adds: list[dict[str, Any]] = []
 
+    def __reduce__(self) -> tuple[type[NewTable], tuple[Any, ...]]:
+        """Return what an empty copy is made of."""
+        return NewTable, (self._storage, self._table, self._night, self._schema, self._conform)
+
+    def make_folder(self) -> None:
+        """Make the folder of the files; a worker makes none, which could outlive the staging area."""
+        Path(self._path, folder_of(self._night)).mkdir(parents=True, exist_ok=True)
+
     def add(self, rows: pa.Table) -> None:
         """Buffer rows, and write them to a file once they are many."""
+        conformed = self._conform(rows)
         with self._adding:
-            self._waiting.append(rows)
-            self._n_waiting += rows.num_rows
+            self._waiting.append(conformed)
+            self._n_waiting += conformed.num_rows
             ready = self._drain_waiting() if self._n_waiting >= ROWS_A_FILE else []
         self._write(ready)
+
+    def drain(self) -> pa.RecordBatch:
+        """Write the buffered rows, and return the add action of each file so far, for :meth:`adopt`."""
+        self._write(self._drain_waiting())
+        actions, self._adds = [json.dumps(action) for action in self._adds], []
+        return pa.RecordBatch.from_pydict({"add": pa.array(actions, pa.string())})
+
+    def adopt(self, files: pa.Table) -> None:
+        """Add files that workers wrote and drained; ResultsError if this process does not see them."""
+        for action in map(json.loads, files["add"].to_pylist()):
+            path = Path(self._path, unquote(action["add"]["path"]))
+            if not path.is_file():
+                fix = "use a folder that all machines share, or a store"
+                raise ResultsError(Fault("results root", f"no {path}", "the file that a worker wrote there", fix))
+            self._adds.append(action)
 
     def commit(self) -> None:
         """Write the buffered rows, and create the table."""
@@ -205,6 +237,7 @@ def _written(rows: pa.Table, folder: str, *, by: Sequence[str] = local_tables.PA
     for values in rows.select(local_tables.PARTITIONS).group_by(local_tables.PARTITIONS).aggregate([]).to_pylist():
         night = NightKey(*(values[name] for name in local_tables.PARTITIONS))
         is_own = local_tables.is_of((night.evaluation, night.evaluation_date))
+        Path(folder, folder_of(night)).mkdir(parents=True, exist_ok=True)
         adds.append(file_of(rows.filter(is_own), folder, night))
     return adds
 
@@ -217,7 +250,6 @@ def file_of(rows: pa.Table, folder: str, night: NightKey | None, *, changes: boo
     """
     of_nights = "" if night else local_tables.Span.of_events(rows).in_name()
     path = str(Path(folder_of(night), f"{uuid.uuid4().hex}{of_nights}.parquet"))
-    Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows if night is None else rows.drop_columns(local_tables.PARTITIONS), Path(folder, path))
         sync(Path(folder, path))

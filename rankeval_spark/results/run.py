@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from rankeval_spark.errors import (
     without_secrets,
 )
 from rankeval_spark.report.wording import FAILED_IN
-from rankeval_spark.results import audit, journal, staging, tables
+from rankeval_spark.results import audit, journal, local_tables, staging, tables
 from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.file_store import open_storage
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.journal import EventDetails
+    from rankeval_spark.results.local_writes import NewTable
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.run_record import InputRecord
     from rankeval_spark.schemas import Field
@@ -76,15 +78,21 @@ class StagedRun(ABC):
                 self._rows[table] = conformed
         self.n_rows[table] = self._staging.n_rows(table)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Whether tables can be staged in parts: on a disk of this machine."""
+        return local_tables.are_at(self._storage)
+
     @contextmanager
-    def staged_in_parts(self, table: str) -> Iterator[Callable[[pa.Table], None]]:
-        """Yield a function that stages a part of a table on a disk of this machine, from any thread.
+    def staged_in_parts(self, table: str) -> Iterator[NewTable]:
+        """Yield a table on a disk of this machine, whose parts any thread adds, or workers of Spark.
 
         Parts are as :meth:`stage` takes them. All are there at the end of the block, or none if it fails.
         """
-        fields, where = self._fields(table), f"table {table}"
-        new = self._staging.new(table, tables.declared(fields))
-        yield lambda rows: new.add(tables.conform_rows(rows, fields, self.facts, where=where))
+        fields = self._fields(table)
+        conform = partial(tables.conform_rows, fields=fields, facts=self.facts, where=f"table {table}")
+        new = self._staging.new(table, tables.declared(fields), conform)
+        yield new
         new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,12 +50,14 @@ class Staging:
 
         spark_writes.stage(self._spark, self._storage, path, self._night, rows)
 
-    def new(self, table: str, schema: pa.Schema) -> NewTable:
+    def new(self, table: str, schema: pa.Schema, conform: Callable[[pa.Table], pa.Table]) -> NewTable:
         """Return a table to be staged in parts; ValueError unless on a disk of this machine."""
         if not local_tables.are_at(self._storage):
             message = "only tables on this machine are staged in parts"
             raise ValueError(message)
-        return NewTable(self._storage, self._table(table), self._night, schema)
+        new = NewTable(self._storage, self._table(table), self._night, schema, conform)
+        new.make_folder()
+        return new
 
     def read(self, table: str) -> DataFrame:
         """Read a staged table: the files of its one commit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import pyarrow as pa
@@ -168,6 +169,12 @@ class ListCounts(Sum):
         return check_counts.united(rows)
 
 
+class Files(Sum):
+    """Files that workers wrote of a table, see :class:`Writer`."""
+
+    schema = pa.schema([("add", pa.string())])
+
+
 class Addition(Protocol):
     """The work on a partition: rows of whole users in, partial rows of sums out."""
 
@@ -188,6 +195,22 @@ class ListSource(Protocol):
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
+
+
+class Writer(Protocol):
+    """A table that takes rows while sums are added up; a copy that travels to a worker is empty."""
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows, from any thread."""
+
+    def drain(self) -> pa.RecordBatch:
+        """Write what was taken; return the files, in the columns of :class:`Files`."""
+
+    def adopt(self, files: pa.Table) -> None:
+        """Take over files that copies drained."""
+
+
+NO_WRITERS: Final[Mapping[str, Writer]] = MappingProxyType({})
 
 
 def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:

@@ -51,8 +51,10 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     inputs: Sequence[ReadInput] = ()  # those that were read, in the order of the config; none before :meth:`read`
     has_users: bool = False  # whether the rows of users were staged
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, plan: NightPlan) -> None:
+        self.request = plan.request
+        self.tables = (sums.USER_ROWS, *([sums.LIST_ROWS] if plan.config.results.lists else []))  # with rows of users
+        self._plan = plan
 
     @cached_property
     @abstractmethod
@@ -67,9 +69,18 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     def size_of(self, name: str) -> tuple[int, int]:
         """Count the rows of an input that are read, and the files that hold them."""
 
-    @abstractmethod
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        """Stage the rows of users and, where they are published, the lists."""
+        """Stage the rows of users and, where they are published, the lists; on a disk of this machine."""
+        has_lists = schemas.LISTS.name in self.tables
+        with steps.step("match" if has_lists else "score") as step:
+            with ExitStack() as staging:
+                writers = {table: staging.enter_context(run.staged_in_parts(table)) for table in self.tables}
+                self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
+            step.n_rows = run.n_rows[self.tables[-1]]
+        if has_lists:  # of one pass: this only says how many rows there are
+            with steps.step("score") as step:
+                step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+        self.has_users = True
 
     def input_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the inputs, whether :meth:`stage_users` succeeded or not."""
@@ -128,9 +139,8 @@ class ProcessHost(NightHost):
         self, plan: NightPlan, inputs: Sequence[FileInput], on_spark: Callable[[NightPlan], NightHost]
     ) -> None:
         """Compute a night of open inputs; ``on_spark`` returns its host on Spark, which writes unusable rows."""
-        super().__init__(plan.request)
+        super().__init__(plan)
         self._on_spark = on_spark
-        self._plan = plan
         self._opened = inputs
 
     def __exit__(self, *_: object) -> None:
@@ -148,21 +158,6 @@ class ProcessHost(NightHost):
     def size_of(self, name: str) -> tuple[int, int]:
         one = next(one for one in self._opened if one.name == name)
         return one.count(), sum(1 for _ in one.table.dataset.get_fragments(one.condition))
-
-    @override
-    def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        has_lists = self._plan.config.results.lists
-        with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
-            add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
-            add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
-            writers = {sums.USER_ROWS: add_users} | ({} if add_lists is None else {sums.LIST_ROWS: add_lists})
-            self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
-            staging.close()
-            self.has_users = True
-            step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
-        if has_lists:  # of one pass: this only says how many rows there are
-            with steps.step("score") as step:
-                step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
     @override
     def refused_rows(self) -> DataFrame:

@@ -169,18 +169,18 @@ def _stage_users_here(
     """Stage lists and rows of users in this process, some users at a time; return the sums."""
     lists = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
     with steps.step("match") as step:
-        with run.staged_in_parts(schemas.LISTS.name) as add:
+        with run.staged_in_parts(schemas.LISTS.name) as staged:
             for batch in lists.to_batches():
-                add(pa.Table.from_batches([batch]).drop_columns(list(C.RUN_KEY)))
+                staged.add(pa.Table.from_batches([batch]).drop_columns(list(C.RUN_KEY)))
         step.n_rows = run.n_rows[schemas.LISTS.name]
     has_one_list = lists.filter(pc.field(C.LIST_ID) != C.ONE_LIST).count_rows() == 0
     source, totals = _totals(request, night, results, has_one_list=has_one_list)
     partials = []
     with steps.step("score") as step:
-        with run.staged_in_parts(schemas.USER_METRICS.name) as add:
+        with run.staged_in_parts(schemas.USER_METRICS.name) as staged:
             for name, rows in totals.add(lists.to_batches(columns=source.columns)):
                 if name == sums.USER_ROWS:
-                    add(pa.Table.from_batches([rows]))
+                    staged.add(pa.Table.from_batches([rows]))
                 else:
                     partials.append((name, rows))
         step.n_rows = run.n_rows[schemas.USER_METRICS.name]

@@ -15,20 +15,30 @@ from rankeval_spark import columns as C
 from rankeval_spark.spark.plans.moved_rows import map_in_arrow
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.exposures import CatalogueItems, readers_of_catalogues
+from rankeval_spark.sums.input_checks import ROWS
 from rankeval_spark.sums.published import NIGHT
-from rankeval_spark.sums.sums import adjusted
+from rankeval_spark.sums.sums import NO_WRITERS, adjusted
 
 if TYPE_CHECKING:
     from rankeval_spark.sums.published import UserTotals
-    from rankeval_spark.sums.sums import Addition, Sum
+    from rankeval_spark.sums.sums import Addition, Sum, Writer
 
 
-def to_packed(rows: DataFrame, addition: Addition) -> DataFrame:
-    """Plan the pass over ``rows``, in which all rows of a user are in one partition."""
+def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer] = NO_WRITERS) -> DataFrame:
+    """Plan the pass over ``rows``, in which all rows of a user are in one partition.
+
+    Rows of tables with one of the ``writers`` go to files, which every attempt at a task writes anew: the packed rows
+    name those of the attempt that Spark keeps.
+    """
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, found in addition.add(batches):
-            yield from pack_by_key(name, found, addition.sums)
+            if name in writers:
+                writers[name].add(pa.Table.from_batches([found]))
+            else:
+                yield from pack_by_key(name, found, addition.sums)
+        for name, writer in writers.items():
+            yield grouping.pack(name, 0, writer.drain())
 
     return rows.mapInArrow(add, grouping.COLUMNS)
 
@@ -78,15 +88,25 @@ def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.T
     return adjusted(sums, tables)
 
 
-def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str]) -> DataFrame:
-    """Plan the rows of a table that the pass made, in columns of Spark."""
+def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str], *, counts: Sum | None = None) -> DataFrame:
+    """Plan the rows of a table that the pass made, in columns of Spark.
+
+    ``counts``: the sum of the rows of the inputs, which refuses an input without a usable row. Its own rows are read
+    with those of the table, which may have none.
+    """
+    read, columns = [name], [F.col("sum"), F.col("rows")]
+    if counts is not None:
+        counted = packed_rows.where(F.col("sum") == ROWS).agg(F.collect_list("rows"))
+        read, columns = [name, ROWS], [*columns, counted.scalar().alias("counted")]
 
     def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for cell in batch["rows"]:
+            if counts is not None and batch.num_rows:
+                counts.finish(grouping.unpack(batch["counted"][0].values))
+            for cell in batch["rows"].filter(pc.equal(batch["sum"], name)):
                 yield from grouping.unpack([cell]).to_batches()
 
-    return map_in_arrow(packed_rows.where(F.col("sum") == name).select("rows"), unpacked, types)
+    return map_in_arrow(packed_rows.where(F.col("sum").isin(*read)).select(*columns), unpacked, types)
 
 
 def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[str, pa.Table]:

@@ -43,6 +43,18 @@ def test_a_log_without_a_usable_row_fails_the_job_with_the_counts(spark: SparkSe
         kept.metrics.collect()
 
 
+@pytest.mark.parametrize("user_id", ["u", None], ids=["judged", "without any user"])
+def test_kept_rows_of_users_fail_as_the_small_results_do(spark: SparkSession, user_id: str | None) -> None:
+    log, _ = inputs(spark, -1, -2)
+    held_out = spark.createDataFrame([(user_id, "i1", 1.0)], "user_id string, item_id string, gain double")
+    counted = r"\[rankeval:recommendations\] 2 rows and none that can be used \(2 invalid_scores\)"
+    with evaluate(log, held_out, measures=["RR"]).cached() as kept:
+        with no_spark_jobs(spark):
+            users = kept.user_metrics
+        with pytest.raises(JOB_FAILED, match=counted):
+            users.collect()
+
+
 def test_rows_without_a_key_are_spread_over_the_partitions(spark: SparkSession) -> None:
     """They have no user in common: with NULL as the key all of them would be in one partition."""
     log = spark.range(1000).selectExpr(

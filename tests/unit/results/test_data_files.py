@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import resource
 from datetime import date
 from pathlib import Path
@@ -49,6 +50,63 @@ def values_of(storage: LocalStorage) -> list[int]:
 def file_of(storage: LocalStorage, night: NightKey) -> local_writes.DataFile:
     (file,) = [file for file in local_writes.data_files(storage, TABLE) if file.night == night]
     return file
+
+
+def new_table(storage: LocalStorage) -> local_writes.NewTable:
+    """Plan a table of one column, whose night is added to every part."""
+    table = local_writes.NewTable(storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
+    table.make_folder()
+    return table
+
+
+def with_night(part: pa.Table) -> pa.Table:
+    return rows({ODD: part["value"].to_pylist()})
+
+
+def staged(storage: LocalStorage) -> list[int]:
+    return sorted(local_tables.scan(storage, "staged").to_table()["value"].to_pylist())
+
+
+def test_files_of_copies_are_in_the_table_that_adopts_them(storage: LocalStorage) -> None:
+    table = new_table(storage)
+    table.add(pa.table({"value": [1]}))
+    first, again, second = (pickle.loads(pickle.dumps(table)) for _ in range(3))
+    for copy, values in ((first, [2, 3]), (again, [2, 3]), (second, [4])):
+        copy.add(pa.table({"value": values}))
+    drained = [pa.Table.from_batches([copy.drain()]) for copy in (first, again, second)]
+    table.adopt(pa.concat_tables([drained[1], drained[2]]))  # the first attempt of a task was repeated
+    table.commit()
+    assert staged(storage) == [1, 2, 3, 4]
+    assert first.drain().num_rows == 0
+    files = {path.name for path in Path(storage.root, "staged").rglob("*.parquet")}
+    assert len(files) == 4
+
+
+def test_a_copy_without_a_row_writes_no_file(storage: LocalStorage) -> None:
+    table = new_table(storage)
+    table.adopt(pa.Table.from_batches([pickle.loads(pickle.dumps(table)).drain()]))
+    table.commit()
+    assert staged(storage) == []
+
+
+def test_a_copy_that_outlives_the_staging_area_leaves_nothing(storage: LocalStorage) -> None:
+    copy = pickle.loads(pickle.dumps(new_table(storage)))
+    storage.remove("staged")
+    copy.add(pa.table({"value": [1]}))
+    with pytest.raises(FileNotFoundError):
+        copy.drain()
+    assert not Path(storage.root, "staged").exists()
+
+
+def test_a_file_that_only_a_worker_sees_is_refused(storage: LocalStorage) -> None:
+    table = new_table(storage)
+    copy = pickle.loads(pickle.dumps(table))
+    copy.add(pa.table({"value": [1]}))
+    files = pa.Table.from_batches([copy.drain()])
+    for path in Path(storage.root, "staged").rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(ResultsError, match="the file that a worker wrote there; use a folder that all machines share"):
+        table.adopt(files)
 
 
 def test_files_are_listed_as_they_are_named_on_the_disk(storage: LocalStorage) -> None:

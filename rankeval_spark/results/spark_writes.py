@@ -51,7 +51,8 @@ def conform_frame(frame: DataFrame, fields: Sequence[Field], facts: RunRecord, *
 
 def stage(spark: SparkSession, storage: Storage, path: str, night: NightKey, rows: DataFrame | pa.Table) -> None:
     """Stage the rows of a table at a path of the root, in one commit."""
-    frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows)
+    # Spark loses rows of a table of Arrow next to an empty chunk.
+    frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows.combine_chunks())
     if local_tables.are_at(storage):  # our commit of plain files: Spark's own takes longer than few rows
         folder = inside(storage.root, f"{path}/{local_writes.folder_of(night)}")
         frame.drop(*local_tables.PARTITIONS).write.mode("error").parquet(folder)

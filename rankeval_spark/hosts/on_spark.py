@@ -174,7 +174,8 @@ class OnSpark(Host[DataFrame]):
 
     @override
     def frame(self, table: pa.Table) -> DataFrame:
-        return self.given.recommendations.sparkSession.createDataFrame(table)
+        # Of a table with several chunks Spark loses the rows next to an empty one.
+        return self.given.recommendations.sparkSession.createDataFrame(table.combine_chunks())
 
     @override
     def keep(self) -> None:

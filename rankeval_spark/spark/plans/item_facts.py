@@ -102,11 +102,6 @@ def to_user_count(train: DataFrame) -> DataFrame:
     return usable.select(C.USER_ID).distinct().agg(F.count("*").alias(N_USERS))
 
 
-def to_owned(train: DataFrame) -> DataFrame:
-    """Return one row per (user, item) of the training data."""
-    return to_user_items(train).select(C.USER_ID, C.ITEM_ID)
-
-
 def to_user_items(train: DataFrame) -> DataFrame:
     """Return one row per (user, item) with the number of interactions, partitioned by user."""
     return (

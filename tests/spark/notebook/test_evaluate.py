@@ -295,3 +295,10 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(
     result = evaluate(log, judged, measures=["P@1", "R@1"], segments=segments, slices=["phone"], population="run")
     with pytest.raises(JOB_FAILED, match=r"a result of more than [\d,]+ rows, most of them of the slice 'phone'"):
         result.leaderboard()
+
+
+def test_a_small_result_keeps_its_rows_next_to_an_empty_chunk(spark: SparkSession) -> None:
+    result = evaluate(ranking(spark, {"u": "a"}), judgements(spark, {"u": {"a": 1}}), measures=["P@1"])
+    rows = pa.table({"n": [1, 2]})
+    chunked = pa.concat_tables([rows, rows.slice(0, 0), rows])
+    assert tuples(result.host.frame(chunked), "n") == [(1,), (1,), (2,), (2,)]

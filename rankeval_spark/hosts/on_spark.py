@@ -110,9 +110,8 @@ class OnSpark(Host[DataFrame]):
         self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
     ) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and not writers and sums.keys() <= self.sums.keys()
-        packed = (
-            self._kept[0] if is_kept else self._packed(self._rows, sums, *writers, has_text_ids=True, writers=writers)
-        )
+        rows = self._moved(is_cached=True) if writers else self._rows  # so that few rows are added up in one order
+        packed = self._kept[0] if is_kept else self._packed(rows, sums, *writers, has_text_ids=True, writers=writers)
         found = self._merged(packed, {**sums, **dict.fromkeys(writers, Files())})
         for name, writer in writers.items():
             writer.adopt(found.pop(name))

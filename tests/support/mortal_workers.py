@@ -86,7 +86,12 @@ def run(sock: socket.socket, authenticated: bool) -> int:
 
     if not isinstance(worker.main, Mortal):
         worker.main = Mortal(worker.main)
-    return immortal(sock, authenticated)
+    try:
+        return immortal(sock, authenticated)
+    except (
+        BrokenPipeError
+    ):  # its task was killed while it wrote: a race between pyspark's own processes, which prints it
+        return 1
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.checks import ROWS as N_ROWS
 from rankeval_spark.spark.plans.packed_rows import pack_by_key
-from rankeval_spark.spark.plans.usable_rows import flags_of, has_keys, is_finite_vector
+from rankeval_spark.spark.plans.usable_rows import flags_of, has_keys, is_finite_vector, keep_usable
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VECTORS
 from rankeval_spark.sums.sums import ITEMS
@@ -32,7 +32,8 @@ def to_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
     found = [(ROWS, to_tallies(frame, asked.of_rows[name])) for name, frame in counted.items()]
     found += [(BANDS, frame) for frame in inputs.band_facts]
     if asked.catalogue is not None:
-        found.append((ITEMS, to_known_items(given[asked.catalogue])))
+        known = keep_usable(given[asked.catalogue], asked.of_rows[asked.catalogue])
+        found.append((ITEMS, to_known_items(known)))
     if asked.has_vectors:
         found.append((VECTORS, to_vector_lengths(given["items"])))
     if asked.texts:
@@ -70,8 +71,8 @@ def _tally(of: str, check: str, flag: Column, key: Column) -> Column:
 
 
 def to_known_items(catalogue: DataFrame) -> DataFrame:
-    """Count the rows of each item of a catalogue: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
-    n_rows = catalogue.where(has_keys(schemas.ITEMS.key)).groupBy(C.ITEM_ID).agg(F.count("*").alias(N_KNOWN))
+    """Count the usable rows of each item of a catalogue: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
+    n_rows = catalogue.groupBy(C.ITEM_ID).agg(F.count("*").alias(N_KNOWN))
     none = F.lit(0).cast("bigint")
     return n_rows.select(C.ITEM_ID, none.alias("n_judged"), none.alias("n_listed"), N_KNOWN)
 

@@ -13,6 +13,7 @@ from rankeval_spark.engine.checks import Tally, item_checks, train_checks
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
 from rankeval_spark.spark.plans import InputFrames, input_checks
+from rankeval_spark.spark.plans.usable_rows import keep_usable
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.sums import LISTS, ListCounts, ListTotals
 from tests.support import arrow_frames
@@ -41,10 +42,11 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
         *(("e", None, False), ("a", good, False), ("a", None, False), (None, bad, True)),
     ]
     items = frame_of(spark, rows, "item_id string, vector array<double>, lost boolean")
+    named = keep_usable(items, item_checks([]))
     with no_spark_jobs(spark):
         of_train = input_checks.to_tallies(train, train_checks(train.columns, before=date(2026, 1, 1)))
         of_items = input_checks.to_tallies(items, item_checks(items.columns, unreadable="lost"))
-        known = input_checks.to_known_items(items)
+        known = input_checks.to_known_items(named)
     facts = [Tally(**row) for row in of_train.unionByName(of_items).toArrow().to_pylist()]
     counts = [check_rows.CheckCount(one.input, one.check, one.count, one.total, one.sample_keys) for one in facts]
     verdicts = check_rows.to_check_rows(counts, Checks())
@@ -59,6 +61,23 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
         ("train", "rows", 5, None, "ok", []),
         ("train", "train_after_cut", 1, 1 / 5, "warn", ["cat a"]),
     ]
+
+
+def test_an_item_that_only_unusable_training_rows_name_is_unknown_to_checks_and_lists_alike(
+    spark: SparkSession,
+) -> None:
+    """B is in a row without a user; the lists of both users lose it."""
+    log = recommendations(spark, "user_id item_id score", ("u", "a", 2.0), ("u", "b", 1.0), ("v", "b", 1.0))
+    train = table(spark, "user_id item_id", ("x", "a"), (None, "b"), ("u", None))
+    frames = {"recommendations": log, "held_out": held_out(spark, "user_id item_id", ("u", "a")), "train": train}
+    for host in ("spark", "here"):
+        given: dict[str, Any] = frames if host == "spark" else {name: one.toArrow() for name, one in frames.items()}
+        result = evaluate(**{**given, "measures": ["P@1"], "unknown_items": "drop"})
+        found = result.checks.toArrow() if host == "spark" else result.checks
+        rows = {row["check"]: row for row in found.to_pylist() if row["check"].startswith("unknown_")}
+        assert (rows["unknown_items"]["count"], rows["unknown_items"]["share"]) == (1, 1 / 2)
+        assert (rows["unknown_rows"]["count"], rows["unknown_rows"]["share"]) == (2, 2 / 3)
+        assert rows["unknown_items"]["sample_keys"] == rows["unknown_rows"]["sample_keys"] == ["b"]
 
 
 def test_items_whose_vector_has_another_length_than_most_are_counted(spark: SparkSession) -> None:

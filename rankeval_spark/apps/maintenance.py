@@ -68,8 +68,8 @@ def maintain_root(
 ) -> Maintained:
     """Remove staging, delete and erase what was requested, merge small files, and count or delete unneeded ones.
 
-    Refuses a root that is none, tables that keep files for less time than readers need, or with other columns than this
-    version declares, and a publish that takes longer than ten minutes.
+    Refuses a folder that is no results root, tables that keep files for less time than readers need, or with other
+    columns than this version declares, and a publish that takes longer than ten minutes.
     """
     steps, done = Steps(progress or Progress()), Maintained()
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)

@@ -87,7 +87,7 @@ def matrix_factorisation(training: Training, *, n: int, users: Factors, items: F
 
 
 def cosine(liked: sparse.csr_matrix) -> FloatMatrix:
-    """Cosine of each pair of items, n(i and j) / sqrt(n(i) n(j)); 0 on the diagonal, and for items nobody liked."""
+    """Cosine of each pair of items, n(i and j) / sqrt(n(i) n(j)); 0 on the diagonal, and for items without a user."""
     together: FloatMatrix = (liked.T @ liked).toarray()
     n_users = together.diagonal().copy()
     similarity = together / np.sqrt(np.maximum(np.outer(n_users, n_users), 1.0))

@@ -38,7 +38,7 @@ Rows: TypeAlias = pa.Table | pa.RecordBatch
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell that is NULL; a column that the table does not have is the same in all rows."""
+    """A cell that is NULL; not where the table lacks the column."""
 
     column: str
 
@@ -83,14 +83,14 @@ class Marked:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """At least one of several conditions; no row meets none of them."""
+    """At least one of several conditions; without any, no row meets it."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """All of several conditions."""
+    """All of several conditions; without any, every row meets it."""
 
     parts: tuple[Condition, ...]
 

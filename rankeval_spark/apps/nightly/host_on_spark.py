@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
@@ -108,21 +105,10 @@ class SparkHost(NightHost):
         return next(source for source in self._sources.all() if source.name == name)
 
 
-@contextmanager
-def cached(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame, once computed, until the block ends; what does not fit into memory goes to disk."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
-
-
 def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
     """Count the values of each slice, about, NULL among them: users that are not in the table may add one more.
 
-    One pass over a few columns, without a shuffle of rows. A sketch is one cell: ``approx_count_distinct`` keeps its
-    state in 800 columns a slice, which take a second to plan.
+    One pass over a few columns, without a shuffle of rows. The state of a sketch is one cell.
     """
     if inputs.segments is None or not config.slices:
         return {}

@@ -191,9 +191,9 @@ def _stage_users_on_spark(
     run: StagedRun, steps: Steps, night: PastNight, request: Request, results: Results[Any]
 ) -> Mapping[str, pa.Table]:
     """Stage lists and rows of users on Spark; return the sums."""
+    from pyspark import StorageLevel  # noqa: PLC0415 - nights here are scored without it
     from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
 
-    from rankeval_spark.apps.nightly.host_on_spark import cached  # noqa: PLC0415 - imports pyspark
     from rankeval_spark.spark import plans  # noqa: PLC0415 - as above
     from rankeval_spark.spark.plans.moved_rows import user_types  # noqa: PLC0415 - as above
 
@@ -204,13 +204,16 @@ def _stage_users_on_spark(
         lists = run.frame(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
     source, totals = _totals(request, night, results, has_one_list=has_one_list)
-    packed = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
-    with cached(packed) as kept:
+    kept = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
+    kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
         with steps.step("score") as step:
             users = plans.to_rows(kept, sums.USER_ROWS, user_types(request.measure_set.stored))
             run.stage(schemas.USER_METRICS.name, users)
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]
         return plans.to_totals(kept, totals.sums)
+    finally:
+        kept.unpersist()
 
 
 def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:

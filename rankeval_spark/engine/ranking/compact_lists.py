@@ -59,7 +59,7 @@ class CompactLists:
 def to_lists(
     ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
 ) -> CompactLists:
-    """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions if asked for."""
+    """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions if requested."""
     n_duplicates = np.bincount(ranked.matched.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),

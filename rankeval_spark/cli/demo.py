@@ -120,6 +120,8 @@ def print_impressions(cache: Path) -> None:
     out.print(table)
     n_random, n_own = f"{found.n_impressions:,}", f"{found.n_effective:,.0f}"
     out.print(f"[dim]note: {n_random} random impressions say as much of Thompson sampling as {n_own} of its own[/dim]")
+    weight = f"the mean weight {found.mean_weight:.3f}, with 1 expected"
+    out.print(f"[dim]note: IPS is {found.relative_value:.3f} times the click rate of the random policy, {weight}[/dim]")
 
 
 def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path: Path) -> None:

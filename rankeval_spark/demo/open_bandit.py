@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import yaml
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
@@ -29,6 +31,8 @@ WHEEL: Final = Wheel(
 RANDOM: Final = "random"
 THOMPSON: Final = "bts"
 _MEMBER: Final = "obp/dataset/obd/{}/all/all.csv"
+_PRIOR: Final = "obp/policy/conf/prior_bts.yaml"  # of Thompson sampling, when the site began to log
+_DRAWS, _SEED = 100_000, 12345  # as in the published example, whose relative value is 1.198126
 _POSITION: Final = "position"
 _TYPES: Final = {C.ITEM_ID: "int64", _POSITION: "int64", "click": "float64", "propensity_score": "float64"}
 _NAMES: Final = {"click": C.GAIN, "propensity_score": C.PROPENSITY}
@@ -53,30 +57,45 @@ class Estimates:
     rows: tuple[PolicyEstimate, ...]
     n_impressions: int  # of the random log
     n_effective: float  # impressions of Thompson sampling itself that would be as informative
+    mean_weight: float  # of the random impressions: 1, but for chance
+
+    @property
+    def relative_value(self) -> float:
+        """Estimate by IPS as a multiple of the rate of the random policy."""
+        return self.rows[1].value / self.rows[0].value
 
 
-def load(cache: Path) -> dict[str, pd.DataFrame]:
-    """Read the logs from the wheel in ``cache``, which is fetched first; DataUnavailableError without either."""
+@dataclass(frozen=True)
+class Impressions:
+    """The logs of both policies, and what Thompson sampling knew of the items before."""
+
+    logs: dict[str, pd.DataFrame]  # of each policy: ``item_id``, ``position``, ``gain`` and ``propensity``
+    prior: tuple[list[float], list[float]]  # alpha and beta of the click rate of each item
+
+
+def load(cache: Path) -> Impressions:
+    """Read the impressions from the wheel in ``cache``, which is fetched first; DataUnavailableError without either."""
     return read_wheel(WHEEL.cached(cache))
 
 
-def read_wheel(wheel: Path) -> dict[str, pd.DataFrame]:
-    """Read the log of each policy from the zip: ``item_id``, ``position``, ``gain`` and ``propensity``."""
+def read_wheel(wheel: Path) -> Impressions:
+    """Read the log of each policy, and the prior, from the zip."""
     logs = {}
     with zipfile.ZipFile(wheel) as archive:
         for policy in (RANDOM, THOMPSON):
             with archive.open(_MEMBER.format(policy)) as member:
                 frame = pd.read_csv(member, usecols=list(_TYPES), dtype=_TYPES)
             logs[policy] = frame.rename(columns=_NAMES)
-    return logs
+        prior = yaml.safe_load(archive.read(_PRIOR))["all"]
+    return Impressions(logs, (prior["alpha"], prior["beta"]))
 
 
-def estimate(logs: dict[str, pd.DataFrame]) -> Estimates:
+def estimate(impressions: Impressions) -> Estimates:
     """Estimate the clicks of Thompson sampling from the random log, and compare with its own log."""
-    random, thompson = logs[RANDOM], logs[THOMPSON]
+    logs, random = impressions.logs, impressions.logs[RANDOM]
     own = {policy: _measured(log, log[C.PROPENSITY], ["IPS"])["IPS"] for policy, log in logs.items()}
     measures = ["IPS", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
-    found = _measured(random, _shown_by(thompson, random), measures)
+    found = _measured(random, _chance_of(impressions), measures)
     rows = (
         ("random", "its own log", own[RANDOM]),
         ("Thompson sampling", "random log, IPS", found["IPS"]),
@@ -85,15 +104,21 @@ def estimate(logs: dict[str, pd.DataFrame]) -> Estimates:
     )
     shown = tuple(PolicyEstimate(policy, by, row[C.VALUE], row["ci_low"], row["ci_high"]) for policy, by, row in rows)
     weight, square = (found[name][C.VALUE] for name in measures[2:])
-    return Estimates(shown, len(random), len(random) * weight**2 / square)
+    return Estimates(shown, len(random), len(random) * weight**2 / square, weight)
 
 
-def _shown_by(policy: pd.DataFrame, impressions: pd.DataFrame) -> pd.Series[float]:
-    """Probability with which a policy shows the item of each impression at its position: its mean in its own log."""
-    shares = policy.groupby([_POSITION, C.ITEM_ID])[C.PROPENSITY].mean()
-    shares = shares / shares.groupby(_POSITION).transform("sum")
-    places = pd.MultiIndex.from_frame(impressions[[_POSITION, C.ITEM_ID]])
-    return shares.reindex(places, fill_value=0.0).reset_index(drop=True)
+def _chance_of(impressions: Impressions) -> pd.Series[float]:
+    """Return the probability with which Thompson sampling shows the item of each random impression at its position.
+
+    Each time it draws a click rate of every item from the prior, and shows the items with the greatest ones in their
+    order. Its own log knows what it showed, which a policy that was never in charge does not have.
+    """
+    random, (alpha, beta) = impressions.logs[RANDOM], impressions.prior
+    drawn = np.random.RandomState(_SEED).beta(alpha, beta, size=(_DRAWS, len(alpha)))  # as published
+    n_positions = int(random[_POSITION].max())
+    shown = np.argsort(-drawn, axis=1)[:, :n_positions]
+    counts = np.stack([np.bincount(items, minlength=len(alpha)) for items in shown.T], axis=1)
+    return pd.Series(counts[random[C.ITEM_ID], random[_POSITION] - 1] / _DRAWS)
 
 
 def _measured(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+from rankeval_spark.demo import open_bandit
 from rankeval_spark.measures import Lists, MeasureSet
 
 N_ITEMS: Final = 80
@@ -162,3 +164,14 @@ def test_the_random_log_estimates_the_clicks_of_the_other_policy(logs: dict[str,
     assert clipped <= ips
     assert snips == pytest.approx(rate, abs=error)
     assert ips == pytest.approx(rate, abs=error)
+
+
+def test_the_demo_gives_the_relative_value_that_obp_publishes(logs: dict[str, pd.DataFrame]) -> None:
+    """Printed in the description of its package, of Thompson sampling by its prior and the random log."""
+    prior = yaml.safe_load((home_of_obp() / "policy" / "conf" / "prior_bts.yaml").read_text(encoding="utf-8"))["all"]
+    named = {"click": "gain", "propensity_score": "propensity"}
+    canonical = {policy: log.rename(columns=named) for policy, log in logs.items()}
+    found = open_bandit.estimate(open_bandit.Impressions(canonical, (prior["alpha"], prior["beta"])))
+    assert found.relative_value == pytest.approx(1.198126, abs=1e-6)
+    assert [round(1000 * one.value, 2) for one in found.rows] == [3.8, 4.55, 4.78, 4.2]
+    assert round(found.n_effective) == 1640

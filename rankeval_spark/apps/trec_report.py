@@ -32,6 +32,7 @@ from rankeval_spark.measures.arrays import ratio
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rankeval_spark.config.policies import OwnItem
     from rankeval_spark.inputs.trec_files import Qrels
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
 
@@ -61,6 +62,7 @@ class TopicCounts(NamedTuple):
 
 
 N = TypeVar("N", int, float)
+File = TypeVar("File", "Qrels", TrecRun)
 
 Count: TypeAlias = Callable[[TopicCounts], "FloatMatrix"]
 Text: TypeAlias = Literal["runid", "num_q", "relstring"]
@@ -313,6 +315,7 @@ class Settings:
     measures: Sequence[str] = ("official",)  # ``-m``: names of trec_eval, or measures of ours
     level: int = 1  # ``-l``: grade from which on a document is relevant
     max_documents: int | None = None  # ``-M``: documents of a topic that count; None for all
+    own_item: OwnItem = "keep"  # whether lists, and judgements, keep the document that is the topic itself
     judged_only: bool = False  # ``-J``: leave documents without a judgement out of the lists
     # ``-c``: count topics that the run does not have, as empty lists. Without it they are an error, in version 9
     # they are left out.
@@ -374,24 +377,30 @@ def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Repo
     qrels, run = read_qrels(qrels_path), read_run(run_path)
     refuse_repeated_documents(qrels_path, qrels)
     refuse_repeated_documents(run_path, run)
+    name = run.name
+    if settings.own_item != "keep":
+        run = without_own(run)
+    if settings.own_item == "drop_both":
+        qrels = without_own(qrels)
     if settings.version == OLD:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, as in C
             run = run._replace(score=run.score.astype(np.float32))
     matched = match(qrels, run, max_documents=settings.max_documents, judged_only=settings.judged_only)
     if not settings.is_complete:
-        _refuse_missing_topics(matched, run_path, settings.version)
+        _refuse_missing_topics(matched, run_path, settings)
         matched = matched.keep(matched.is_in_run)
-    return Report(lines, matched, _values(lines, matched, settings.level), run.name, settings)
+    return Report(lines, matched, _values(lines, matched, settings.level), name, settings)
 
 
-def _refuse_missing_topics(matched: Matched, run_path: Path, version: Version) -> None:
+def _refuse_missing_topics(matched: Matched, run_path: Path, settings: Settings) -> None:
     """Raise InputError if none of the topics is in the run, or, in version 10, one is not."""
     missing = [matched.topics[place] for place in np.flatnonzero(~matched.is_in_run).tolist()]
     if len(missing) == len(matched.topics):
         raise InputError(Fault(str(run_path), "no topic of the judgements", "at least one", "are the files swapped?"))
-    if missing and version != OLD:
+    if missing and settings.version != OLD:
+        own = " but itself" if settings.own_item != "keep" else ""
         more = f", nor for {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        found, expected = f"no document for topic {missing[0]!r}{more}", "some for every topic of the judgements"
+        found, expected = f"no document{own} for topic {missing[0]!r}{more}", "some for every topic of the judgements"
         raise InputError(Fault(str(run_path), found, expected, "give -c to count missing topics as 0"))
 
 
@@ -502,6 +511,17 @@ def _rows_of(qrels: Qrels, run: TrecRun) -> pa.Table:
             C.GAIN: to_arrow(np.concatenate([np.zeros(n_retrieved), qrels.grade])),
         }
     )
+
+
+def without_own(file: File) -> File:
+    """Leave out the documents that are their topic, as in retrieval of documents for a document."""
+    is_kept = pc.not_equal(file.topic, file.document)
+    rows = np.flatnonzero(to_numpy(is_kept))
+    kept = {
+        name: values.filter(is_kept) if isinstance(values, pa.Array) else values[rows]
+        for name, values in file._asdict().items()
+    }
+    return file._replace(**kept)
 
 
 def refuse_repeated_documents(path: Path, file: Qrels | TrecRun) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
 
@@ -479,6 +479,10 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     level: Annotated[int, typer.Option("-l", min=1, help="Grade from which on a document is relevant")] = 1,
     max_documents: Annotated[int | None, typer.Option("-M", min=1, help="Documents of a topic that count")] = None,
     judged_only: Annotated[bool, typer.Option("-J", help="Take documents without a judgement out first")] = False,
+    own_item: Annotated[
+        Literal["keep", "drop", "drop_both"],
+        typer.Option("--own-item", help="A document that is its topic: keep it, drop it of the run, or of both files"),
+    ] = "keep",
     no_summary: Annotated[bool, typer.Option("-n", help="Print no lines for all topics")] = False,
     version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
 ) -> None:
@@ -489,6 +493,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
         measures=measures or ["official"],
         level=level,
         max_documents=max_documents,
+        own_item=own_item,
         judged_only=judged_only,
         is_complete=is_complete,
         per_topic=per_topic,

@@ -115,6 +115,9 @@ class Checks(Model):
     """Recommended items that the user has in the training data, down to the largest cutoff. Share of the recommended
     items. Counted where a measure such as NotInTrain needs it, or where a threshold is set; it costs a join. Where
     `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
+    own_item: Threshold = Threshold()
+    """Rows whose item is the query itself, of the recommendations and of the judgements. Counted where
+    `policies.own_item` drops them. Share of the input's rows."""
     before_list: Threshold = Threshold()
     """Interactions no later than the list was shown: no judgements of it. Share of the interactions of its user, over
     all lists. This check and the next seven are made where `policies.attribution` is set."""

@@ -17,6 +17,7 @@ Ties = Literal["item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic",
 Unit = Literal["user", "list"]
 Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
+OwnItem = Literal["keep", "drop", "drop_both"]
 
 TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
 
@@ -91,6 +92,10 @@ class Policies(Model):
     unknown_items: Literal["keep", "drop"] = "keep"
     """Recommended items that are not in the catalogue: keep them, or drop them before ranking. The catalogue is the
     input `items`, or without it the items of `train`."""
+    own_item: OwnItem = "keep"
+    """The query's own item, where queries are items or documents: `item_id` is the same as `user_id`. `drop`: taken out
+    of the lists before ranking, as BEIR's `ignore_identical_ids`. `drop_both`: out of the judgements too, so that
+    recall does not miss it."""
     unit: Unit = "user"
     """What is averaged where users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
     so that a user with more lists has more weight. Intervals and tests always treat users as the unit."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.policies import Policies
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure
 from rankeval_spark.measures.required_facts import rule_of
-
-if TYPE_CHECKING:
-    from rankeval_spark.config.policies import Policies
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,8 @@ class RecordedDefinition:
 def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], RecordedDefinition]:
     """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff.
 
+    A policy that came with a later version counts as its default.
+
     InputError where an earlier build published the run and recorded definitions as text.
     """
     recorded = run.get("measures") or ()
@@ -62,7 +62,8 @@ def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], Record
         found = f"definitions as rankeval-spark {run.get('code_version')} recorded them at that time"
         fix = "set results.root to a new folder and run the dates again"
         raise InputError(Fault(where, found, "the columns policies and measures of this version", fix))
-    policies = dict(run["policies"] or {})
+    later = {name: str(value) for name, value in Policies().model_dump().items()}
+    policies = {**later, **dict(run["policies"])} if run["policies"] else {}
     return {
         (one["measure"], one["k"]): RecordedDefinition(
             one["name"], dict(one["options"] or {}), policies, one["group_rule"]

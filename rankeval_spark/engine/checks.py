@@ -26,6 +26,7 @@ from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scorer import RELEVANT
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import OwnItem
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.matching import Judgements
     from rankeval_spark.measures.arrays import BoolVector, IntVector
@@ -68,6 +69,14 @@ class Since:
 
 
 @dataclass(frozen=True)
+class Same:
+    """Two cells with the same value; the columns have one type."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
 class NotFiniteVector:
     """A vector with a number that is NULL, NaN or infinite; none where there is no vector."""
 
@@ -95,7 +104,7 @@ class AllOf:
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Missing | NotFinite | Compared | Since | NotFiniteVector | Marked | AnyOf | AllOf
+Condition: TypeAlias = Missing | NotFinite | Compared | Since | Same | NotFiniteVector | Marked | AnyOf | AllOf
 
 
 def meets(rows: Rows, condition: Condition) -> BoolVector:
@@ -118,6 +127,8 @@ def meets(rows: Rows, condition: Condition) -> BoolVector:
             found &= ~meets(rows, Missing(name))
         case Since(name, micros):
             found = to_numpy(rows[name].cast(pa.int64()), null=np.iinfo(np.int64).min) >= micros
+        case Same(first, second):
+            found = to_numpy(pc.equal(rows[first], rows[second]), null=0).astype(np.bool_)
         case NotFiniteVector(name):
             lists = in_one_piece(rows[name])
             found = np.zeros(len(lists), dtype=np.bool_)
@@ -213,11 +224,17 @@ _refuse_invalid_order: Final = partial(
 
 
 def log_checks(
-    columns: Collection[str], *, invalid_scores: str = "drop", are_judged: bool = True, model: str = C.ONE_MODEL
+    columns: Collection[str],
+    *,
+    invalid_scores: str = "drop",
+    own_item: OwnItem = "keep",
+    are_judged: bool = True,
+    model: str = C.ONE_MODEL,
 ) -> RowChecks:
     """Return the checks of a log that is ordered by its scores or, where it has none, by its ranks.
 
-    A rank of 0 is refused unless checks judge it. ``model``: that of rows that do not name theirs.
+    A rank of 0 is refused unless checks judge it. ``invalid_scores`` and ``own_item``: the policies. ``model``: that of
+    rows that do not name theirs.
     """
     key, refused = schemas.RECOMMENDATIONS.key, _refuse_invalid_order if invalid_scores == "error" else None
     absent = {name: text for name, text in ((C.MODEL_ID, model), (C.LIST_ID, C.ONE_LIST)) if name not in columns}
@@ -228,6 +245,7 @@ def log_checks(
         invalid, has_zero = AnyOf((Missing(C.RANK), Compared(C.RANK, "<", 1))), Compared(C.RANK, "=", 0)
     checks = (
         _null_keys([name for name in key if name not in absent]),
+        *_own_item(own_item, drops=True),
         Check(row_kinds.ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else _refuse_zero_rank),
         Check(row_kinds.INVALID_SCORES, invalid, drops=True, refuse=refused),
     )
@@ -241,11 +259,12 @@ def unnamed_checks(columns: Collection[str]) -> RowChecks:
     return RowChecks("recommendations", schemas.RECOMMENDATIONS.key, (null_keys,), absent)
 
 
-def held_out_checks(columns: Collection[str]) -> RowChecks:
-    """Return the checks of judgements: of values and weights where they have the column."""
+def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> RowChecks:
+    """Return the checks of judgements: of values and weights where they have the column; ``own_item``: the policy."""
     key = schemas.HELD_OUT.key_in(columns)
     checks = [
         _null_keys(key),
+        *_own_item(own_item, drops=own_item == "drop_both"),
         Check(row_kinds.INVALID_GAINS, NotFinite(C.GAIN), drops=True),
         Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0)),
         Check(row_kinds.LOW_GAINS, AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))),
@@ -283,6 +302,11 @@ def segment_checks() -> RowChecks:
 
 def _null_keys(key: Sequence[str]) -> Check:
     return Check(row_kinds.NULL_KEYS, AnyOf(tuple(map(Missing, key))), drops=True)
+
+
+def _own_item(policy: OwnItem, *, drops: bool) -> list[Check]:
+    """Return the check of rows whose item is the query itself, where the policy does not keep all of them."""
+    return [] if policy == "keep" else [Check(row_kinds.OWN_ITEM, Same(C.USER_ID, C.ITEM_ID), drops=drops)]
 
 
 # ---- inputs of which no row can be used -----------------------------------------------------------------------------

@@ -160,8 +160,8 @@ def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) 
 def checks_ranks(columns: Collection[str], request: Request) -> bool:
     """Return True if ranks of the log are compared with those given: not where rows were left out."""
     policies = request.policies
-    dropping = (policies.unknown_items, policies.seen_in_train, policies.consumed_before)
-    keeps_all_rows = "drop" not in dropping and not policies.judged_only and policies.lists == "separate"
+    dropping = (policies.unknown_items, policies.seen_in_train, policies.own_item, policies.consumed_before)
+    keeps_all_rows = {*dropping} == {"keep"} and not policies.judged_only and policies.lists == "separate"
     return C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows
 
 
@@ -220,10 +220,14 @@ def job_of(
         described=described_inputs(request, needs),
         checks={
             row_kinds.LOG: log_checks(
-                columns, invalid_scores=policies.invalid_scores, are_judged=are_judged, model=(*models, C.ONE_MODEL)[0]
+                columns,
+                invalid_scores=policies.invalid_scores,
+                own_item=policies.own_item,
+                are_judged=are_judged,
+                model=(*models, C.ONE_MODEL)[0],
             ),
             row_kinds.UNNAMED: unnamed_checks(columns),
-            row_kinds.HELD_OUT: held_out_checks(judged_columns),
+            row_kinds.HELD_OUT: held_out_checks(judged_columns, own_item=policies.own_item),
         },
         rounds_scores=policies.score_precision == "single" and order_column(columns) == C.SCORE,
         drops_unknown=policies.unknown_items == "drop",

@@ -190,9 +190,12 @@ class Usable:
         read = {C.VALUE, C.WEIGHT} - {*judgement_facts(self.request)}
         found = [
             log_checks(
-                self.requested.column_names, invalid_scores=policies.invalid_scores, are_judged=tables.are_checked
+                self.requested.column_names,
+                invalid_scores=policies.invalid_scores,
+                own_item=policies.own_item,
+                are_judged=tables.are_checked,
             ),
-            held_out_checks({*tables.held_out.table.column_names} - read),
+            held_out_checks({*tables.held_out.table.column_names} - read, own_item=policies.own_item),
         ]
         if tables.train is not None:
             found.append(train_checks(tables.train.table.column_names, before=self.request.evaluation_date))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 10  # models that a warning names
 _MOST_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
 
-_DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before")
+_DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "own_item", "consumed_before")
 """Policies that take items out of lists."""
 
 
@@ -35,12 +35,15 @@ def warn_if_nothing_is_measured(
     """
     given = tables.recommendations.table
     if not judged.num_rows:
-        found = "held_out has no rows"
+        found = f"held_out has no rows{' left by own_item' if tables.held_out.table.num_rows else ''}"
     elif log.num_rows:
         is_alone = bool(_absent(tables, request.measure_set.other_models))
         found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
     elif _absent(tables, request.models or ()):
         return  # they have a warning of their own
+    elif given.num_rows and request.policies.own_item != "keep":
+        others = " and unknown_items" if request.policies.unknown_items == "drop" else ""
+        found = f"no recommended item is left by own_item{others}"
     elif given.num_rows:
         found = "no recommended item is in the catalogue, and unknown_items drops all others"
     else:
@@ -66,7 +69,7 @@ def _why_no_value(
     if unmatched := _unmatched(log, judged):
         yield unmatched
     if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
-        dropping = [name for name in _DROPPING if getattr(request.policies, name) in (True, "drop")]
+        dropping = [name for name in _DROPPING if getattr(request.policies, name) not in (False, "keep")]
         yield f"no user of held_out has a list{' left by ' if dropping else ''}{', '.join(dropping)}"
     least = _least_gain(request)
     if is_all_zero and least is not None:

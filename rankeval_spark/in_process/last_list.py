@@ -30,7 +30,7 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     """
     request = request_of(config, date)
     requested = requested_log(open_input(config, "recommendations", date).read().table, request)
-    log = log_checks(requested.column_names).usable(requested)
+    log = log_checks(requested.column_names, own_item=request.policies.own_item).usable(requested)
     if request.policies.unknown_items != "keep":
         catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()
         log = of_known_items(log, catalogue.table)

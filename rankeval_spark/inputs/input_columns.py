@@ -14,7 +14,7 @@ from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Filter
-    from rankeval_spark.config.policies import Lists
+    from rankeval_spark.config.policies import Lists, OwnItem
     from rankeval_spark.config.request import Request
 
 # Extra columns of inputs: a line of csv, json or trec that could not be split into columns, else NULL; whether a cell
@@ -156,7 +156,7 @@ def read_given(
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    check_id_types(list(found.values()), is_call=True)
+    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True)
     return found
 
 
@@ -219,13 +219,14 @@ def _rename_fix(where: str, name: str = "") -> str:
     return f"rename the column that is it to {name}" if name else "rename the column that is one"
 
 
-def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
+def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
-    `is_call`: whether the inputs are arguments of ``evaluate``, and not of a config. Raises ChecksFailedError, with a
-    fault for each input whose id has another type than in the first.
+    `own_item`: the policy, which compares items with users. `is_call`: whether the inputs are arguments of
+    ``evaluate``, and not of a config. Raises ChecksFailedError, with a fault for each input whose id has another type
+    than in the first.
     """
-    faults = []
+    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call)]
     for name in IDS:
         having = [source for source in sources if name in source.id_types]
         for first, other in zip(having[:1] * len(having), having, strict=True):
@@ -237,6 +238,19 @@ def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
                 faults.append(Fault(place, found, "one type for an id", _id_fix(name, first, other, is_call=is_call)))
     if faults:
         raise ChecksFailedError(*faults)
+
+
+def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool) -> Iterator[Fault]:
+    """Find users and items of different types in the log, where a policy compares them."""
+    for one in sources:
+        types = one.id_types
+        if one.name == LOG and types[C.USER_ID] != types[C.ITEM_ID]:
+            place = f"evaluate({LOG}=)" if is_call else f"inputs.{LOG}"
+            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}"
+            number = C.USER_ID if types[C.USER_ID] == "bigint" else C.ITEM_ID
+            fix = f"write types: {{{number}: string}} for each input with {number}"
+            fix = f"cast {number} of all inputs to text" if is_call else fix
+            yield Fault(place, found, f"one type, because own_item={own_item!r} compares them", fix)
 
 
 def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:

@@ -1,21 +1,20 @@
-"""Recommended items that the policies leave out: seen in the training data, or unknown to the catalogue."""
+"""Recommended items that the policies leave out: seen before, unknown to the catalogue, or the query itself."""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, judgements, ranking, shuffled, table, tuples, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pyarrow as pa
 
     from rankeval_spark import Evaluation
 
@@ -215,6 +214,7 @@ def test_nothing_is_said_of_ranks_from_which_items_were_taken() -> None:
             ],
         ),
         ({"seen_in_train": "dorp"}, ["evaluate(seen_in_train=): found 'dorp'"]),
+        ({"own_item": "dorp"}, ["evaluate(own_item=): found 'dorp'; expected one of keep, drop, drop_both"]),
     ],
 )
 def test_a_policy_without_the_input_that_it_goes_by_is_a_fault(policies: dict[str, Any], expected: list[str]) -> None:
@@ -222,6 +222,71 @@ def test_a_policy_without_the_input_that_it_goes_by_is_a_fault(policies: dict[st
         evaluate(log(), truth(), measures=["ERR@3"], **policies)
     told = [str(fault) for fault in raised.value.faults]
     assert [found.startswith(text) for found, text in zip(told, expected, strict=True)] == [True] * len(expected), told
+
+
+def similar_items(ids: str = "string") -> tuple[pa.Table, pa.Table]:
+    """Make a log whose users are items too: 1 is in its own list and judgements, 2 below 1, 3 is alone in its list."""
+    name = int if ids == "bigint" else str
+    log, held_out = (
+        [(name(query), name(item), value) for query, item, value in rows]
+        for rows in (
+            [(1, 1, 9.0), (1, 2, 8.0), (1, 3, 7.0), (2, 1, 9.0), (2, 2, 8.0), (3, 3, 9.0), (4, 1, 9.0)],
+            [(1, 1, 1.0), (1, 3, 1.0), (2, 1, 1.0), (3, 3, 1.0), (3, 1, 1.0), (4, 2, 1.0)],
+        )
+    )
+    return table("user_id item_id score", *log, ids=ids), table("user_id item_id gain", *held_out, ids=ids)
+
+
+@pytest.mark.parametrize("ids", ["string", "bigint"])
+@pytest.mark.parametrize(
+    ("own_item", "recall", "reciprocal"),
+    [
+        ("keep", [2 / 2, 1, 1 / 2, 0], [1, 1, 1, 0]),
+        ("drop", [1 / 2, 1, 0, 0], [1 / 2, 1, 0, 0]),
+        ("drop_both", [1 / 1, 1, 0, 0], [1 / 2, 1, 0, 0]),
+    ],
+)
+def test_query_leaves_its_own_list_and_its_judgements(
+    ids: str, own_item: str, recall: list[float], reciprocal: list[float]
+) -> None:
+    similar, held_out = similar_items(ids)
+    result = evaluate(shuffled(similar), held_out, measures=["R@3", "RR@3"], own_item=own_item)
+    users = result.user_metrics.sort_by("user_id")
+    assert [users[name].to_pylist() for name in ("r", "rr")] == [recall, reciprocal]
+    assert users["n_recommended"].to_pylist() == ([3, 2, 1, 1] if own_item == "keep" else [2, 1, 0, 1])
+    counted = tuples(where(result.checks, check="own_item"), "input", "count", "share", "sample_keys")
+    expected = [("held_out", 2, 2 / 6, ["1 1", "3 3"]), ("recommendations", 3, 3 / 7, ["model 1  1", "model 3  3"])]
+    assert counted == ([] if own_item == "keep" else expected)
+    checks = where(result.checks, input="recommendations", check="rank_gaps")
+    assert tuples(checks, "verdict") == [("ok",)]
+
+
+def test_list_in_one_cell_loses_the_query_too() -> None:
+    nested = pa.table({"user_id": ["a", "b"], "item_id": [["a", "b", "c"], ["c", "b"]]})
+    held_out = judgements({"a": {"b": 1}, "b": {"a": 1}})
+    result = evaluate(nested, held_out, measures=["RR"], own_item="drop")
+    assert by(result.user_metrics, "user_id", value="rr") == {"a": 1.0, "b": 0.0}
+
+
+def test_warning_says_that_own_item_leaves_nothing() -> None:
+    own, others = ranking({"a": "a", "b": "b"}), judgements({"a": {"b": 1}})
+    itself = judgements({"a": {"a": 1}})
+    with pytest.warns(UserWarning, match="no recommended item is left by own_item; see .checks"):
+        assert tuples(evaluate(own, others, measures=["RR"], own_item="drop").metrics, "value") == [(0.0,)]
+    with pytest.warns(UserWarning, match="held_out has no rows left by own_item"):
+        assert not evaluate(own, itself, measures=["RR"], own_item="drop_both").metrics.num_rows
+
+
+def test_ids_of_different_types_are_not_compared_with_each_other() -> None:
+    log = pa.table({"user_id": ["7"], "item_id": [7], "score": [1.0]})
+    with pytest.raises(RefusedCallError) as raised:
+        evaluate(log, log, measures=["RR"], own_item="drop")
+    (fault,) = raised.value.faults
+    assert str(fault) == (
+        "evaluate(recommendations=): found user_id of type string and item_id of type bigint; expected one type, "
+        "because own_item='drop' compares them; cast item_id of all inputs to text"
+    )
+    assert evaluate(log, log, measures=["RR"]).metrics.num_rows
 
 
 # ---- against a log that was filtered by hand ------------------------------------------------------------------------
@@ -236,7 +301,7 @@ def random_rows(seed: int, ids: str) -> tuple[list[tuple[Any, ...]], list[tuple[
     """Make a log of two models with ties, repeated items and gaps in its ranks, judgements, and training data."""
     draw = random.Random(seed)
     name = str if ids == "string" else int
-    users, items = [name(100 + number) for number in range(12)], [name(number) for number in range(15)]
+    users, items = [name(10 + number) for number in range(12)], [name(number) for number in range(15)]
     listed = [
         (model, user, item, draw.choice((0.1, 0.5, 0.9)), rank)
         for model in ("als", "pop")
@@ -250,6 +315,7 @@ def random_rows(seed: int, ids: str) -> tuple[list[tuple[Any, ...]], list[tuple[
 
 
 BOTH: Final = {"seen_in_train": "drop", "unknown_items": "drop"}
+EVERY: Final = {**BOTH, "own_item": "drop"}
 
 
 @pytest.mark.parametrize(
@@ -259,6 +325,8 @@ BOTH: Final = {"seen_in_train": "drop", "unknown_items": "drop"}
         pytest.param("bigint", {"unknown_items": "drop"}, {}, id="unknown"),
         pytest.param("bigint", BOTH, {"rank_gaps": "keep"}, id="both, ranks kept"),
         pytest.param("string", BOTH, {"ties": "pessimistic", "models": ["pop", "als"]}, id="both, ties by gain"),
+        pytest.param("bigint", {"own_item": "drop"}, {}, id="the query"),
+        pytest.param("string", EVERY, {"lists": "pooled"}, id="all three, lists pooled"),
     ],
 )
 def test_numbers_are_those_of_a_log_without_these_rows(
@@ -272,6 +340,7 @@ def test_numbers_are_those_of_a_log_without_these_rows(
         for row in listed
         if not ("seen_in_train" in policies and (row[1], row[2]) in owned)
         and not ("unknown_items" in policies and row[2] not in known)
+        and not ("own_item" in policies and row[1] == row[2])
     ]
     assert len(listed) > len(kept) > len({row[:3] for row in kept}) > 20
     held_out = table("user_id item_id gain", *judged, ids=ids)

@@ -217,7 +217,12 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
         pytest.param(
             {},
             {
-                "policies": {"population": "run", "ties": "expected", "held_out_duplicates": "last"},
+                "policies": {
+                    "population": "run",
+                    "ties": "expected",
+                    "held_out_duplicates": "last",
+                    "own_item": "drop_both",
+                },
                 "measures": ["P", "RR"],
             },
             id="run",

@@ -41,6 +41,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     invalid_scores: str | None = None,
     seen_in_train: str | None = None,
     unknown_items: str | None = None,
+    own_item: str | None = None,
     unit: str | None = None,
     order: str | None = None,
     lists: str | None = None,
@@ -134,6 +135,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         lists are ranked.
     unknown_items : {"keep", "drop"}, optional
         The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
+    own_item : {"keep", "drop", "drop_both"}, optional
+        Where queries are items or documents, so that `user_id` and `item_id` are of one kind: whether the query itself
+        stays in its list, as by default, or is left out before lists are ranked; ``drop_both`` leaves it out of the
+        judgements too.
     unit : {"user", "list"}, optional
         Whether means are over users, each with the mean of their lists, or over lists with users as clusters; ``user``
         by default. The same where each user has one list.

@@ -8,6 +8,7 @@ NULL_KEYS: Final = "null_keys"
 ZERO_RANKS: Final = "zero_ranks"
 INVALID_SCORES: Final = "invalid_scores"
 INVALID_GAINS: Final = "invalid_gains"
+OWN_ITEM: Final = "own_item"  # the item of a row is the query itself; counted where a policy drops it
 
 UNUSABLE: Final = (NULL_KEYS, ZERO_RANKS, INVALID_SCORES, INVALID_GAINS)
 """Checks of rows that are left out of the evaluation; a row fails one of them at most."""

@@ -246,7 +246,8 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
             if is_partitioned or given.format == "csv":
                 errors += errors_of(partial(_require_columns, config, name, date))
-    errors += errors_of(partial(check_id_types, ids), partial(_refuse_missing_of_all, config, request, sources))
+    check_ids = partial(check_id_types, ids, own_item=request.policies.own_item)
+    errors += errors_of(check_ids, partial(_refuse_missing_of_all, config, request, sources))
     return OpenedInputs(tuple(opened), tuple(errors))
 
 
@@ -343,7 +344,7 @@ def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:
 def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) -> None:
     try:
         sources = [one.without_rows() for one in inputs]
-        check_id_types(sources)
+        check_id_types(sources, own_item=request.policies.own_item)
         refuse_missing({source.name: source.given for source in sources}, request)
     except FaultsError as error:
         raise ForSparkError(_ALL, error) from error

@@ -42,7 +42,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     if faults:
         raise _merged(faults)
     sources = Sources(**found)
-    check_id_types(sources.all())
+    check_id_types(sources.all(), own_item=config.policies.own_item)
     return sources
 
 

@@ -12,7 +12,17 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.checks import AllOf, AnyOf, Compared, Marked, Missing, NotFinite, NotFiniteVector, Since
+from rankeval_spark.engine.checks import (
+    AllOf,
+    AnyOf,
+    Compared,
+    Marked,
+    Missing,
+    NotFinite,
+    NotFiniteVector,
+    Same,
+    Since,
+)
 from rankeval_spark.engine.failures import input_words
 from rankeval_spark.inputs.input_columns import SAMPLE_BUCKETS
 
@@ -82,6 +92,8 @@ def column_of(condition: Condition) -> Column:
             found = COMPARE[op](F.col(name), value)
         case Since(name, micros):
             found = F.unix_micros(name) >= micros
+        case Same(first, second):
+            found = F.col(first) == F.col(second)
         case NotFiniteVector(name):
             found = ~is_finite_vector(F.col(name))
         case Marked(name):

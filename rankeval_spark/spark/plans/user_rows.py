@@ -76,7 +76,11 @@ class InputFrames:
 
     def row_checks(self, request: Request) -> dict[str, RowChecks]:
         """Return the checks of the rows of each input that there is, by its name."""
-        found = [log_checks(self.recommendations.columns), held_out_checks(self.held_out.columns)]
+        own_item = request.policies.own_item
+        found = [
+            log_checks(self.recommendations.columns, own_item=own_item),
+            held_out_checks(self.held_out.columns, own_item=own_item),
+        ]
         if self.train is not None:
             found.append(train_checks(self.train.columns, before=request.evaluation_date))
         if self.items is not None:

@@ -57,6 +57,11 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]], RowChecks]] = {
         ],
         held_out_checks(["user_id", "item_id", "value", "weight"]),
     ),
+    "own items": (
+        "model_id string, user_id bigint, list_id string, item_id bigint, score double",
+        [("m", user, "", item, score) for user in (1, None) for item in (1, 2, None) for score in (0.5, None)],
+        log_checks(["model_id", "list_id", "score"], own_item="drop"),
+    ),
     "train": (
         "user_id string, item_id string, interacted_at timestamp",
         [

@@ -120,6 +120,7 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
             id="seen dropped",
         ),
         pytest.param({"unknown_items": "drop", "ids": "bigint", "has_checks": True}, id="unknown items dropped"),
+        pytest.param({"own_item": "drop_both", "has_checks": True}, id="own item dropped"),
         pytest.param({"bands": {"age": {"edges": [18, 25.5, 40]}}, "slices": ["age"]}, id="bands by edges"),
         pytest.param(
             {

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from rankeval_spark.config import Policies
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError
 from rankeval_spark.results.run_record import measure_facts
 
@@ -55,6 +55,18 @@ def test_other_options_are_another_definition(text: str, other: str) -> None:
 
 def test_other_policies_are_another_definition() -> None:
     assert definition_of("R@5") != definition_of("R@5", Policies(unit="list"))
+
+
+def test_policy_that_came_after_a_run_counts_as_its_default() -> None:
+    """So that an upgrade alone does not make another measure of one that was published before it."""
+    asked, facts = Policies(population="run"), measure_facts(MeasureSet.parse(["P@5"]), Policies(population="run"))
+    (of_now,) = [fact.definition for fact in facts]
+    earlier = [(name, text) for name, text in of_now.policies.items() if name != "own_item"]
+    recorded = {"name": "P", "options": [*of_now.options.items()], "group_rule": None, "measure": "P", "k": 5}
+    run = {"measures": [recorded], "policies": earlier}
+    assert asked.own_item == "keep"
+    assert recorded_definitions(run) == {("P", 5): of_now}
+    assert recorded_definitions({**run, "policies": [*earlier, ("own_item", "drop")]}) != {("P", 5): of_now}
 
 
 def test_definition_of_all_items_has_no_rule() -> None:

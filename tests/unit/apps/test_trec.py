@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rankeval_spark.apps.trec_report import Report
+    from rankeval_spark.config.policies import OwnItem
     from tests.support.trec import Judgements, Runs
 
 NOT_NUMBERS = ("runid", "num_q", "relstring")
@@ -97,6 +98,18 @@ def test_every_value_of_every_topic_is_that_of_trec_eval_9(
     assert_same(found, theirs)
     for topic, values in theirs.items():
         assert found[topic].keys() == values.keys() - {"binG", "G", "ndcg_rel", "Rndcg", *NOT_NUMBERS}
+
+
+@pytest.mark.parametrize("own_item", ["keep", "drop", "drop_both"])
+def test_topics_among_the_documents_are_left_out_as_if_no_file_had_them(tmp_path: Path, own_item: OwnItem) -> None:
+    """BEIR takes a document that is its own query out of the run alone, and leaves the rest to trec_eval."""
+    drawn, judged = random_topics(seed=23)
+    run = {topic: {**scores, topic: 9.0} for topic, scores in drawn.items()}
+    judgements = {topic: {**grades, topic: 1} for topic, grades in judged.items()}
+    settings = Settings(measures=["all_trec"], own_item=own_item, version=9)
+    found = by_topic(evaluate_files(*write_files(tmp_path, run, judgements), settings))
+    of_run, of_both = own_item != "keep", own_item == "drop_both"
+    assert_same(found, of_trec_9(drawn if of_run else run, judged if of_both else judgements))
 
 
 @pytest.mark.parametrize("max_documents", [None, 4])

@@ -251,6 +251,19 @@ def test_files_without_a_topic_in_common_are_an_error(files: tuple[Path, Path]) 
         assert "found no topic of the judgements; expected at least one; are the files swapped?" in done.message
 
 
+def test_own_item_leaves_the_topic_out_of_its_list_or_of_both_files(tmp_path: Path) -> None:
+    qrels, run = written(tmp_path, "q 0 q 1\nq 0 b 1\nr 0 b 1\n", "q Q0 q 1 3 x\nq Q0 b 2 2 x\nr Q0 r 1 1 x\n")
+    for own_item, recall in (("keep", "1.0000"), ("drop", "0.5000"), ("drop_both", "1.0000")):
+        done = rankeval("trec", "-q", "-c", "-m", "recall.5", "--own-item", own_item, qrels, run)
+        assert [line.split()[1:] for line in done.out.splitlines()[:2]] == [["q", recall], ["r", "0.0000"]]
+    done = rankeval("trec", "--own-item", "drop", qrels, run)
+    assert done.code == 4
+    assert "found no document but itself for topic 'r'; expected some for every topic" in done.message
+    done = rankeval("trec", "--own-item", "dorp", qrels, run)
+    assert done.code == 2
+    assert "'dorp' is not one of 'keep', 'drop', 'drop_both'" in " ".join(done.err.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [

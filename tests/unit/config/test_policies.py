@@ -94,8 +94,8 @@ def test_what_is_implied_is_recorded_with_every_number() -> None:
     assert str(fact.definition) == (
         "P(rel=1, agg=macro, denom=k); population=intersection_judged, zero_relevant=zero, missing=exclude, "
         "ties=item_asc, order=score, score_precision=double, rank_gaps=renumber, duplicates=best, judged_only=True, "
-        "held_out_duplicates=max, invalid_scores=drop, seen_in_train=keep, unknown_items=keep, unit=user, "
-        "lists=separate, attribution=none, attribution_window=none, consumed_before=keep"
+        "held_out_duplicates=max, invalid_scores=drop, seen_in_train=keep, unknown_items=keep, own_item=keep, "
+        "unit=user, lists=separate, attribution=none, attribution_window=none, consumed_before=keep"
     )
 
 

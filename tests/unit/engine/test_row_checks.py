@@ -33,6 +33,8 @@ from tests.support.arrow_sources import source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankeval_spark.config.policies import OwnItem
+
 
 def request(
     *measures: str,
@@ -118,6 +120,24 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
     weighted = source("held_out", "user_id item_id gain weight", *rows)
     expected["invalid_weights"] = [4, 5]  # 0 is none either; rows that are left out are not looked at
     assert of_held_out(weighted, reads=["value", "weight"]) == expected
+
+
+def test_rows_about_the_query_itself_are_flagged_where_a_policy_drops_them() -> None:
+    rows: list[tuple[Any, ...]] = [("m", "a", "a", 1.0), ("m", "a", "b", 1.0), ("m", "b", "b", None)]
+    rows += [("m", None, None, 1.0), ("m", None, "a", 1.0), ("m", "A", "a", 1.0)]
+    assert of_log(log(*rows), own_item="drop") == {
+        "null_keys": [3, 4],
+        "own_item": [0, 2],
+        "zero_ranks": [],
+        "invalid_scores": [],
+    }
+    judged = source("held_out", "user_id item_id gain", ("7", "7", 1.0), ("7", "8", 1.0), (None, "8", 1.0))
+    expected: dict[OwnItem, list[str]] = {"drop": ["7", "8"], "drop_both": ["8"]}
+    for policy, left in expected.items():
+        checks = held_out_checks(judged.table.column_names, own_item=policy)
+        assert flagged(checks, judged)["own_item"] == [0]
+        assert checks.usable(judged.table)["item_id"].to_pylist() == left
+    assert "own_item" not in of_log(log())
 
 
 def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:

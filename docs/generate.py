@@ -267,8 +267,8 @@ def _shared_option(option: Option) -> str:
 
 def _statistics() -> str:
     return "".join(
-        f"| `{one.name}` | {one.summary} | `{_in_table(one.formula)}` | {one.way} | {one.range}; {one.undefined} | "
-        f"{one.interval} | {one.source} |\n"
+        f"| `{one.name}` | {one.summary} Also called: {one.words}. | `{_in_table(one.formula)}` | {one.way} | "
+        f"{one.range}; {one.undefined} | {one.interval} | {one.source} |\n"
         for one in group_statistics.ALL
     )
 
@@ -333,7 +333,11 @@ def _measure_lines(entry: Definition) -> Iterator[str]:
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
     yield from _further(entry)
     aliases = f"; also read as {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""
-    yield f"- source: {entry.source}{aliases}\n"
+    yield f"- source: {entry.source}{aliases}"
+    yield f"- also called: {entry.words}\n"
+    if entry.unlike:
+        others = "; ".join(f"`{name}` {difference}" for name, difference in entry.unlike.items())
+        yield f"Not the same: {others}.\n"
     given = {
         "list": "gain at each rank (`-` without judgement; missed gains, scores)",
         "exposure": "items of each list",

@@ -14,7 +14,8 @@ from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry, search
+from rankeval_spark.measures.group_statistics import GroupStatistic
 from rankeval_spark.measures.worked_examples import UNDEFINED, example_page_of
 
 if TYPE_CHECKING:
@@ -64,13 +65,15 @@ def measures_command(name: str | None) -> None:
         out.print(text, markup=False, soft_wrap=True)
         return
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
-    found, other = registry.find(name), group_statistics.find_statistic(name)
-    if found is None and other is not None:  # a statistic of several groups, which is not requested as a measure
-        facts = [("formula", other.formula), ("how", other.way), ("interval", other.interval)]
-        facts += [("range", other.range), ("undefined", other.undefined), ("source", other.source)]
-        _print_entry(out, other.name, other.summary, facts)
+    found, named = registry.find(name), search.exact_measures(name)
+    entry = found.entry if found else group_statistics.find_statistic(name)
+    if entry is None:
+        entry = named[0] if len(named) == 1 else Measure.parse(name, where="rankeval measures").entry
+    if isinstance(entry, GroupStatistic):  # which is not requested as a measure
+        facts = [("formula", entry.formula), ("how", entry.way), ("interval", entry.interval)]
+        facts += [("range", entry.range), ("undefined", entry.undefined), ("source", entry.source)]
+        _print_entry(out, entry.name, entry.summary, facts)
     else:
-        entry = found.entry if found else Measure.parse(name, where="rankeval measures").entry
         _print_entry(out, entry.name, entry.summary, _facts(entry))
 
 
@@ -125,8 +128,11 @@ def _facts(entry: Definition) -> Iterator[Fact]:
     yield "undefined", entry.undefined
     yield "needs", entry.requires or "nothing but the log and the judgements"
     yield "interval", entry.interval
+    yield "also called", entry.words
     if entry.aliases:
-        yield "also called", ", ".join(entry.aliases)
+        yield "also read", ", ".join(entry.aliases)
+    for name, difference in entry.unlike.items():
+        yield "unlike", f"{name} {difference}"
     for several in registry.SEVERAL_MEANINGS:
         if several.taken and (match := registry.find(several.names[0])) and match.entry.name == entry.name:
             yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"

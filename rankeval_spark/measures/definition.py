@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -161,8 +162,12 @@ class Definition:
     source: str  # paper or tool whose definition this is
     undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)
     bounds: tuple[float, float] = (0, 1)  # least and greatest value of a list, or of all lists, with any options
+    # Full names and words of textbooks and other tools, separated by commas, by which search finds the measure
+    words: str = ""
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
+    # Names that other tools have for a number that is not this one, each with the difference; search finds them too
+    unlike: Mapping[str, str] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
     rules: tuple[OptionRule, ...] = ()  # combinations of options that are refused
     # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`required_facts`.
@@ -200,11 +205,11 @@ class Definition:
             raise ValueError(message)
         spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
         for spelling, presets in spellings.items():
-            owner, _ = SPELLINGS.get(spelling.casefold(), (self.name, presets))
+            owner, _ = SPELLINGS.get(plain(spelling), (self.name, presets))
             if owner != self.name:
                 message = f"{spelling!r} is already a name of {owner}; {self.name} cannot have it too"
                 raise ValueError(message)
-            SPELLINGS[spelling.casefold()] = self.name, presets
+            SPELLINGS[plain(spelling)] = self.name, presets
         DEFINED[self.name] = self
         first, _, rest = inspect.cleandoc(kernel.__doc__ or "").partition("\n")
         undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
@@ -325,4 +330,13 @@ class Definition:
 
 DEFINED: Final[dict[str, Definition]] = {}  # every measure, by its canonical name
 
-SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}  # name and options of every spelling in lower case
+SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}  # name and options of every :func:`plain` spelling
+
+
+def plain(name: str) -> str:
+    """Return the letters and digits of a name, in lower case.
+
+    >>> plain("hit_rate"), plain("Hit-Rate"), plain("HitRate")
+    ('hitrate', 'hitrate', 'hitrate')
+    """
+    return re.sub(r"[\W_]+", "", name.casefold())

@@ -26,6 +26,7 @@ class GroupStatistic:
     """One such number."""
 
     name: str  # as ``group_metrics`` name it, before a measure in brackets
+    words: str  # full names and words of textbooks, as of a measure
     summary: str  # what it is, in a sentence
     formula: str  # M(g) is the value of the measure for group g
     # As of a measure
@@ -55,6 +56,7 @@ class GroupStatistic:
 ALL: Final = (
     GroupStatistic(
         name=GROUP_GAP,
+        words="gap between groups, difference between groups of users, group fairness, disparity",
         summary="Greatest value of a group of users less the least.",
         formula="max_g M(g) - min_g M(g)",
         range="from 0, in units of the measure",
@@ -64,6 +66,7 @@ ALL: Final = (
     ),
     GroupStatistic(
         name=GROUP_RATIO,
+        words="ratio between groups, disparate impact, group fairness",
         summary="Ratio of the least value of a group of users to the greatest.",
         formula="min_g M(g) / max_g M(g)",
         range="[0, 1]",
@@ -74,6 +77,7 @@ ALL: Final = (
     ),
     GroupStatistic(
         name=USER_MAD,
+        words="mean absolute difference between groups of users, user fairness, UserMADranking, UserMADrating",
         summary="Mean absolute difference between two groups of users, over all pairs.",
         formula="mean over pairs g < h of |M(g) - M(h)|",
         range="from 0, in units of the measure",
@@ -82,6 +86,7 @@ ALL: Final = (
     ),
     GroupStatistic(
         name=WORST_GROUP,
+        words="worst slice, worst group of users, least value of a group",
         summary="Value of the group of users with the worst one, which slice_values names.",
         formula="min_g M(g); max_g M(g) of an error",
         undefined=f"{_FEW_GROUPS}; neither side of the measure is better",
@@ -91,6 +96,7 @@ ALL: Final = (
     ),
     GroupStatistic(
         name=ITEM_MAD,
+        words="mean absolute difference between groups of items, item fairness, ItemMADranking, ItemMADrating",
         summary="Mean absolute difference between the values within two groups of items, over all pairs.",
         formula="mean over pairs g < h of |M(g) - M(h)|, M(g) being the measure with group=g",
         range="from 0, in units of the measure",

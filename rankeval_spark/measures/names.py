@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import HIT_SCORES, WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import group_statistics, registry
+from rankeval_spark.measures import group_statistics, registry, search
 from rankeval_spark.measures.definition import OF_JUDGEMENTS
 from rankeval_spark.measures.options import (
     AGG,
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
 
 MAX_CUTOFF: Final = 10_000  # largest cutoff that is read
 
+_CUTOFF_WORDS: Final = ("k", "n", "top_k", "topk", "at", "cutoff", "top_n")  # options of other tools for a cutoff
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
 _RECORDED: Final = "runs.measures"  # place of measures that a run recorded, for messages
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
-_NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
+_NAME = re.compile(
+    r"\s*(?P<name>[^\s()@,]+(?:\s+[^\s()@,]+)*)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL
+)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
 
 
@@ -85,6 +88,8 @@ class Measure:
         match = _find(shape["name"], where)
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
         after_at = [number.strip() for number in (match.cutoff, shape["cutoff"]) if number is not None]
+        if len(after_at) > 1 and after_at[0].casefold() in registry.PLACEHOLDERS:  # such as map_at_k@10
+            after_at = after_at[1:]
         return reader.measure(reader.pairs(shape["options"] or ""), after_at)
 
     @classmethod
@@ -395,7 +400,9 @@ class _Reader:
         while rest.strip():
             pair = _OPTION.match(rest)
             if pair is None:
-                self._refuse(f"{rest.strip()!r}", "option=value")
+                given = rest.strip()
+                fix = f"write {self.entry.name}@{given}" if given.isdecimal() else ""
+                self._refuse(repr(given), "option=value", fix)
                 break
             pairs.append((pair["name"], pair["value"]))
             rest = rest[pair.end() :]
@@ -407,7 +414,7 @@ class _Reader:
             option = self.entry.option(name)
             value = option.read(value_text) if option else None
             if option is None:
-                self._refuse_unknown(name)
+                self._refuse_unknown(name, value_text)
             elif option.name in given or option.name in self.match.presets:
                 self._refuse(f"option {option.name!r} twice", "each option once")
             elif value is None:
@@ -424,17 +431,22 @@ class _Reader:
         if len(texts) > 1:
             self._refuse("two cutoffs", "one")
         elif not is_number or not 1 <= int(text) <= MAX_CUTOFF:
-            fix = "leave '@0' out for the whole list" if text and not text.strip("0") else ""
-            if re.fullmatch(r"[0-9]+(, *[0-9]+)+", text):
-                fix = (
-                    f"write a measure for each: {', '.join(f'{self.entry.name}@{k.strip()}' for k in text.split(','))}"
-                )
+            fix, several = "", text.strip("[]")
+            if text and not text.strip("0"):
+                fix = "leave '@0' out for the whole list"
+            elif text.casefold() in registry.PLACEHOLDERS:
+                fix = f"write the number, such as {self.entry.name}@10"
+            elif re.fullmatch(r"[0-9]+\.0+", text):
+                fix = f"write {self.entry.name}@{text.partition('.')[0]}"
+            elif re.fullmatch(r"[0-9]+(, *[0-9]+)+", several):
+                each = ", ".join(f"{self.entry.name}@{k.strip()}" for k in several.split(","))
+                fix = f"write a measure for each: {each}"
             elif "," in text:
                 fix = "name one measure at a time"
             self._refuse(f"cutoff {text!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix)
         return int(text) if is_number else WHOLE_LIST
 
-    def _refuse_unknown(self, name: str) -> None:
+    def _refuse_unknown(self, name: str, value: str) -> None:
         found = f"option {name!r}"
         if name == AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.is_ratio))
@@ -455,7 +467,9 @@ class _Reader:
             self._refuse(found, expected, "take one of these, or leave it out")
         else:
             known = [option.name for option in self.entry.options]
-            self._refuse(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+            is_cutoff = name.casefold() in _CUTOFF_WORDS and self.entry.cutoff.default != "forbidden"
+            fix = f"write the cutoff behind @: {self.entry.name}@{value}" if is_cutoff else nearest(name, known)
+            self._refuse(f"unknown option {name!r}", f"one of {', '.join(known)}", fix)
 
     def _refuse(self, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(self.where, found, expected, fix))
@@ -472,8 +486,9 @@ def _find(name: str, where: str) -> Match:
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))
     expected = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    all_names = (*registry.all_names(), *(one.name for one in group_statistics.ALL))
-    raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, nearest(name, all_names)))
+    if instead := search.not_offered(name):
+        raise UnknownMeasureError(Fault(where, f"{name!r}, which is not computed", expected, instead))
+    raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, search.suggestion(name)))
 
 
 def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:

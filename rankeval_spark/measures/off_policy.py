@@ -47,9 +47,17 @@ estimator = partial(
 
 @estimator(
     name="IPS",
+    words="inverse propensity score, inverse propensity weighting, importance sampling, Horvitz-Thompson estimator, "
+    "off-policy evaluation, counterfactual evaluation",
+    aliases={
+        "InverseProbabilityWeighting": {},
+        "IPW": {},
+        "InversePropensityScore": {},
+        "InversePropensityScoring": {},
+        "InversePropensityWeighting": {},
+    },
     formula="(1 / |J|) sum over impressions of w g, w = score / propensity",
     source=f"Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting; {_REWARD}",
-    aliases={"InverseProbabilityWeighting": {}},
 )
 def inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward that the target policy would have had, by inverse propensity scores.
@@ -66,6 +74,7 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
 
 @estimator(
     name="ClippedIPS",
+    words="clipped inverse propensity score, capped importance sampling, truncated importance sampling",
     formula="(1 / |J|) sum over impressions of min(w, limit) g",
     source=f"Ionides (2008), Truncated importance sampling; {_REWARD}",
 )
@@ -83,12 +92,17 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
 
 @estimator(
     name="SNIPS",
+    words="self-normalized inverse propensity score, weighted importance sampling, Hájek estimator",
+    aliases={
+        "SelfNormalizedIPS": {},
+        "SelfNormalizedInverseProbabilityWeighting": {},
+        "SelfNormalizedInversePropensityScore": {},
+    },
     formula="sum over impressions of w g / sum of w",
     undefined=NO_WEIGHT,
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
     "SelfNormalizedInverseProbabilityWeighting; "
     f"{_REWARD}",
-    aliases={"SelfNormalizedIPS": {}},
     aggregation=Aggregation(default="micro"),
 )
 def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
@@ -107,9 +121,10 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
 
 @estimator(
     name="DR",
+    words="doubly robust estimator, augmented inverse propensity weighting, AIPW",
+    aliases={"DoublyRobust": {}},
     formula="(1 / |J|) sum over impressions of v + w (g - q), v = sum over the list of score q",
     source=f"Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust; {_REWARD}",
-    aliases={"DoublyRobust": {}},
     needs=(*NEEDS, PREDICTIONS),
 )
 def doubly_robust(cut: CutLists) -> Ratio:
@@ -131,6 +146,7 @@ def doubly_robust(cut: CutLists) -> Ratio:
 
 @estimator(
     name="ImportanceWeight",
+    words="mean importance weight, average weight of impressions, weight check",
     formula="(1 / |J|) sum over impressions of w",
     bounds=(0, math.inf),
     source=f"Owen (2013), Monte Carlo theory, methods and examples, chapter 9; {_REWARD}",

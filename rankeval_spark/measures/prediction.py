@@ -52,6 +52,8 @@ prediction_error = partial(
 
 @prediction_error(
     name="RMSE",
+    words="root mean squared error, root mean square error",
+    aliases={"RootMeanSquaredError": {}, "RootMeanSquareError": {}},
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
     source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
     aggregation=Aggregation(micro_link="square", without_relevant=math.nan),
@@ -70,6 +72,8 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
 
 @prediction_error(
     name="MSE",
+    words="mean squared error, mean square error, squared loss",
+    aliases={"MeanSquaredError": {}, "MeanSquareError": {}},
     formula="(1 / n) sum over predicted pairs of (score - gain)^2",
     source=f"Surprise MSE; {NEGATIVE_RATING}",
 )
@@ -84,6 +88,8 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 
 @prediction_error(
     name="MAE",
+    words="mean absolute error, absolute loss",
+    aliases={"MeanAbsoluteError": {}},
     formula="(1 / n) sum over predicted pairs of |score - gain|",
     source=f"LensKit, Surprise and RecTools MAE; {NEGATIVE_RATING}",
 )
@@ -100,6 +106,8 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 
 @Definition(
     name="PredictedShare",
+    words="prediction coverage, rating coverage, share of predictions",
+    unlike={"prediction_coverage": "of recmetrics is CatalogCoverage"},
     formula="n / |J|, n being the held-out pairs that have a score",
     undefined="no judgement",
     source=f"LensKit and Surprise report it as the share of predictions that were possible; {NEGATIVE_RATING}",
@@ -155,10 +163,11 @@ SMALLEST: Final = 1e-15  # a probability nearer to 0 or 1 is taken for this near
 
 @prediction_error(
     name="LogLoss",
+    words="logarithmic loss, binary cross-entropy, negative log-likelihood, BCE",
+    aliases={"CrossEntropy": {}, "BinaryCrossEntropy": {}},
     formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
     bounds=(0, -math.log(SMALLEST)),
     source=f"scikit-learn log_loss; RecBole; {NEGATIVE_CLASS}",
-    aliases={"CrossEntropy": {}},
     needs=(HIT_SCORES,),
 )
 def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
@@ -197,6 +206,10 @@ concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,
 
 @concordance(
     name="FCP",
+    words="fraction of concordant pairs, pairwise accuracy, pair accuracy, ordered pair accuracy, concordance index, "
+    "c-index",
+    aliases={"FractionOfConcordantPairs": {}},
+    unlike={"OPA": "of TensorFlow Ranking is FCP(agg='micro',ties='discordant')"},
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
@@ -229,11 +242,12 @@ def fraction_of_concordant_pairs(
 
 @concordance(
     name="KendallTau",
+    words="Kendall rank correlation, Kendall's tau-b",
+    aliases={"Tau": {}, "KendallTauB": {}},
     formula="(c - d) / sqrt((N - t_g) (N - t_s)), N all pairs, t_g and t_s those of one gain and of one score (tau-b)",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
     source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {NEGATIVE_RATING}",
-    aliases={"Tau": {}},
 )
 def kendall_tau(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains by pairs, Kendall's tau-b.
@@ -248,12 +262,13 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
 
 @concordance(
     name="Spearman",
+    words="Spearman rank correlation, Spearman's rho",
+    aliases={"SpearmanRho": {}, "SpearmanR": {}},
     formula="correlation of the ranks of scores and gains, ties with the mean of their ranks",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
     source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
     f"{NEGATIVE_RATING}",
-    aliases={"SpearmanRho": {}},
 )
 def spearman(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains, Spearman's rho.
@@ -280,6 +295,9 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
 
 @concordance(
     name="AUC",
+    words="area under the ROC curve, area under the curve, receiver operating characteristic, Mann-Whitney U",
+    aliases={"AUROC": {}, "roc_auc_score": {}},
+    unlike={"RocAuc": "of RePlay compares places of the first k, AUC the scores of all that is held out"},
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
@@ -303,6 +321,8 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
 
 @concordance(
     name="GAUC",
+    words="group AUC, grouped area under the ROC curve, AUC weighted by impressions",
+    aliases={"GroupAUC": {}},
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
     source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",

@@ -13,16 +13,23 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rankeval_spark.measures import definition
+from rankeval_spark.measures.definition import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rankeval_spark.measures.definition import Definition, Kind, Options
 
-_TREC_NAME = re.compile(r"(?P<name>.+?)[._](?P<cutoff>\d+(\.\d+)?)")
+PLACEHOLDERS: Final = ("k", "n")  # letters that stand for a cutoff in names of papers and other tools
+
+_WITH_CUTOFF = re.compile(
+    r"(?P<name>.+?)(?:(?:[\s._-]*[Aa]t[\s._-]*|[._])(?P<cutoff>\d+(?:\.\d+)?|[kKnN])|At)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Meaning of a name: a measure, the options that the name fixes, and the number it ends in (trec_eval names)."""
+    """Meaning of a name: a measure, the options that the name fixes, and the cutoff it ends in, if it does."""
 
     entry: Definition
     presets: Options = field(default_factory=dict)
@@ -58,10 +65,12 @@ SEVERAL_MEANINGS: Final = (
         "doubtful",
     ),
     SeveralMeanings(
-        ("MRR", "ReciprocalRank"), "RR, 1 / rank of the first hit", "the sum of 1 / rank over all hits is ARHR"
+        ("MRR", "ReciprocalRank", "MeanReciprocalRank"),
+        "RR, 1 / rank of the first hit",
+        "the sum of 1 / rank over all hits is ARHR",
     ),
     SeveralMeanings(
-        ("ARHR",),
+        ("ARHR", "AverageReciprocalHitRank", "AverageReciprocalHitRate"),
         "the sum of 1 / rank over all hits",
         "divided by the relevant items it is ARHR(denom='R'); of the first hit alone it is RR",
         ("denom",),
@@ -73,7 +82,7 @@ SEVERAL_MEANINGS: Final = (
         "the share of all held-out items that are hit is R(agg='micro'), the number of hits NumHits",
     ),
     SeveralMeanings(
-        ("AP", "MAP", "map_cut", "AveragePrecision"),
+        ("AP", "MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision"),
         "the sum of P@i at the hits divided by the number of relevant items R, as in trec_eval",
         "divided by min(R, k) it is AP(denom='min'), by k AP(denom='k'), by the length AP(denom='len'), by the hits "
         "AP(denom='hits'); the mean of P@1 to P@k is MeanP",
@@ -135,6 +144,16 @@ SEVERAL_MEANINGS: Final = (
         "options",
     ),
     SeveralMeanings(
+        ("Unexpectedness",),
+        "the distance from the user's items in the training data",
+        "the share of a list that another model does not recommend, as in RePlay, is 1 - Overlap",
+    ),
+    SeveralMeanings(
+        ("ShannonEntropy",),
+        "Entropy, of the shares that items have of all places, in bits",
+        "RecBole divides a sum of natural logarithms by the number of items, Elliot takes the mean over users",
+    ),
+    SeveralMeanings(
         ("ItemCoverage",), "the number of items that are recommended", "their share of the catalogue is CatalogCoverage"
     ),
     SeveralMeanings(
@@ -159,17 +178,39 @@ SEVERAL_MEANINGS: Final = (
         ("Accuracy",), "", "of classes it is ClassAccuracy, whether there is a hit Success, the share of hits P"
     ),
     SeveralMeanings(("MARK",), "", "the mark of recmetrics is AP@k, averaged recall MAR(kind='cutoffs')@k"),
+    SeveralMeanings(
+        ("Hits",), "", "whether there is a hit is Success, the number of hits, as in ranx, NumHits, the share found R"
+    ),
 )
 """Names with several meanings in the field."""
 
+_ERRORS: Final = "of the errors of predicted ratings there are RMSE, MSE and MAE"
+_PERCENTILES: Final = "it needs the place of each held-out item among all items, which lists do not have"
+_DIVERSIFIED: Final = "of the measures of ndeval there are alpha_nDCG, ERR_IA and SRecall"
+_ESTIMATORS: Final = "of the off-policy estimators there are IPS, ClippedIPS, SNIPS and DR"
+
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "coverage_error": "it is the rank by which all relevant items are found; R@k is the share found up to rank k",
+    **dict.fromkeys(
+        ("MPR", "mean percentile rank", "mean percentile ranking", "expected percentile rank"), _PERCENTILES
+    ),
+    **dict.fromkeys(("R2", "R squared", "coefficient of determination", "exp_var", "explained variance"), _ERRORS),
+    **dict.fromkeys(("MAPE", "SMAPE", "NMAE", "RMSLE", "mean absolute percentage error"), _ERRORS),
+    **dict.fromkeys(("set_map", "SetAP"), "it is SetP times SetR"),
+    **dict.fromkeys(("AP_IA", "MAP_IA", "P_IA", "NRBP", "nNRBP", "alpha_DCG"), _DIVERSIFIED),
+    **dict.fromkeys(("direct method", "switch DR", "MRDR", "self-normalized doubly robust"), _ESTIMATORS),
+}
+"""Names of numbers that are looked for and not computed, each with what there is instead."""
+
 
 def meanings_of(name: str) -> SeveralMeanings | None:
-    """Return the meanings of a name, in any case; None for one with a single meaning.
+    """Return the meanings of a name, in any spelling, with or without a cutoff; None for one with a single meaning.
 
     >>> meanings_of("mrr").note("MRR")
     'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR'
     """
-    return next((one for one in SEVERAL_MEANINGS if name.casefold() in map(str.casefold, one.names)), None)
+    spelling = plain(split_cutoff(name)[0])
+    return next((one for one in SEVERAL_MEANINGS if spelling in map(plain, one.names)), None)
 
 
 def discover(family: str) -> None:
@@ -199,13 +240,25 @@ def all_names() -> tuple[str, ...]:
     return tuple(spelling for entry in entries() for spelling in (entry.name, *entry.aliases))
 
 
+def split_cutoff(name: str) -> tuple[str, str | None]:
+    """Split the cutoff off a name that ends in one, such as ``ndcg_cut_10``, ``recall_at_10`` or ``precisionAtK``.
+
+    >>> split_cutoff("recall_at_10"), split_cutoff("precisionAtK"), split_cutoff("hit_rate")
+    (('recall', '10'), ('precision', 'K'), ('hit_rate', None))
+    """
+    found = None if plain(name) in definition.SPELLINGS else _WITH_CUTOFF.fullmatch(name)
+    return (found["name"], found["cutoff"]) if found else (name, None)
+
+
 def find(name: str) -> Match | None:
-    """Look a name up, in any case: a canonical name, an alias, or a trec_eval name such as ``ndcg_cut_10``.
+    """Look a name up, in any case and with any of ``_ -`` between its words: that of a measure or an alias.
+
+    The name may end in a cutoff, as :func:`split_cutoff` splits it off.
 
     >>> match = registry.find("relative_P_5")
     >>> match.entry.name, dict(match.presets), match.cutoff
     ('P', {'denom': 'min'}, '5')
     """
-    trec = None if name.casefold() in definition.SPELLINGS else _TREC_NAME.fullmatch(name)
-    known = definition.SPELLINGS.get((trec["name"] if trec else name).casefold())
-    return known and Match(get(known[0]), known[1], trec["cutoff"] if trec else None)
+    spelling, cutoff = split_cutoff(name)
+    known = definition.SPELLINGS.get(plain(spelling))
+    return known and Match(get(known[0]), known[1], cutoff)

@@ -24,6 +24,7 @@ from rankeval_spark.measures.options import Above, Category, Level, NotOffered
 
 @Definition(
     name="ItemCoverage",
+    words="number of distinct recommended items, aggregate diversity, item coverage, unique items, coverage",
     formula="|union of L_u@k|",
     bounds=(0, np.inf),
     undefined="never",
@@ -42,6 +43,8 @@ def item_coverage(exposure: Exposure) -> FloatVector:
 
 @Definition(
     name="CatalogCoverage",
+    words="catalogue coverage, coverage, item space coverage, share of items recommended",
+    aliases={"CatalogueCoverage": {}},
     formula="|union of L_u@k, in T| / |T|",
     undefined="the catalogue, or train, is empty",
     source="Ge, Delgado-Battenfeld & Jannach (2010), Beyond accuracy: evaluating recommender systems by coverage and "
@@ -70,10 +73,11 @@ def catalogue_coverage(
 
 @Definition(
     name="UserCoverage",
+    words="user coverage, share of users served, coverage",
+    aliases={"CoveredUsers": {}},
     formula="1[m >= min_items]",
     undefined="never",
     source="RecTools CoveredUsers, Elliot UserCoverage (a count)",
-    aliases={"CoveredUsers": {}},
     aggregation=Aggregation(interval="wilson"),
     group=False,
 )
@@ -94,11 +98,13 @@ _NOTHING_SHOWN: Final = "no list holds an item"
 
 @Definition(
     name="Entropy",
+    words="Shannon entropy, distributional coverage, diversity over all lists, evenness of exposure, diversity",
+    aliases={"DistributionalCoverage": {}, "ShannonEntropy": {}},
+    unlike={"SEntropy": "of Elliot is a mean over users, Entropy of all lists together"},
     formula="-sum_i p_i log2 p_i; p_i the share of item i in all places of the lists",
     bounds=(0, np.inf),
     undefined=f"{_NOTHING_SHOWN}, or with norm=True the catalogue has fewer than two items",
     source="Elliot ShannonEntropy, LensKit; Shannon (1948), A mathematical theory of communication",
-    aliases={"DistributionalCoverage": {}, "ShannonEntropy": {}},
     needs_catalogue=lambda norm, **_: bool(norm),
 )
 def entropy(
@@ -125,6 +131,12 @@ def entropy(
 
 @Definition(
     name="Gini",
+    words="Gini index, Gini coefficient, concentration of exposure, inequality of exposure, item fairness, diversity",
+    aliases={"GiniCoefficient": {}},
+    unlike={
+        "GiniIndex": "of RecBole is Gini(norm='n'), that of Elliot 1 - Gini",
+        "ListGini": "of LensKit is Gini(norm='n')",
+    },
     formula="sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x); x_(1) <= ... <= x_(n) lists that hold an item of the "
     "catalogue, n = |T|",
     undefined="no list holds an item that counts, or with norm='n-1' there is only one",
@@ -166,6 +178,8 @@ _JACCARD: Final = (
 
 @Definition(
     name="Personalization",
+    words="personalisation, inter-list diversity, diversity between users, Hamming distance between lists, diversity",
+    aliases={"Personalisation": {}},
     formula="1 - mean over pairs of lists of |L_u@k and L_v@k| / k",
     undefined="fewer than two lists",
     source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h); "
@@ -214,6 +228,7 @@ _NO_LIST: Final = "the user has no list"
 
 @Definition(
     name="SufficientReco",
+    words="full lists, sufficient recommendations, length of the list",
     formula="1[m >= k]",
     undefined=_NO_LIST,
     source="RecTools SufficientReco",
@@ -242,6 +257,7 @@ def sufficient_recommendations(
 
 @Definition(
     name="NotInTrain",
+    words="items not in the training data, repeated consumption, already seen items",
     formula="(1 / m) |{i <= m : the user does not have item i in train}|",
     undefined=_NO_LIST,
     source="RecTools; shared task hygiene: a list should not repeat what its user has",
@@ -261,6 +277,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="UnrepeatedReco",
+    words="unrepeated recommendations, repeated items, duplicates within a list",
     formula="m / sum_{i<=m} copies(i)",
     undefined=_NO_LIST,
     source="RecTools UnrepeatedReco",
@@ -292,6 +309,7 @@ _UNEVEN: Final = math.sqrt(2)  # all but one of three rates are 0: the standard 
 
 @Definition(
     name="PopREO",
+    words="popularity-based ranking-based equal opportunity, equal opportunity, fairness of items",
     formula="sd_g(p_g) / mean_g(p_g); p_g = relevant items of group g that are recommended / relevant items of group g",
     bounds=(0, _UNEVEN),
     undefined="a group has no relevant item, or no relevant item is recommended",
@@ -314,6 +332,8 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
 
 @Definition(
     name="PopRSP",
+    words="popularity-based ranking-based statistical parity, statistical parity, demographic parity, exposure "
+    "fairness",
     formula="sd_g(p_g) / mean_g(p_g); p_g = recommended items of group g / items of group g that could be",
     bounds=(0, _UNEVEN),
     undefined="a group has no item that can be recommended, or no list holds an item of the catalogue",
@@ -335,6 +355,7 @@ def statistical_parity(rates: Rates) -> FloatVector:
 
 @Definition(
     name="BiasDisparity",
+    words="bias disparity of a category, preference amplification",
     formula="B_rec / B_train - 1; B = share of items that are of the category / the category's share of the catalogue",
     bounds=(-1, math.inf),
     undefined="no user with a list has an item of the category in train",

@@ -342,7 +342,15 @@ gain_measure = partial(
 )
 
 
-@gain_measure(name="CG", formula="sum_{i<=k} g_i", bounds=(0, math.inf), source=_JARVELIN, rules=_RULES)
+@gain_measure(
+    name="CG",
+    words="cumulative gain, cumulated gain, sum of gains",
+    aliases={"CumulativeGain": {}, "CumulatedGain": {}},
+    formula="sum_{i<=k} g_i",
+    bounds=(0, math.inf),
+    source=_JARVELIN,
+    rules=_RULES,
+)
 def cumulated_gain(
     cut: CutLists, *, gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
 ) -> FloatMatrix:
@@ -358,6 +366,8 @@ def cumulated_gain(
 
 @gain_measure(
     name="nCG",
+    words="normalized cumulative gain",
+    aliases={"NormalizedCumulativeGain": {}, "NormalizedCumulatedGain": {}},
     formula="CG@k / (CG@k of the ideal order)",
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
@@ -377,6 +387,9 @@ def normalised_cumulated_gain(
 
 @gain_measure(
     name="DCG",
+    words="discounted cumulative gain",
+    aliases={"DiscountedCumulativeGain": {}, "DiscountedCumulatedGain": {}, "dcg_burges": {"dcg": "exp-log2"}},
+    unlike={"dcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does"},
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
@@ -397,9 +410,19 @@ def discounted_cumulated_gain(
 
 @gain_measure(
     name="nDCG",
+    words="normalized discounted cumulative gain, normalized DCG, normalised discounted cumulated gain",
+    aliases={
+        "ndcg_cut": {},
+        "NormalizedDiscountedCumulativeGain": {},
+        "NormalizedDiscountedCumulatedGain": {},
+        "ndcg_burges": {"dcg": "exp-log2"},
+    },
+    unlike={
+        "ndcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does",
+        "nDCGRendle2020": "of Elliot has gains of 0 and 1: nDCG(gains='binary')",
+    },
     formula="DCG@k / IDCG@k",
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
-    aliases={"ndcg_cut": {}},
     cutoff=_NORMALISED_CUTOFF,
     rules=(*_RULES, *_OF_IDEAL, _VALUES_ARE_NOT_RAISED),
     ties=_NORMALISED_TIES,

@@ -34,10 +34,11 @@ _WHOLE_LEVELS: Final = OptionRule(
 
 @Definition(
     name="IPrec",
+    words="interpolated precision, precision at a recall level, precision-recall curve",
+    aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
     formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
     source="Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8; need='v9' and 'v10' "
     "as iprec_at_recall of trec_eval 9 and 10",
-    aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
     cutoff=Cutoff("forbidden"),
     always_printed=("recall",),
     after_at="recall",
@@ -68,9 +69,10 @@ def interpolated_precision(
 
 @Definition(
     name="IPrecAvg",
+    words="11-point interpolated average precision, eleven-point average precision",
+    aliases={"11pt_avg": {}, "11PtAvg": {}},
     formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1; with levels=n at 0, 1/(n-1), ..., 1",
     source="trec_eval 11pt_avg",
-    aliases={"11pt_avg": {}, "11PtAvg": {}},
     cutoff=Cutoff("forbidden"),
     rules=(_WHOLE_LEVELS,),
 )
@@ -90,6 +92,7 @@ def mean_interpolated_precision(
 
 @Definition(
     name="IPrecArea",
+    words="area under the interpolated precision-recall curve",
     formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20; with levels=n in n - 1 strips",
     source="trapezoid rule on the levels of trec_eval's 11-point curve",
     cutoff=Cutoff("forbidden"),
@@ -112,6 +115,7 @@ def interpolated_precision_area(
 
 @Definition(
     name="RecallCeiling",
+    words="best possible recall, upper bound of recall, maximum recall",
     formula="min(R, k, n) / R",
     source="R@k of the best list of the same length",
     ties=ANY_ORDER_OF_TIES,
@@ -164,9 +168,10 @@ _NEEDS: Final[Mapping[str, Callable[[Fraction, int], int]]] = {
 
 @Definition(
     name="PAUC",
+    words="partial AUC, partial area under the ROC curve",
+    aliases={"PartialAUC": {}},
     formula="(1 / (R k)) sum over hits of max(k - f, 0), f the items above the hit that are not relevant",
     source="Dodd & Pepe (2003), Partial AUC estimation and regression; RecTools PAUC",
-    aliases={"PartialAUC": {}},
     cutoff=Cutoff("required"),
 )
 def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
@@ -183,6 +188,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
 
 @Definition(
     name="PAP",
+    words="pAp@k, precision and partial AUC, partial AUC plus precision",
     formula="(1 / (min(R, k) k)) sum over the first k hits of max(k - f, 0), f as for PAUC",
     source="Hiranandani et al. (2020), Optimization and analysis of the pAp@k metric for recommender systems; "
     "RecTools PAP",

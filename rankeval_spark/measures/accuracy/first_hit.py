@@ -24,9 +24,10 @@ from rankeval_spark.measures.options import Level
 
 @Definition(
     name="Success",
+    words="hit rate, hit ratio, success rate, success at k, top-k accuracy, at least one hit",
+    aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
     formula="1 where h_k > 0, else 0",
     source="trec_eval success; hit rate in recommendation",
-    aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
     aggregation=Aggregation(interval="wilson"),
     ties=MEAN_OVER_TIES,
 )
@@ -43,9 +44,10 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="RR",
+    words="mean reciprocal rank, reciprocal rank, inverse rank of the first hit",
+    aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}, "MeanReciprocalRank": {}},
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
-    aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}},
     ties=MEAN_OVER_TIES,
 )
 def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
@@ -60,6 +62,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="FirstHit",
+    words="rank of the first hit, position of the first relevant item, histogram of first hits",
     formula="1 where r_k = 1 and h_k = 1, else 0",
     source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
     cutoff=Cutoff("required"),
@@ -81,6 +84,8 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="ARHR",
+    words="average reciprocal hit rank, average reciprocal hit rate",
+    aliases={"AverageReciprocalHitRank": {}, "AverageReciprocalHitRate": {}, "NCRR": {"denom": "ideal"}},
     formula="sum_{i<=k} r_i / i; gains='grade': sum_{i<=k} g_i / i",
     bounds=(0, math.inf),
     undefined=f"{NO_RELEVANT}; with gains='grade' and denom='none' or 'ideal': no positive gain",

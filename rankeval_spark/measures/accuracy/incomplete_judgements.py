@@ -31,6 +31,7 @@ JudgedLevel: TypeAlias = Annotated[
 
 @Definition(
     name="Judged",
+    words="share of judged items, judgement coverage, judgment rate",
     formula="(items with a judgement at ranks 1..k) / m",
     undefined=_NEVER,
     source="ir_measures Judged; a negative gain as of trec_eval 10 unj",
@@ -58,10 +59,11 @@ def judged_share(
 
 @Definition(
     name="unj",
+    words="share of unjudged items, unjudged rate",
+    aliases={"Unjudged": {}},
     formula="(items without a judgement at ranks 1..k) / k",
     undefined=_NEVER,
     source="trec_eval 10 unj",
-    aliases={"Unjudged": {}},
     cutoff=Cutoff("required"),
     ties=NOT_BOUNDED_BY_GAINS,
     judged_only=False,
@@ -81,6 +83,8 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="Bpref",
+    words="binary preference",
+    aliases={"BinaryPreference": {}},
     formula="(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R); b judged non-relevant items "
     "above it, N of them in all",
     source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
@@ -105,11 +109,12 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
 
 @Definition(
     name="infAP",
+    words="inferred average precision",
+    aliases={"InferredAP": {}, "InferredAveragePrecision": {}},
     formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
     "j items of the pool above it, a relevant, b not relevant; e = 0.00001",
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
     "infAP; a negative gain is in the pool, as there",
-    aliases={"InferredAP": {}},
     cutoff=Cutoff("forbidden"),
     ties=NOT_BOUNDED_BY_GAINS,
     judged_only=False,

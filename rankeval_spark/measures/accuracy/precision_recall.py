@@ -27,9 +27,11 @@ from rankeval_spark.measures.required_facts import VALUES
 
 @Definition(
     name="P",
+    words="precision at k, share of hits, fraction of relevant recommendations, positive predictive value",
+    aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
+    unlike={"PrecisionTopK": "of Evidently divides by the length of the list: P(denom='len')"},
     formula="h_k / k",
     source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
-    aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
     cutoff=Cutoff("required").but("optional", denom="len"),
     ties=MEAN_OVER_TIES,
 )
@@ -57,10 +59,11 @@ def precision(
 
 @Definition(
     name="R",
+    words="recall at k, sensitivity, true positive rate, share of relevant items found",
+    aliases={"Recall": {}, "RecallCap": {"denom": "min"}, "CalibratedRecall": {"denom": "min"}},
     formula="h_k / R",
     undefined=f"{NO_RELEVANT}; with gains='value': none with a positive value",
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
-    aliases={"Recall": {}},
     rules=(
         OptionRule(
             "gains='value' only with denom='R'", lambda options: options["gains"] == "value" and options["denom"] != "R"
@@ -106,9 +109,15 @@ def recall(
 
 @Definition(
     name="F",
+    words="F-measure, F1 score, F-beta score, F-score, harmonic mean of precision and recall, Dice coefficient",
+    aliases={
+        **{name: {"beta": 1.0} for name in ("F1", "F1Score")},
+        **{name: {} for name in ("FMeasure", "FBeta", "FScore", "F1Beta")},
+        **{"F2": {"beta": 2.0}, "F0.5": {"beta": 0.5}},
+    },
+    unlike={"FBetaTopK": "of Evidently divides precision by the length of the list, as P(denom='len') does"},
     formula="(1 + b^2) P R / (b^2 P + R), b = beta; 0 where P = R = 0",
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
-    aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
     cutoff=Cutoff("required"),
     printed_as={"F1": {"beta": 1.0}},
     ties=MEAN_OVER_TIES,
@@ -132,10 +141,11 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
 
 @Definition(
     name="NumHits",
+    words="number of hits, hit count, hits, true positives, relevant retrieved",
+    aliases={"num_rel_ret": {}, "NumRelRet": {}, "NumberOfHits": {}},
     formula="h_k",
     bounds=(0, math.inf),
     source="ranx hits; trec_eval num_rel_ret",
-    aliases={"num_rel_ret": {}, "NumRelRet": {}},
     ties=MEAN_OVER_TIES,
     weighted=True,
 )
@@ -152,9 +162,10 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="Rprec",
+    words="R-precision, precision at R, break-even point",
+    aliases={"RPrecision": {}, "R-Precision": {}},
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
     source="trec_eval Rprec",
-    aliases={"RPrecision": {}, "R-Precision": {}},
     ties=MEAN_OVER_TIES,
 )
 def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
@@ -168,9 +179,10 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
 
 @Definition(
     name="Rprec_mult",
+    words="R-precision at a multiple of R",
+    aliases={"RPrecisionMultiple": {}},
     formula="h_c / c with c = int(x R + 0.9)",
     source="trec_eval Rprec_mult",
-    aliases={"RPrecisionMultiple": {}},
     cutoff=Cutoff("forbidden"),
     always_printed=("x",),
     after_at="x",
@@ -206,9 +218,10 @@ def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> Ratio:
 
 @Definition(
     name="SetP",
+    words="precision of the whole list, set precision",
+    aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
     formula="h_n / n",
     source="trec_eval set_P and set_relative_P; ir_measures SetP",
-    aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
 )
@@ -233,9 +246,10 @@ def set_precision(
 
 @Definition(
     name="SetR",
+    words="recall of the whole list, set recall",
+    aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     formula="h_n / R",
     source="trec_eval set_recall",
-    aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
     judged_only=False,
@@ -254,9 +268,10 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
 
 @Definition(
     name="SetF",
+    words="F-measure of the whole list, set F-measure",
+    aliases={"set_F": {}},
     formula="(1 + b^2) P R / (b^2 P + R) with P = SetP, R = SetR, b = beta; 0 where P = R = 0",
     source="trec_eval set_F, whose parameter is beta squared",
-    aliases={"set_F": {}},
     cutoff=Cutoff("forbidden"),
     ties=ANY_ORDER_OF_TIES,
 )
@@ -301,6 +316,7 @@ def _catalogue_size(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="ClassAccuracy",
+    words="classification accuracy, accuracy of classes, accuracy",
     formula="(TP + TN) / |T|, TP = h_k, TN = |T| - k - (R - h_k)",
     undefined=_UNDEFINED,
     source="RecTools Accuracy",
@@ -322,6 +338,9 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="MCC",
+    words="Matthews correlation coefficient, phi coefficient",
+    aliases={"MatthewsCorrelation": {}},
+    unlike={"matthews_corrcoef": "of scikit-learn is of all rows together, MCC of the catalogue of each user"},
     formula="(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); 0 where the root is 0",
     bounds=(-1, 1),
     undefined=_UNDEFINED,
@@ -355,10 +374,18 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
 
 @Definition(
     name="AP",
+    words="average precision, mean average precision, area under the precision-recall curve, PR AUC",
+    aliases={
+        **{name: {} for name in ("MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision")},
+        **{name: {"denom": "min"} for name in ("apk", "mapk", "MeanAveragePrecisionAtK")},
+    },
+    unlike=dict.fromkeys(
+        ("average_precision_score", "label_ranking_average_precision_score", "LRAP"),
+        "of scikit-learn gives equal scores one rank, the last of them",
+    ),
     formula="(1 / R) sum_{i<=k} r_i h_i / i",
     source="trec_eval map and map_cut; the five denominators after Tamm et al. (2021), Quality metrics in "
     "recommender systems: do we calculate metrics consistently?",
-    aliases={"MAP": {}, "map_cut": {}, "AveragePrecision": {}},
     cutoff=Cutoff("optional").but("required", denom="k"),
     ties=TieHandling(
         has_mean=lambda denom, **_: denom != "hits",
@@ -396,6 +423,7 @@ def average_precision(
 
 @Definition(
     name="LogAP",
+    words="logarithm of average precision",
     formula="ln max(AP@k, floor)",
     bounds=(-math.inf, 0),
     source="trec_eval gm_map before its mean is raised; Robertson (2006), On GMAP and other transformations",
@@ -415,10 +443,11 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
 
 @Definition(
     name="GMAP",
+    words="geometric mean average precision",
+    aliases={"gm_map": {}, "GeometricMAP": {}, "GeometricMeanAveragePrecision": {}},
     formula="exp(mean over users of ln max(AP@k, floor))",
     bounds=(-math.inf, 0),
     source="trec_eval gm_map; Robertson (2006), On GMAP and other transformations",
-    aliases={"gm_map": {}, "GeometricMAP": {}},
     aggregation=Aggregation(link="log", without_relevant=_log_of_floor),
 )
 def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
@@ -434,10 +463,11 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
 
 @Definition(
     name="MAR",
+    words="mean average recall, average recall",
+    aliases={"MeanAverageRecall": {}},
     formula="sum_{i<=k} r_i R@i / R; kind='hits_min': sum_{i<=k} r_i R@i / min(R, k); "
     "kind='cutoffs': (1 / k) sum_{j=1..k} R@j",
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
-    aliases={"MeanAverageRecall": {}},
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
     rules=(only_with("weighted", None, "kind", "cutoffs"),),
     always_printed=("kind",),
@@ -473,9 +503,10 @@ def mean_average_recall(
 
 @Definition(
     name="MeanP",
+    words="mean precision, precision averaged over cutoffs",
+    aliases={"MeanPrecision": {}},
     formula="(1 / k) sum_{j=1..k} h_j / j",
     source="what Elliot calls MAP",
-    aliases={"MeanPrecision": {}},
     cutoff=Cutoff("required"),
     ties=MEAN_OVER_TIES,
 )

@@ -23,10 +23,11 @@ OptionalLevel: TypeAlias = Annotated[
 
 @Definition(
     name="RBP",
+    words="rank-biased precision",
+    aliases={"RankBiasedPrecision": {}},
     formula="(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1); with rel: r_i instead of g_i / max_rel",
     undefined=_NO_GAIN,
     source=_MOFFAT,
-    aliases={"RankBiasedPrecision": {}},
     rules=(
         OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
     ),
@@ -52,6 +53,7 @@ def rank_biased_precision(
 
 @Definition(
     name="RBPResidual",
+    words="residual of rank-biased precision",
     formula="p^m + (1 - p) sum of p^(i-1) over the ranks i <= m without a judgement",
     undefined=_NO_GAIN,
     source=_MOFFAT,
@@ -99,10 +101,11 @@ _GAIN = Weighting("none", "grade", 1)
 
 @Definition(
     name="ERR",
+    words="expected reciprocal rank, cascade model",
+    aliases={"ExpectedReciprocalRank": {}},
     formula="sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j), p_i = (2^g_i - 1) / 2^max_rel",
     undefined=_NO_POSITIVE_GAIN,
     source=f"{_CHAPELLE}; gdeval",
-    aliases={"ExpectedReciprocalRank": {}},
 )
 def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> FloatMatrix:
     """Mean inverse of the rank at which a user stops, satisfied.
@@ -118,6 +121,8 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
 
 @Definition(
     name="nERR",
+    words="normalized expected reciprocal rank",
+    aliases={"NormalizedExpectedReciprocalRank": {}},
     formula="ERR@k / (ERR@k of the ideal order)",
     undefined=_NO_POSITIVE_GAIN,
     source=f"{_CHAPELLE}; normalised as nDCG, by all judgements, best first",

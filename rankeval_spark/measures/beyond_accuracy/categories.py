@@ -41,6 +41,7 @@ Weights: TypeAlias = Annotated[Literal["none", "log2"], "What a place counts in 
 
 @Definition(
     name="Calibration",
+    words="calibrated recommendations, miscalibration, genre calibration, KL divergence, Jensen-Shannon divergence",
     formula="KL(p || 0.99 q + 0.01 p) = sum_g p(g) log2(p(g) / (0.99 q(g) + 0.01 p(g)))",
     bounds=(0, math.inf),
     undefined="no categorised item among the first k, or among those that the user has in train",
@@ -119,6 +120,8 @@ _NEEDS: Final = (N.ITEM_CATEGORIES, N.JUDGED_CATEGORIES)
 
 @Definition(
     name="alpha_nDCG",
+    words="novelty-biased nDCG, α-nDCG, alpha-normalized discounted cumulative gain, diversity of search results",
+    aliases={"α_nDCG": {}},
     formula="sum_{i<=m} G(i) / log2(i + 1) over the same sum of the ideal order; G(i) = sum over the categories c of "
     "item i of r_i (1 - alpha)^(relevant items of c above i)",
     bounds=(0, math.e / (math.e - 1)),
@@ -146,6 +149,8 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
 
 @Definition(
     name="ERR_IA",
+    words="intent-aware expected reciprocal rank",
+    aliases={"IntentAwareExpectedReciprocalRank": {}},
     formula="sum_{i<=m} G(i) / i over sum_{i<=k} S (1 - alpha)^(i-1) / i; G as of alpha_nDCG, S the categories of "
     "relevant judged items",
     undefined=_UNDEFINED,

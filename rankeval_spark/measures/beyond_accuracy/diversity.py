@@ -49,6 +49,10 @@ _NEEDS: Final = {
 
 @Definition(
     name="ILD",
+    words="diversity, intra-list diversity, intra-list distance, dissimilarity within a list, average pairwise "
+    "distance",
+    aliases={"IntraListDistance": {}},
+    unlike={"IntraListDiversity": "of RecTools is 0 for a list of one item, which has no value here"},
     formula="1 - (2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(0, 2),
     undefined=_FEWER_THAN_TWO,
@@ -91,6 +95,8 @@ def intra_list_diversity(
 
 @Definition(
     name="ILS",
+    words="intra-list similarity, similarity within a list",
+    aliases={"IntraListSimilarity": {}},
     formula="(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(-1, 1),
     undefined=_FEWER_THAN_TWO,
@@ -113,10 +119,11 @@ def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknow
 
 @Definition(
     name="SRecall",
+    words="subtopic recall, category coverage, genre coverage, topic coverage",
+    aliases={"StRecall": {}, "SubtopicRecall": {}},
     formula="|categories of items 1..m that the user's profile has| / |categories of the profile|",
     undefined="the user has no list; no categorised item in train (of='all': there are no categories)",
     source="Zhai et al. (2003), Beyond independent relevance: subtopic recall",
-    aliases={"StRecall": {}},
     needs=lambda of, **_: (N.ITEM_CATEGORIES, N.PROFILE_CATEGORIES if of == "user" else N.TOTAL_CATEGORIES),
 )
 def subtopic_recall(
@@ -330,6 +337,8 @@ agreement = partial(
 
 @agreement(
     name="Overlap",
+    words="intersection of two lists, churn between models, stability of lists, overlap at k",
+    aliases={"Intersection": {"denom": "len"}},
     formula=f"|L_k and B_k| / k{_ABOUT}",
     undefined=f"{_NO_TWO_LISTS}; denom='len' and 'min': no item at ranks 1..k",
     source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
@@ -359,7 +368,13 @@ def overlap(
     return quotient(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
 
 
-@agreement(name="Jaccard", formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}", source="Jaccard (1901)")
+@agreement(
+    name="Jaccard",
+    words="Jaccard index, Jaccard similarity, Jaccard distance, intersection over union",
+    aliases={"JaccardIndex": {}, "JaccardSimilarity": {}},
+    formula=f"|L_k and B_k| / |L_k or B_k|{_ABOUT}",
+    source="Jaccard (1901)",
+)
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
 
@@ -376,9 +391,10 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
 
 @agreement(
     name="RBO",
+    words="rank-biased overlap",
+    aliases={"RankBiasedOverlap": {}},
     formula=f"(1 - p) sum_{{d>=1}} p^(d-1) |L_d and B_d| / d, extrapolated beyond k and the ends of the lists{_ABOUT}",
     source="Webber, Moffat & Zobel (2010), A similarity measure for indefinite rankings, equation 32; LensKit RBO",
-    aliases={"RankBiasedOverlap": {}},
     always_printed=("p",),
 )
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:

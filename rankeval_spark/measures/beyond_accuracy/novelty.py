@@ -37,11 +37,13 @@ _TIES: Final = TieHandling(bounded_by_gains=lambda relevance, **_: relevance == 
 
 @Definition(
     name="MIUF",
+    words="novelty, mean inverse user frequency, inverse user frequency",
+    aliases={"Novelty": {}, "MeanInvUserFreq": {}, "MeanInverseUserFrequency": {}},
+    unlike={"Surprisal": "of RePlay divides by log2 of the number of users"},
     formula="(1 / m) sum_{i<=m} -log2(U(i) / |U|)",
     bounds=(0, math.inf),
     undefined="the user has no list, train is empty, or unseen='drop' leaves no item",
     source=f"{_ZHOU}; RecTools ('one'), Evidently ('drop')",
-    aliases={"Novelty": {}},
     needs=(N.ITEM_USERS, N.TOTAL_USERS),
 )
 def mean_inverse_user_frequency(
@@ -70,6 +72,8 @@ def mean_inverse_user_frequency(
 
 @Definition(
     name="SelfInfo",
+    words="self-information, mean self-information, surprise, historical item novelty",
+    aliases={"SelfInformation": {}, "MeanSelfInformation": {}},
     formula="(1 / m) sum_{i<=m} -log2(max(c(i), 1) / C)",
     bounds=(0, math.inf),
     undefined=_NO_DATA,
@@ -91,6 +95,8 @@ def self_information(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="EPC",
+    words="expected popularity complement",
+    aliases={"ExpectedPopularityComplement": {}},
     formula="sum_{i<=m} D(i) r_i (1 - U(i) / |U|) / sum_{i<=m} D(i), D(i) = 1 / log2(i + 1)",
     undefined=_NO_DATA,
     source=_VARGAS,
@@ -115,6 +121,8 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
 
 @Definition(
     name="EFD",
+    words="expected free discovery",
+    aliases={"ExpectedFreeDiscovery": {}},
     formula="sum_{i<=m} D(i) r_i -log2(c(i) / C) / sum_{i<=m} D(i), D(i) = 1 / log2(i + 1)",
     bounds=(0, math.inf),
     undefined=_NO_DATA,
@@ -172,6 +180,7 @@ _NEEDS: Final = {"pop": (N.ITEM_LEVEL, N.CATALOGUE_ITEMS), "ge": (N.ITEM_PLACE,)
 
 @Definition(
     name="Unexpectedness",
+    words="unexpected recommendations, distance from the profile, distance from the user's history",
     formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
     undefined="the user has no list, or no vector (sim='cooccurrence': no item) in train; an item has no vector (no "
@@ -193,6 +202,7 @@ def unexpectedness(cut: CutLists, *, sim: ProfileSim = "vector", unknown: Unknow
 
 @Definition(
     name="Serendipity",
+    words="serendipitous recommendations, surprising and relevant",
     formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
     undefined="the user has no list; with kind='pop' the catalogue is empty, with kind='content' as Unexpectedness",
@@ -275,6 +285,7 @@ _MONTH: Final = 30
 
 @Definition(
     name="Freshness",
+    words="age of items, recency, mean age",
     formula="(1 / m) sum_{i<=m} age(i), in days at the evaluation date",
     bounds=(-math.inf, math.inf),
     undefined="the user has no list, or the day of an item is unknown (with unknown='drop': of every item)",
@@ -336,11 +347,13 @@ popularity = partial(Definition, undefined=NO_LIST, better="neither", aggregatio
 
 @popularity(
     name="ARP",
+    words="average recommendation popularity, average popularity, mean popularity, popularity, popularity bias",
+    aliases={"AvgRecPopularity": {}, "AverageRecommendationPopularity": {}, "AveragePopularity": {}},
+    unlike={"PopularityBias": "of Evidently leaves unseen items out and is a share: ARP(norm='max',unseen='drop')"},
     formula="(1 / m) sum_{i<=m} c(i)",
     bounds=(0, math.inf),
     undefined="the user has no list; unseen='drop' leaves no item; norm other than 'none' and train is empty",
     source="Yin et al. (2012), Challenging the long tail recommendation; norm='C' RecTools, norm='max' Evidently",
-    aliases={"AvgRecPopularity": {}},
     needs=lambda norm, **_: (N.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
 )
 def average_popularity(
@@ -371,7 +384,13 @@ def average_popularity(
 
 
 @popularity(
-    name="APLT", formula="(1 / m) |{i <= m : item i is of the long tail}|", source=_LONG_TAIL, needs=(N.ITEM_TAIL,)
+    name="APLT",
+    words="average percentage of long-tail items, long tail, share of the long tail",
+    aliases={"AveragePercentageOfLongTail": {}},
+    unlike={"TailPercentage": "of RecBole takes the least popular tenth of the items for the long tail"},
+    formula="(1 / m) |{i <= m : item i is of the long tail}|",
+    source=_LONG_TAIL,
+    needs=(N.ITEM_TAIL,),
 )
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
@@ -385,6 +404,8 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
 
 @popularity(
     name="ACLT",
+    words="average coverage of long-tail items, number of long-tail items",
+    aliases={"AverageCoverageOfLongTail": {}},
     formula="|{i <= m : item i is of the long tail}|",
     bounds=(0, math.inf),
     source=_LONG_TAIL,
@@ -404,6 +425,8 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="PopLift",
+    words="popularity lift, popularity bias against the profile, group average popularity",
+    aliases={"PopularityLift": {}},
     formula="(GAP_L - GAP_P) / GAP_P; GAP_L and GAP_P the means over users of (1 / m) sum_{i<=m} c(i) and of the mean "
     "of c(i) over the distinct items of the user in train",
     bounds=(-1, math.inf),
@@ -430,6 +453,8 @@ def popularity_lift(cut: CutLists) -> Ratio:
 
 @popularity(
     name="MeanPopRank",
+    words="mean popularity rank",
+    aliases={"MeanPopularityRank": {}},
     formula="(1 / m) sum_{i<=m} q(i); q(i) the rank of item i by U(i) in train, the least popular first, over |T|",
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
     needs=(N.ITEM_QUANTILE,),

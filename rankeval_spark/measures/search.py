@@ -1,0 +1,287 @@
+"""Search for measures by what people call them: full names, words of textbooks, names of other tools, slips of the pen.
+
+What a measure is called stands in its definition: ``name``, ``aliases``, ``unlike`` and ``words``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, Union
+
+from rankeval_spark.measures import definition, group_statistics, registry
+from rankeval_spark.measures.definition import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from rankeval_spark.measures.definition import Definition
+    from rankeval_spark.measures.group_statistics import GroupStatistic
+
+Searched: TypeAlias = Union["Definition", "GroupStatistic"]
+
+LEAST_LIKENESS: Final = 0.55  # of a phrase to a measure: below it nothing is better than something wrong
+_ALMOST: Final = 0.9  # of the best likeness, from which a measure is suggested too
+_MOST_SUGGESTED: Final = 3
+_MOST_OF_A_WORD: Final = 6  # measures of a word that alone says too little to suggest one
+_WEIGHT_OF_A_NAME: Final = 0.7  # of one name alone; the rest is that of all words about the measure
+
+_SILENT: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be between by for from how in is it of on or over per that the to top with k n m u "
+        "metric metrics measure measures score scores value values",
+    )
+)
+"""Words that say nothing about a measure."""
+
+_SAME_WORDS: Final = {
+    **dict.fromkeys(("avg", "mean", "averaged"), "average"),
+    **dict.fromkeys(("fraction", "percentage", "proportion", "percent", "ratio"), "rate"),
+    **dict.fromkeys(("catalogue", "catalogs"), "catalog"),
+    **{"share": "rate", "recip": "reciprocal", "freq": "frequency", "inv": "inverse", "rec": "recommendation"},
+    **{"prec": "precision", "pairs": "pair", "pairwise": "pair", "cumulated": "cumulative", "squares": "square"},
+    **{"squared": "square", "err": "err", "judgement": "judgment", "number": "count", "recommender": "recommendation"},
+    **dict.fromkeys(("recommend", "recommended"), "recommendation"),
+}
+_CAMEL: Final = re.compile(r"(?:[A-Z][a-z]+)(?:[A-Z][a-z]+)+")
+_SHORT: Final = 5  # letters up to which names are abbreviations, of which one letter makes another
+_LETTERS_A_SLIP: Final = 4  # letters of a name for each slip of the pen beyond the first
+
+
+class _Called(NamedTuple):
+    """What a measure is called."""
+
+    entry: Searched
+    names: tuple[str, ...]  # that are requested, the canonical one first; then those of other tools
+    phrases: tuple[str, ...]  # full names and words
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.phrases, *self.names)
+
+
+def find_measures(phrase: str) -> list[Searched]:
+    """Return the measures and statistics of groups that a phrase may mean, the likeliest first; empty for none.
+
+    First those of which the phrase is a name, or nearly, then those that share rare words with it. Only where there is
+    neither, those whose name differs by several slips of the pen. Of a number that is not computed, what there is
+    instead.
+
+    >>> [entry.name for entry in find_measures("hit ratio")][:1], find_measures("MPR")
+    (['Success'], [])
+    """
+    wanted = _without_cutoff(phrase)
+    if instead := not_offered(wanted):
+        return _named_in(instead)
+    several = registry.meanings_of(wanted)
+    meant = _named_in(several.others) if several and not several.taken else []
+    named = _of_name(wanted) or [entry for entry, _ in _of_slips(wanted, most=1)]
+    found = {id(one): one for one in (*meant, *named, *(entry for entry, _ in _likenesses(wanted)))}
+    return list(found.values()) or [entry for entry, _ in _of_slips(wanted)]
+
+
+def exact_measures(phrase: str) -> list[Searched]:
+    """Return the measures of which a phrase is a name, in any spelling."""
+    return _of_name(_without_cutoff(phrase))
+
+
+def suggestion(name: str) -> str:
+    """Return what to do about the name of no measure: the likeliest measures, and how another tool's number differs.
+
+    Empty where none is likely.
+
+    >>> suggestion("nDGC"), suggestion("pair accuracy"), suggestion("MPR")
+    ("did you mean 'nDCG'?", "did you mean 'FCP'?", '')
+    """
+    wanted = _without_cutoff(name)
+    names = [one.name for one in _of_name(wanted)] or _with_number(wanted)
+    for most in (1, None):
+        names = names or [spelling for _, spelling in _of_slips(wanted, most=most)][:1] or _likeliest(wanted)
+    if not names:
+        return ""
+    *others, last = map(repr, names[:_MOST_SUGGESTED])
+    asked = f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
+    unlike = ((other, text) for entry in registry.entries() for other, text in entry.unlike.items())
+    return asked + "".join(f" {other} {text}" for other, text in unlike if plain(other) == plain(wanted))
+
+
+def not_offered(name: str) -> str:
+    """Return what there is instead of a number that is not computed; empty for any other name."""
+    wanted = plain(_without_cutoff(name))
+    return next((text for each, text in registry.NOT_OFFERED.items() if plain(each) == wanted), "")
+
+
+def _with_number(wanted: str) -> list[str]:
+    """Read a name with a number at its end, such as ndcg10, as a measure with this cutoff."""
+    split = re.fullmatch(r"(\w{0,40}[^\W\d_])(\d+)", wanted)
+    match = registry.find(split[1]) if split else None
+    is_cutoff = match is not None and not match.entry.printed_as  # F1 is no F@1
+    return [f"{match.entry.name}@{split[2]}"] if match and split and is_cutoff else []
+
+
+def _without_cutoff(phrase: str) -> str:
+    return registry.split_cutoff(re.sub(r"\(.*\)|@.*", "", phrase, flags=re.DOTALL).strip())[0]
+
+
+@cache
+def _called() -> tuple[_Called, ...]:
+    """List what everything is called, statistics of groups last."""
+    measures = (
+        _Called(one, (one.name, *one.aliases, *one.unlike), tuple(filter(None, one.words.split(", "))))
+        for one in registry.entries()
+    )
+    statistics = (_Called(one, (one.name,), tuple(filter(None, one.words.split(", ")))) for one in group_statistics.ALL)
+    return (*measures, *statistics)
+
+
+def _of_name(wanted: str) -> list[Searched]:
+    """List what has a name, those first that mention it first."""
+    found = [
+        (min(place for place, name in enumerate(one.all) if plain(name) == plain(wanted)), number, one.entry)
+        for number, one in enumerate(_called())
+        if plain(wanted) in map(plain, one.all)
+    ]
+    return [entry for _, _, entry in sorted(found, key=lambda one: one[:2])]
+
+
+def _named_in(text: str) -> list[Searched]:
+    """List the measures that a text names, in its order."""
+    return [registry.get(word) for word in dict.fromkeys(re.findall(r"\w+", text)) if word in definition.DEFINED]
+
+
+def _likeliest(wanted: str) -> list[str]:
+    if all(_n_with().get(word, 0) > _MOST_OF_A_WORD for word in _words(wanted)):  # such as "users" or "average"
+        return []
+    found = _likenesses(wanted)
+    return [entry.name for entry, likeness in found if likeness >= _ALMOST * found[0][1]]
+
+
+def _likenesses(wanted: str) -> list[tuple[Searched, float]]:
+    """List what is likely enough with its likeness to a phrase, the likeliest first."""
+    words = _words(wanted)
+    found = [(one.entry, _likeness(words, one)) for one in _called()] if words else []
+    return sorted((one for one in found if one[1] >= LEAST_LIKENESS), key=lambda one: -one[1])
+
+
+def _likeness(words: frozenset[str], called: _Called) -> float:
+    """Return how like a phrase is to what a measure is called, 0 to 1; rare words count most.
+
+    It is the cosine of the phrase and the likeliest name, and in part the share of the phrase that any word about the
+    measure is like.
+    """
+    names = [_words(name) for name in called.all]
+    best = max(
+        _weight(shared) / math.sqrt(_weight(words) * max(_weight(name), _weight(shared)))
+        for name in names
+        if name
+        for shared in [_shared(words, name)]
+    )
+    about = frozenset().union(*names, _words(called.entry.summary))
+    return _WEIGHT_OF_A_NAME * best + (1 - _WEIGHT_OF_A_NAME) * _weight(_shared(words, about)) / _weight(words)
+
+
+def _shared(words: Collection[str], others: Collection[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(_is_like(word, other) for other in others))
+
+
+def _weight(words: Collection[str]) -> float:
+    n_called, found = len(_called()), _n_with()
+    return sum(math.log((n_called + 1) / (found.get(word, 0) + 0.5)) for word in words)
+
+
+@cache
+def _n_with() -> Mapping[str, int]:
+    """Count the measures by the words about them."""
+    counts: dict[str, int] = {}
+    for one in _called():
+        for word in frozenset().union(*map(_words, one.all)):
+            counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+@cache
+def _words(text: str) -> frozenset[str]:
+    """Split a phrase, or a name such as ``HitRate``, into words in one form each.
+
+    >>> sorted(_words("Normalised Cumulated gains")), sorted(_words("MeanInvUserFreq"))
+    (['cumulative', 'gain', 'normalized'], ['average', 'frequency', 'inverse', 'user'])
+    """
+    parts = [
+        part
+        for whole in re.findall(r"[^\W_]+", text)
+        for part in (re.findall("[A-Z][a-z]+", whole) if _CAMEL.fullmatch(whole) else [whole])
+    ]
+    lower = [part.casefold() for part in parts]
+    kept = [part for part in lower if part not in _SILENT and not part.isdigit()] or lower
+    return frozenset(map(_in_one_form, kept))
+
+
+def _in_one_form(word: str) -> str:
+    word = re.sub(r"is(ed|ation|ing|e)$", r"iz\1", word) if len(word) > _SHORT else word
+    single = re.sub("ies$", "y", word) if word.endswith("ies") else re.sub("(?<=[^su])s$", "", word)
+    single = single if len(single) >= _SHORT - 1 else word
+    return _SAME_WORDS.get(word, _SAME_WORDS.get(single, single))
+
+
+@cache
+def _is_like(word: str, other: str) -> bool:
+    """Return True for equal words, words of one stem, and long words that differ by one slip of the pen."""
+    if word == other:
+        return True
+    if min(len(word), len(other)) <= _SHORT - 1:
+        return False
+    n_common = next(
+        (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other))
+    )
+    has_stem = n_common >= max(_SHORT, 0.6 * max(len(word), len(other)))
+    return has_stem or (min(len(word), len(other)) > _SHORT and _n_slips(word, other) == 1)
+
+
+def _of_slips(wanted: str, *, most: int | None = None) -> list[tuple[Searched, str]]:
+    """List what has a name that differs by few slips of the pen, with that name, the likeliest first.
+
+    `most`: number of slips; as many as the length of a name allows where it is None.
+
+    Of abbreviations only letters that changed places, or a double letter that is single, are slips: MPR is not MRR.
+    """
+    spelling, found = plain(wanted), list[tuple[int, int, Searched, str]]()
+    for number, one in enumerate(_called()):
+        for name in one.names:
+            known = plain(name)
+            n_slips = _n_slips(spelling, known)
+            is_short = min(len(known), len(spelling)) <= _SHORT
+            if is_short:
+                is_likely = min(len(known), len(spelling)) > 2 and _is_one_turn(spelling, known)  # noqa: PLR2004 - letters
+            else:
+                is_likely = n_slips <= max(1, len(known) // _LETTERS_A_SLIP - 1)
+            if is_likely and (most is None or n_slips <= most):
+                found.append((n_slips, number, one.entry, name))
+    return [(entry, name) for _, _, entry, name in sorted(found, key=lambda one: one[:2])]
+
+
+def _is_one_turn(one: str, other: str) -> bool:
+    """Return True if two neighbouring letters changed places, or a double letter is single."""
+    if len(one) == len(other):
+        return sorted(one) == sorted(other) and _n_slips(one, other) == 1
+    return re.sub(r"(.)\1", r"\1", one) == re.sub(r"(.)\1", r"\1", other) and abs(len(one) - len(other)) == 1
+
+
+def _n_slips(one: str, other: str) -> int:
+    """Count the letters to insert, leave out, replace or exchange with their neighbour to write another word.
+
+    >>> _n_slips("ndgc", "ndcg"), _n_slips("sucess", "success"), _n_slips("mpr", "mrr")
+    (1, 1, 1)
+    """
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(one, start=1):
+        now = [row]
+        for column, wanted in enumerate(other, start=1):
+            is_same = letter == wanted
+            least = min(now[-1] + 1, last[column] + 1, last[column - 1] + (not is_same))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+                least = min(least, before[column - 2] + 1)
+            now.append(least)
+        before, last = last, now
+    return last[-1]

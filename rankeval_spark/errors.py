@@ -284,6 +284,7 @@ def raise_together(errors: Sequence[FaultsError]) -> None:
 class EnvironmentFaultError(FaultsError):
     """Java, the Delta jars or the Python of the workers is not usable."""
 
+    exit_code = 8
     title = "the environment is not usable"
 
 

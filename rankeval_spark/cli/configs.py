@@ -37,14 +37,14 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         return
     from rankeval_spark.apps.nightly.look_ahead import LookAhead  # noqa: PLC0415 - pyarrow takes a moment
 
-    ahead = LookAhead(config, days[0])
+    ahead = LookAhead(config, days[0]).look_at_rows().look_at_host()
     errors, windows = [*ahead.errors], None
     if not errors:
         try:
             windows = _windows(config, days[0])
         except InputError as error:  # rows of a damaged file
             errors.append(error)
-    facts |= _night(config, days[0], ahead, windows, has_faults=bool(errors))
+    facts |= _night(days[0], ahead, windows, has_faults=bool(errors))
     _print(facts, str(least_cost(config)), ahead.sizes, is_json=is_json)
     raise_together(errors)
     if windows and windows["is_open"] and config.checks.open_windows.error == 0:
@@ -74,16 +74,11 @@ def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
     }
 
 
-def _night(
-    config: EvaluationConfig, day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, has_faults: bool
-) -> dict[str, Any]:
-    from rankeval_spark.apps.nightly.look_ahead import needs_spark  # noqa: PLC0415 - pyarrow takes a moment
-
-    why = None if has_faults else needs_spark(config, day)
+def _night(day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, has_faults: bool) -> dict[str, Any]:
     return {
         "evaluation_date": day.isoformat(),
-        "host": None if has_faults else "process" if why is None else "spark",
-        "why_spark": why,
+        "host": None if has_faults else "process" if ahead.why_spark is None else "spark",
+        "why_spark": ahead.why_spark,
         "reason": ahead.reason,
         "inputs": [{name: value for name, value in asdict(one).items() if name != "fault"} for one in ahead.sizes],
         "windows": windows,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rankeval_spark.errors import FaultsError
+from rankeval_spark.errors import EnvironmentFaultError, FaultsError
 from rankeval_spark.spark.session import machine_checks
 from rankeval_spark.spark.session.machine_checks import PYSPARK, Check
 
@@ -16,7 +16,7 @@ _NAME_WIDTH = 23
 
 
 def doctor_command(results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None) -> int:
-    """Print each check; return 0 if this machine is fit for a run, else 1. ``is_quick`` starts no session."""
+    """Print each check; return 0 if this machine is fit for a run, else 8. ``is_quick`` starts no session."""
     console = console or Console()
     faults = list[str]()
     for check in _all_checks(results_root, is_quick=is_quick):
@@ -37,7 +37,7 @@ def doctor_command(results_root: str | None = None, *, is_quick: bool = False, c
     elif faults:
         conclusion = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here."
     console.print(Text(f"\n{conclusion}", style="bold red" if faults else "bold green"))
-    return 1 if faults else 0
+    return EnvironmentFaultError.exit_code if faults else 0
 
 
 def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:

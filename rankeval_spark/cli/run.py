@@ -19,7 +19,7 @@ from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, planne
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import config_and_dates, new_session, start
+from rankeval_spark.cli.shared_options import config_and_dates, new_session
 from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done
 from rankeval_spark.spark.session import on_demand
 
@@ -33,7 +33,7 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
     """Evaluate one date, or show what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     if is_dry:
-        LookAhead(config, evaluation_date).require()  # all that a run would be refused for, at once
+        LookAhead(config, evaluation_date).look_at_rows().require()  # all that a run is refused for, at once
     spark = session_of_nights(config)
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
@@ -83,12 +83,10 @@ def backfill_command(
 
 
 def session_of_nights(config: EvaluationConfig) -> SparkSession:
-    """Return the session of nights, started when a night needs Spark, or at once if the config wants that."""
+    """Return the session of nights, which is started when one needs Spark and nothing is wrong with its inputs."""
     name = f"rankeval {config.evaluation}"
     options: dict[str, Any] = {"master": config.spark.master, "settings": config.spark.resolved_settings()}
-    if wants_spark(config):
-        return start(name, **options)
-    return on_demand(partial(new_session, name, **options))  # the run shows meanwhile how far it is
+    return on_demand(partial(new_session, name, **options), why=wants_spark(config))
 
 
 def run_one(

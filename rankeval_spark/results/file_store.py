@@ -92,11 +92,16 @@ class LocalStorage:
         return self._path(path).stat().st_size
 
     def require_writable(self) -> None:
-        """Raise ``PermissionError`` if no file can be made in the folder, or in the one that it would be made in."""
+        """Raise ``PermissionError`` if no file can be made in the folder, or in the one that it would be made in.
+
+        So it does for the folders in it, and the logs of its tables.
+        """
         folder = self._path("")
         there = next(one for one in (folder, *folder.parents) if one.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+        below = (*folder.glob("*/"), *folder.glob("*/_delta_log/")) if there == folder else ()
+        for place in (there, *below):
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds; nothing happens where there is none."""

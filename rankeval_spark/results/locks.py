@@ -188,6 +188,11 @@ class Lock:
         if self._storage.has_locks:
             threading.Thread(target=self._beat, name=f"heartbeat {self._folder}", daemon=True).start()
 
+    def refuse_holder(self) -> None:
+        """Raise ResultsBusyError if another run holds the lock; it is not taken."""
+        if (highest := self._highest()) and not self._is_free(highest):
+            raise self.busy()
+
     def is_lost(self) -> bool:
         """Return whether another run is known to have taken the lock; False if the store cannot say."""
         with suppress(Exception):  # each store has its own

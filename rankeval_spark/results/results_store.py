@@ -43,6 +43,17 @@ def check_root(root: str, *, one_run_per_root: bool) -> None:
         raise _unusable_root(storage, error) from error
 
 
+def refuse_busy_night(root: str, night: NightKey) -> None:
+    """Raise ResultsBusyError if a run holds a night of a root on this machine; nothing changes."""
+    location = normalise(root)
+    if not scheme_of(location):
+        Lock(LocalStorage(location), _lock_of(night), owner="").refuse_holder()
+
+
+def _lock_of(night: NightKey) -> str:
+    return f"run-{night.slug}"
+
+
 def claim_root(storage: Storage, *, create: bool) -> None:
     """Check that the root is ours; with ``create`` an empty or missing folder becomes ours, and never another."""
     try:
@@ -129,7 +140,7 @@ class ResultsStore:
         """Lock one evaluation and date for one run; ResultsBusyError at once or after ``wait_seconds``."""
         night = NightKey(evaluation, evaluation_date)
         patience = wait_seconds if on_busy == "wait" else 0.0
-        with self._lock(f"run-{night.slug}", run_id, patience) as lock:
+        with self._lock(_lock_of(night), run_id, patience) as lock:
             self._run_locks[night] = lock
             try:
                 yield lock

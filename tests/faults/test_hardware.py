@@ -52,7 +52,7 @@ def test_a_full_disk_changes_nothing_and_is_reported_as_one(own_copy: Workspace,
 
     done = run_on_a_mount(own_copy, tmp_path, f"size={size_kb(own_copy.root) + ROOM_KB}k", "true")
 
-    assert done.code == 1, done.err
+    assert done.code == 8, done.err
     done.assert_readable()
     assert "disk: found no room: No space left on device; expected room for staging" in done.message
     assert published_rows(own_copy) == before

@@ -120,7 +120,7 @@ def test_a_backfill_ends_with_the_date_of_which_the_driver_was_lost(workspace: W
         running.kill_children()
         done = running.finish()
 
-    assert done.code == 1, done.err
+    assert done.code == 8, done.err
     assert "found its JVM gone in the" in done.out
     assert done.out.splitlines()[-1] == "1 failed, 1 not reached"
 

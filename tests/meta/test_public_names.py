@@ -258,8 +258,8 @@ EXIT_CODES: Final = {
     "InputError": 4,
     "ResultsBusyError": 5,
     "ResultsError": 1,
-    "EnvironmentFaultError": 1,
-    "DriverLostError": 1,
+    "EnvironmentFaultError": 8,
+    "DriverLostError": 8,
     "JudgementError": 3,
 }
 

@@ -21,7 +21,9 @@ from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
 from rankeval_spark.results.readers import is_native
+from rankeval_spark.results.results_store import refuse_busy_night
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.spark.session.machine_checks import require_startable
 from rankeval_spark.spark.session.settings import is_chosen
 
 if TYPE_CHECKING:
@@ -34,30 +36,52 @@ if TYPE_CHECKING:
 
 
 class LookAhead:
-    """A night before it runs: ``sizes`` of inputs, ``errors``, and the ``reason`` why nothing would be measured."""
+    """A night before it runs: ``sizes`` of inputs, ``errors``, and the ``reason`` why nothing would be measured.
+
+    No row is read before :meth:`look_at_rows`.
+    """
 
     def __init__(self, config: EvaluationConfig, day: date) -> None:
         self.errors = config_errors(config, day)
         self.sizes: list[InputSize] = []
         self.reason: str | None = None
+        self.why_spark: str | None = None
         places = [fault.where for error in self.errors for fault in error.faults]
         for name, one in config.inputs:  # those outside the allowed folders are not looked at
             if one is not None and not any(place.startswith(f"inputs.{name}.") for place in places):
                 self.errors += errors_of(partial(self._measure, name, one, day))
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []
-        request = request_of(config, day)
-        look = look_at_inputs(config, request, day)
+        self._config, self._day, self._request = config, day, request_of(config, day)
+        look = look_at_inputs(config, self._request, day)
         self.errors += look.errors
-        read = {one.name: one.table.n_rows for one in look.opened if one.config.format in TEXT_FORMATS}
+        self._opened = look.opened
+        read = {one.name: one.table.count(None) for one in look.opened if one.config.format in TEXT_FORMATS}
         self.sizes = [
             replace(size, n_rows=read[size.name], remark=None) if size.name in read else size for size in self.sizes
         ]
-        self.errors += errors_of(lambda: self._count(look.opened, config, day))
-        compared = request.comparisons
-        if compared is not None and compared.baseline is not None and request.models is None:
-            for log in (one for one in look.opened if one.name == check_rows.RECOMMENDATIONS):
-                self.errors += errors_of(partial(_require_baseline, request, log))
+
+    def look_at_rows(self) -> LookAhead:
+        """Find also what only rows show: inputs without one, or a baseline that is no model."""
+        self.errors += errors_of(lambda: self._count(self._opened, self._config, self._day))
+        compared = self._request.comparisons
+        if compared is not None and compared.baseline is not None and self._request.models is None:
+            for log in (one for one in self._opened if one.name == check_rows.RECOMMENDATIONS):
+                self.errors += errors_of(partial(_require_baseline, self._request, log))
+        return self
+
+    def look_at_host(self) -> LookAhead:
+        """Find also why the night could not be computed now: no Spark where it needs one, or another run of it."""
+        config = self._config
+        if self.errors:
+            return self
+        if config.results.on_busy == "fail":
+            night = NightKey(config.evaluation, self._day)
+            self.errors += errors_of(partial(refuse_busy_night, config.results.location, night))
+        self.why_spark = needs_spark(config, self._day)
+        if self.why_spark is not None:
+            self.errors += errors_of(partial(require_startable, config.spark.resolved_settings(), why=self.why_spark))
+        return self
 
     def require(self) -> None:
         """Refuse the night for all of its faults at once."""
@@ -72,7 +96,7 @@ class LookAhead:
         for one in inputs:
             with suppress(ForSparkError):  # of very many files
                 empty += [one] if one.count() == 0 else []
-        wholly = [one for one in empty if one.table.n_rows == 0]
+        wholly = [one for one in empty if not one.table.has_rows]
         if wholly:
             raise InputError(*(no_row(one.name, one.location) for one in wholly))
         names = [one.name for one in empty if one.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]

@@ -48,7 +48,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
-from rankeval_spark.spark.session import is_on_demand
+from rankeval_spark.spark.session import is_on_demand, why_wanted
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 if TYPE_CHECKING:
@@ -144,21 +144,27 @@ def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightH
 
 
 def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
-    """Return the host of a night: this process where it can, unless a session was started on purpose; else Spark.
+    """Return the host of a night: this process where it can, unless a session was chosen on purpose; else Spark.
 
-    Raises FaultsError without pyspark, of the inputs if the night needs Spark only for their faults.
+    Raises FaultsError where this process sees what Spark would refuse, which takes ten seconds to start; also without
+    pyspark, where the night needs it.
     """
     if not is_on_demand(spark):
         return spark_host(spark, plan)
-    try:
-        inputs = open_here(plan.config, plan.request, plan.evaluation_date)
-        return ProcessHost(plan, inputs, partial(spark_host, spark, why="results.quarantine, whose rows Spark writes"))
-    except ForSparkError as reason:
-        why = str(reason)
+    why = why_wanted(spark)
+    if why is None:
+        try:
+            inputs = open_here(plan.config, plan.request, plan.evaluation_date)
+            of_quarantine = partial(spark_host, spark, why="results.quarantine, whose rows Spark writes")
+            return ProcessHost(plan, inputs, of_quarantine)
+        except ForSparkError as reason:
+            why = str(reason)
+    ahead = LookAhead(plan.config, plan.evaluation_date)
+    ahead.require()
     try:
         return spark_host(spark, plan, why=why)
     except UnsupportedSparkError:
-        LookAhead(plan.config, plan.evaluation_date).require()
+        ahead.look_at_rows().require()
         raise
 
 

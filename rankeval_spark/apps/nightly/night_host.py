@@ -172,7 +172,7 @@ class ProcessHost(NightHost):
 
     @override
     def has_no_row(self, name: str) -> bool:
-        return next(one for one in self._opened if one.name == name).table.n_rows == 0
+        return not next(one for one in self._opened if one.name == name).table.has_rows
 
     @override
     def models(self, *, at_most: int) -> list[str | None]:

@@ -241,11 +241,9 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
             ids.append(sources[name])
         except InputError as error:
             errors.append(error)
-        except ForSparkError as error:
-            is_partitioned = isinstance(error, files.PartitionFoldersError)
+        except ForSparkError:
             ids += [_TextIds(name, given)] if given.format in TEXT_FORMATS else []
-            if is_partitioned or given.format == "csv":
-                errors += errors_of(partial(_require_columns, config, name, date))
+            errors += errors_of(partial(_require_header, config, name, date)) if given.format == "csv" else []
     check_ids = partial(check_id_types, ids, own_item=request.policies.own_item)
     errors += errors_of(check_ids, partial(_refuse_missing_of_all, config, request, sources))
     return OpenedInputs(tuple(opened), tuple(errors))
@@ -272,20 +270,16 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     return FileInput(name, given, table, schema, RowFilter(given.filters, date).arrow(table.schema))
 
 
-def _require_columns(config: EvaluationConfig, name: str, date: dt.date) -> None:
-    """Refuse csv files, or Parquet files in folders of partitions, that lack columns; one of them is read here."""
+def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
+    """Refuse csv files that only Spark reads and whose header lacks columns."""
     given: InputConfig = getattr(config.inputs, name)
     if given.path is None or (isinstance(given, RecommendationsInput) and given.nested):
         return
     location = given.location(date)
-    known: Sequence[str] | None = None
-    if given.format == "csv":
-        header = header_here(location, given.options)
-        known = None if header is None else checked_header(header, name, location, given.options)
-    elif given.format == "parquet":
-        known = files.columns_of_folders(location)
-    if known is None:
+    header = header_here(location, given.options)
+    if header is None:
         return
+    known = checked_header(header, name, location, given.options)
     where, schema = f"inputs.{name}", _schema_of(config, name)
     names = {one: given.renames.get(one, one) for one in schema.field_names()}
     faults = missing_faults(known, names, given.renames, where, given.places)

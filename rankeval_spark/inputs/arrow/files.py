@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import deltalake
 import numpy as np
@@ -22,16 +21,25 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
+from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow import text_files
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
 from rankeval_spark.inputs.arrow.input_tables import physical_bytes
+from rankeval_spark.inputs.arrow.partition_folders import (
+    files_below,
+    folder_columns,
+    partition_expressions,
+    with_folder_columns,
+)
+from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import ForSparkError, delta_versions
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rankeval_spark.config.inputs import InputConfig
-    from rankeval_spark.inputs.trec_files import TrecForm
 
 MOST_FILES: Final = 1000
 """Parquet files whose footers are read, a second of them."""
@@ -49,6 +57,10 @@ _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
 )
 _UNITS: Final = ("us", "ms")
+_PLACE: Final = "place of a file"
+
+Listed: TypeAlias = "tuple[list[Path], pa.Table | None, NDArray[np.intp]]"
+"""Files of an input, what the folders of each say of its rows, and the places of those that may be of a date."""
 
 
 class NanosecondsError(ForSparkError):
@@ -67,16 +79,12 @@ class SwappedFilesError(ForSparkError):
         self.where, self.faults = where, error.faults
 
 
-class PartitionFoldersError(ForSparkError):
-    """A folder of folders, whose names Spark takes for columns."""
-
-
 @dataclass(frozen=True)
 class FileTable:
     """A table of files as it was found."""
 
     location: str  # absolute path
-    format: str  # ``delta``, ``parquet`` or ``trec``
+    format: str  # as in the config
     version: int | None  # version of a Delta table
     dataset: ds.Dataset  # its rows
 
@@ -86,9 +94,9 @@ class FileTable:
         return self.dataset.schema
 
     @cached_property
-    def n_rows(self) -> int:
-        """Rows of the whole table, by the footers of its files."""
-        return int(self.dataset.count_rows())
+    def has_rows(self) -> bool:
+        """Whether the whole table has a row, by the footers of its files up to the first that has one."""
+        return any(file.count_rows() > 0 for file in self.dataset.get_fragments())
 
     def count(self, condition: ds.Expression | None, *, elements_of: str | None = None) -> int:
         """Count the rows of the files that may have rows which fulfil a condition.
@@ -143,32 +151,13 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         case "delta":
             found = _delta(config, location)
         case "parquet":
-            found = FileTable(location, "parquet", None, _parquet(location))
-        case "trec" if config.trec_form is not None:
-            found = FileTable(location, "trec", None, _trec(location, config.trec_form))
-        case "csv":
-            found = FileTable(location, "csv", None, _text(location, text_files.read_csv, config.options))
-        case "json":
-            found = FileTable(location, "json", None, _text(location, text_files.read_json_lines, config.options))
+            found = FileTable(location, "parquet", None, _parquet(config, location, date))
+        case "csv" | "json" | "trec":
+            found = FileTable(location, config.format, None, _text(config, location, date))
         case other:
             raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
     return found
-
-
-def columns_of_folders(location: str) -> list[str] | None:
-    """Return the columns of Parquet files in folders of partitions, by one file; None where it cannot be read here."""
-    place, names = Path(location), list[str]()
-    while place.is_dir():
-        place = min(_entries(place), default=place / "none")
-        if place.is_dir() and "=" not in place.name:
-            return None
-        names += [unquote(place.name.partition("=")[0])] if place.is_dir() else []
-    try:
-        _refuse_outside(str(place))
-        return [*pq.read_schema(place).names, *names]
-    except (ForSparkError, OSError, pa.ArrowException):
-        return None
 
 
 def _delta(config: InputConfig, location: str) -> FileTable:
@@ -195,62 +184,95 @@ def _delta(config: InputConfig, location: str) -> FileTable:
         raise ForSparkError(location, error) from error
 
 
-def _entries(folder: Path) -> list[Path]:
-    """List what a folder holds, but for what Spark hides; nothing where there is no folder."""
-    return [entry for entry in folder.iterdir() if not entry.name.startswith(("_", "."))] if folder.is_dir() else []
+def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
+    """List the files of an input, what their folders say, and the places of those that may have rows of the date.
 
-
-def _plain_files(location: str) -> list[Path]:
-    """List the files of a folder, or the one that is named."""
+    Raises ForSparkError: there is none, or only Spark surely reads its folders or filters.
+    """
     path = Path(location)
-    files = [path] if path.is_file() else _entries(path)
+    files = files_below(path)
     if not files:
         raise ForSparkError(location, "no file")
-    if folders := [file.name for file in files if not file.is_file()]:
-        raise PartitionFoldersError(location, f"folders of partitions, such as {min(folders)}")
-    if len(files) > MOST_FILES:
+    folders = folder_columns(path, files)
+    kept = np.arange(len(files))
+    if folders is not None:
+        of_folders = [each for each in config.filters if each.column in folders.column_names]
+        condition = RowFilter(of_folders, date).arrow(folders.schema)
+        if condition is not None:
+            kept = to_numpy(folders.append_column(_PLACE, [kept]).filter(condition)[_PLACE])
+    return files, folders, kept
+
+
+def _few_files(config: InputConfig, location: str, date: dt.date) -> Listed:
+    """List the files of an input as :func:`list_files`, where few and allowed ones are of the date."""
+    files, folders, kept = list_files(config, location, date)
+    if len(kept) > MOST_FILES:
         raise ForSparkError(location, "very many files")
-    _refuse_outside(*map(str, files))
-    return sorted(files)
+    _refuse_outside(*(str(files[place]) for place in kept))
+    return files, folders, kept
 
 
-def _parquet(location: str) -> ds.Dataset:
-    files = _plain_files(location)
+def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.Schema) -> ds.Dataset:
+    """Open Parquet files of a schema, with what their folders say as columns more."""
+    if folders is None:
+        return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
+    format_, here = ds.ParquetFileFormat(), fs.LocalFileSystem()
+    fragments = [
+        format_.make_fragment(str(file), filesystem=here, partition_expression=said)
+        for file, said in zip(files, partition_expressions(folders), strict=True)
+    ]
+    return ds.FileSystemDataset(fragments, pa.schema([*schema, *folders.schema]), format_, filesystem=here)
+
+
+def _parquet(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
+    """Open Parquet files, of folders of partitions too; the footers of those of the date are read."""
+    files, folders, kept = _few_files(config, location, date)
     try:
-        schemas = [_schema_of(file) for file in files]
-        if any(schema != schemas[0] for schema in schemas):
-            raise ForSparkError(location, "files of different columns")
-        return ds.dataset([str(file) for file in files], schema=schemas[0], format="parquet")
+        schema = _schema_of(files[0])
+        for place in kept:
+            own = _schema_of(files[place])
+            if any(field.name not in own.names or own.field(field.name).type != field.type for field in schema):
+                raise ForSparkError(location, f"files of different columns, such as {files[place].name}")
+        _refuse_clash(schema.names, folders, location)
+        return parquet_dataset(files, folders, schema)
     except (OSError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error
 
 
-def _trec(location: str, form: TrecForm) -> ds.Dataset:
-    """Read files of TREC, which are small; lines of another form are left to Spark, which counts them."""
-    files = _plain_files(location)
-    if sum(file.stat().st_size for file in files) > physical_bytes() * MOST_TEXT:
+def _text(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
+    """Read files of text, which are small; rows of another form are left to Spark, which counts them.
+
+    Of folders of partitions, those of the date are read, or else one file, which has the columns.
+    """
+    files, folders, kept = _few_files(config, location, date)
+    chosen, form = [files[place] for place in kept] or files[:1], config.trec_form or "run"
+    if sum(file.stat().st_size for file in chosen) > physical_bytes() * MOST_TEXT:
         raise ForSparkError(location, "very much text")
     try:
-        return ds.dataset(pa.concat_tables([trec_files.read_table(file, form) for file in files]))
+        match config.format:
+            case "csv":
+                tables = text_files.read_csv(chosen, config.options)
+            case "json":
+                tables = text_files.read_json_lines(chosen, config.options)
+            case _:
+                tables = [trec_files.read_table(file, form) for file in chosen]
     except trec_files.SwappedError as error:
         raise SwappedFilesError(location, error) from error
-    except (InputError, pa.ArrowException) as error:
-        raise ForSparkError(location, error) from error
+    except (InputError, ValueError, OSError, EOFError, zlib.error, RecursionError, pa.ArrowException) as error:
+        raise ForSparkError(location, error) from error  # UTF-8, JSON, gzip
+    _refuse_clash(tables[0].column_names, folders, location)
+    if folders is not None:
+        places = kept if len(kept) else [0]
+        tables = [with_folder_columns(rows, folders, place) for rows, place in zip(tables, places, strict=True)]
+    return ds.dataset(pa.concat_tables(tables))
 
 
-def _text(
-    location: str,
-    read: Callable[[Sequence[Path], Mapping[str, str]], pa.Table],
-    options: Mapping[str, str],
-) -> ds.Dataset:
-    """Read files of text, which are small; rows of another form are left to Spark, which counts them."""
-    files = _plain_files(location)
-    if sum(file.stat().st_size for file in files) > physical_bytes() * MOST_TEXT:
-        raise ForSparkError(location, "very much text")
-    try:
-        return ds.dataset(read(files, options))
-    except (ValueError, OSError, EOFError, zlib.error, RecursionError, pa.ArrowException) as error:  # UTF-8, JSON, gzip
-        raise ForSparkError(location, error) from error
+def _refuse_clash(names: Sequence[str], folders: pa.Table | None, location: str) -> None:
+    """Leave a table to Spark in which a column is one of files and of folders."""
+    if folders is None:
+        return
+    if twice := {*map(str.casefold, names)}.intersection(map(str.casefold, folders.column_names)):
+        raise ForSparkError(location, f"column {min(twice)} both in files and as the name of their folders")
 
 
 def _united(tables: Mapping[str, FileTable], location: str) -> FileTable:
@@ -300,7 +322,7 @@ def _schema_of(file: Path) -> pa.Schema:
     columns = (footer.schema.column(place) for place in range(footer.num_columns))
     if any(column.physical_type == "INT96" for column in columns):
         raise ForSparkError(str(file), "times of the old kind, whose zone depends on the writer")
-    return footer.schema.to_arrow_schema().remove_metadata()
+    return pa.schema([field.with_nullable(True).remove_metadata() for field in footer.schema.to_arrow_schema()])
 
 
 def _refuse_unusual(schema: pa.Schema, location: str) -> None:

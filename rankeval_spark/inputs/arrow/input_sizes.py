@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,14 @@ from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed
 from rankeval_spark.errors import first_line
-from rankeval_spark.inputs.arrow.files import MOST_FILES
+from rankeval_spark.inputs.arrow.files import MOST_FILES, list_files, parquet_dataset
+from rankeval_spark.inputs.arrow.partition_folders import files_below
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import (
     EXPECTED,
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.errors import Fault
 
-_HIDDEN: Final = ("_", ".")
-"""First characters of the names of files and folders that hold no rows."""
+
+_FEATURE: Final = re.compile("Unsupported|catalog")
+"""What deltalake says of a table that a newer Spark may read."""
 
 
 @dataclass(frozen=True)
@@ -81,26 +84,28 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
     if config.table is not None:
         return InputSize(name, location, config.format, remark="a table of a catalog, which only Spark opens")
     path = local_path(location)
-    if path is None:
-        return InputSize(name, location, config.format, remark="on another file system, which only Spark opens")
+    is_pattern = path is not None and not path.exists() and any(character in location for character in "*?{[")
+    if path is None or is_pattern:
+        what = "a pattern" if is_pattern else "on another file system"
+        return InputSize(name, location, config.format, remark=f"{what}, which only Spark opens")
     if not path.exists():
-        if any(character in location for character in "*?{["):
-            return InputSize(name, location, config.format, remark="a pattern, which only Spark opens")
         fault = missing_input(name, location, EXPECTED[config.format], NO_PATH)
         return InputSize(name, location, config.format, remark="nothing at this path", is_missing=True, fault=fault)
     try:
         return _measured(name, config, path, date)
-    except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
-        remark = f"cannot be opened: {first_line(str(error))}"
-        fault = _unopened(name, config, path, location, error)
-        return InputSize(name, location, config.format, remark=remark, fault=fault)
+    except (DeltaError, OSError, pa.ArrowException, ValueError, ForSparkError) as error:
+        told = first_line(str(error))
+        is_for_spark = isinstance(error, ForSparkError) or (isinstance(error, DeltaError) and _FEATURE.search(told))
+        remark = f"{told}, so only Spark opens it" if is_for_spark else f"cannot be opened: {told}"
+        unopened = None if is_for_spark else _unopened(name, config, path, location, error)
+        return InputSize(name, location, config.format, remark=remark, fault=unopened)
 
 
 def _unopened(name: str, config: InputConfig, path: Path, location: str, error: Exception) -> Fault:
     """Return why something cannot be opened, in the words of a run where it has some."""
     expected = EXPECTED[config.format]
     if config.format != "delta":
-        found = f"a file that cannot be read ({first_line(str(error))})" if _data_files(path) else NO_FILES
+        found = f"a file that cannot be read ({first_line(str(error))})" if files_below(path) else NO_FILES
         return missing_input(name, location, expected, found)
     if not deltalake.DeltaTable.is_deltatable(str(path)):
         return missing_input(name, location, expected, NO_DELTA)
@@ -114,8 +119,8 @@ def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> Inpu
     if config.format == "delta":  # its log names its files; they are not opened
         require_allowed(*((f"inputs.{name}.path", log) for log in delta_log_paths(str(path))))
     else:
-        require_allowed(*((f"inputs.{name}.path", str(file)) for file in _data_files(path)))
-        if not _data_files(path):
+        require_allowed(*((f"inputs.{name}.path", str(file)) for file in files_below(path)))
+        if not files_below(path):
             raise FileNotFoundError(NO_FILES)
     match config.format:
         case "delta":
@@ -124,7 +129,8 @@ def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> Inpu
             files = _parquet_files(config, path, date)
             remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
         case text:
-            files = [_File(file.stat().st_size, None, ()) for file in _data_files(path)]
+            listed, _, kept = list_files(config, str(path), date)
+            files = [_File(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
             remark = f"rows of {text} are known only when they are read"
     n_rows = [file.n_rows for file in files]
     partitions = {file.partition for file in files if file.partition}
@@ -172,7 +178,8 @@ def _kept_delta_files(
 
 def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
     """List the files that may hold rows of the date, by folders of partitions and footers."""
-    dataset = ds.dataset([str(file) for file in _data_files(path)], format="parquet", partitioning="hive")
+    files, folders, _ = list_files(config, str(path), date)
+    dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
         condition = RowFilter(config.filters, date).arrow(dataset.schema)
@@ -182,18 +189,13 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
         _File(
             os.stat(fragment.path).st_size,
             fragment.metadata.num_rows if has_rows else None,
-            Path(fragment.path).relative_to(path).parts[:-1] if path.is_dir() else (),
+            _folders(Path(fragment.path), path),
         )
         for fragment in fragments
         if not has_rows or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups
     ]
 
 
-def _data_files(path: Path) -> Sequence[Path]:
-    if path.is_file():
-        return [path]
-    return sorted(
-        file
-        for file in path.rglob("*")
-        if file.is_file() and not any(part.startswith(_HIDDEN) for part in file.relative_to(path).parts)
-    )
+def _folders(file: Path, path: Path) -> tuple[str, ...]:
+    """Return the folders between an input and one of its files."""
+    return () if file == path else file.relative_to(path).parts[:-1]

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ JSON_LINES_PROBED: Final = 1000
 """Lines of JSON whose keys are the columns; a key in none of them is a missing column, not a column of NULL."""
 
 
-def read_csv(files: Sequence[Path], options: Mapping[str, str]) -> pa.Table:
-    """Return the columns of CSV files (RFC 4180) that begin with the same header.
+def read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
+    """Return the columns of each of some CSV files (RFC 4180) that begin with the same header.
 
     An empty field is NULL, in quotes too. New lines may stand in quotes.
 
@@ -35,7 +36,7 @@ def read_csv(files: Sequence[Path], options: Mapping[str, str]) -> pa.Table:
     if any(table.schema != tables[0].schema for table in tables) or tables[0].num_columns == 1:
         message = "headers that differ, or of one column"
         raise ValueError(message)
-    return pa.concat_tables(tables)
+    return tables
 
 
 def _read_csv(file: Path, separator: str) -> pa.Table:
@@ -74,8 +75,8 @@ def _bytes_of(file: Path) -> bytes:
     return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
 
 
-def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> pa.Table:
-    """Return the columns of JSON lines: the keys of the first lines, each an object.
+def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
+    """Return the columns of each of some files of JSON lines: the keys of the first lines of all, each an object.
 
     Raises ValueError: an option, a line that is no object, or a value that is an object, an array or a number that is
     not written as it is read.
@@ -83,14 +84,18 @@ def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> pa.Tab
     if options:
         message = f"options {', '.join(sorted(options))}"
         raise ValueError(message)
-    rows: list[dict[str, str | None]] = []
-    for file in files:
-        rows += [_object(line) for line in _bytes_of(file).decode("utf-8").split("\n") if line.strip()]
-    names = list(dict.fromkeys(name for row in rows[:JSON_LINES_PROBED] for name in row))
+    of_files = [
+        [_object(line) for line in _bytes_of(file).decode("utf-8").split("\n") if line.strip()] for file in files
+    ]
+    first = islice(chain.from_iterable(of_files), JSON_LINES_PROBED)
+    names = list(dict.fromkeys(name for row in first for name in row))
     if not names:
         message = "no object"
         raise ValueError(message)
-    return pa.Table.from_pydict({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
+    return [
+        pa.Table.from_pydict({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
+        for rows in of_files
+    ]
 
 
 def _object(line: str) -> dict[str, str | None]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+from rankeval_spark.errors import RankevalError
 from rankeval_spark.spark.session.settings import cache_dir
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.spark.session.builder import build_session
 
-__all__ = ["build_session", "cache_dir", "is_on_demand", "on_demand"]
+__all__ = ["build_session", "cache_dir", "is_on_demand", "on_demand", "why_wanted"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function
@@ -26,28 +27,47 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function
 
 
 class _SessionOnDemand:
-    """Proxy of a session that `start` builds when one of its attributes is first read."""
+    """Proxy of a session that `start` builds when one of its attributes is first read.
 
-    def __init__(self, start: Callable[[], SparkSession]) -> None:
+    A start that failed is not tried again: a backfill of many dates would wait for each of them.
+    """
+
+    def __init__(self, start: Callable[[], SparkSession], why: str | None) -> None:
         self._start = start
         self._starting = Lock()
         self._session: SparkSession | None = None
+        self._failure: RankevalError | None = None
+        self.why_wanted = why  # why Spark computes every night; None where that depends on the inputs
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the session has it
         """Be the session in everything else."""
         if name.startswith("__"):  # what copies and shows objects looks for
             raise AttributeError(name)
         with self._starting:
+            if self._failure is not None:
+                raise self._failure
             if self._session is None:
-                self._session = self._start()
+                try:
+                    self._session = self._start()
+                except RankevalError as error:
+                    self._failure = error
+                    raise
         return getattr(self._session, name)
 
 
-def on_demand(start: Callable[[], SparkSession]) -> SparkSession:
-    """Return a session that is started when something is asked of it."""
-    return cast("SparkSession", _SessionOnDemand(start))
+def on_demand(start: Callable[[], SparkSession], *, why: str | None = None) -> SparkSession:
+    """Return a session that is started when something is asked of it.
+
+    `why`: why Spark computes every night; None where that depends on the inputs.
+    """
+    return cast("SparkSession", _SessionOnDemand(start, why))
 
 
 def is_on_demand(session: SparkSession | None) -> bool:
     """Return True if a session is one of :func:`on_demand`, started or not."""
     return isinstance(session, _SessionOnDemand)
+
+
+def why_wanted(session: SparkSession | None) -> str | None:
+    """Return why a session of :func:`on_demand` computes every night; None where that depends on the inputs."""
+    return session.why_wanted if isinstance(session, _SessionOnDemand) else None

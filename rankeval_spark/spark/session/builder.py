@@ -177,7 +177,7 @@ def _started(
     given = ours.spark_defaults()
     target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
     options = {"spark.app.name": app_name, **_own_settings(target), **given, **user_settings, "spark.master": target}
-    if jars is None and not brings_delta(options):
+    if jars is None and not delta.brings_delta(options):
         jars = delta.delta_jars(java)
     options |= _added_jars(options, jars or ())
     with ours.driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
@@ -189,13 +189,6 @@ def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
     """Return the setting that has Spark load jars, and send them to executors."""
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
     return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
-
-
-def brings_delta(options: Settings) -> bool:
-    """Return True if settings or the Spark installation bring Delta already."""
-    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
-    is_given = any("delta" in options.get(place, "") for place in places)
-    return is_given or any((ours.find_spark_home() / "jars").glob("delta-spark*.jar"))
 
 
 def _create(

@@ -65,6 +65,13 @@ def build() -> Build:
     return BUILDS[line]
 
 
+def brings_delta(options: Mapping[str, str]) -> bool:
+    """Return True if settings or the Spark installation bring Delta already."""
+    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    is_given = any("delta" in options.get(place, "") for place in places)
+    return is_given or any((settings.find_spark_home() / "jars").glob("delta-spark*.jar"))
+
+
 def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
     """Return the folder that the jars are kept in."""
     return cache_dir(env) / "jars"

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +19,14 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.session.settings import cache_dir, conf_dir, find_spark_home, job_settings, spark_defaults
+from rankeval_spark.spark.session.settings import (
+    cache_dir,
+    conf_dir,
+    find_spark_home,
+    is_running,
+    job_settings,
+    spark_defaults,
+)
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
 PYTHONS: Final = ((3, 11), (3, 13))
@@ -60,6 +67,21 @@ def checks(results_root: str | None = None) -> Iterator[Check]:
         yield check_free_disk(folder)
     if results_root is not None:
         yield guarded(lambda: check_writable_root(results_root))
+
+
+def require_startable(options: Mapping[str, str], *, why: str) -> None:
+    """Refuse a machine on which no session starts: pyspark, Java or a build of Delta is missing; nothing is fetched.
+
+    `options`: settings of the user; `why`: why Spark is needed.
+
+    Raises EnvironmentFaultError as the start of a session does.
+    """
+    require_spark(why)
+    if is_running():
+        return
+    find_java()
+    if not jars.brings_delta({**spark_defaults(), **options}):
+        jars.build()
 
 
 def guarded(check: Callable[[], Check]) -> Check:

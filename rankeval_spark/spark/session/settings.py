@@ -155,11 +155,14 @@ def driver_environment(java: Java, *, is_local: bool, env: Mapping[str, str] = o
 
 def is_chosen(master: str | None) -> bool:
     """Return True if someone chose a Spark: an active session, a server, ``spark-submit``, or a master."""
+    return is_running() or bool(master or spark_defaults().get("spark.master"))
+
+
+def is_running() -> bool:
+    """Return True if a Spark is there already: an active session, a server, or a driver of ``spark-submit``."""
     sql = sys.modules.get("pyspark.sql")  # a session is active only where its module was loaded
     is_active = sql is not None and sql.SparkSession.getActiveSession() is not None
-    if is_active or is_under_spark_submit() or os.environ.get("SPARK_REMOTE"):
-        return True
-    return bool(master or spark_defaults().get("spark.master"))
+    return is_active or is_under_spark_submit() or bool(os.environ.get("SPARK_REMOTE"))
 
 
 def is_under_spark_submit() -> bool:

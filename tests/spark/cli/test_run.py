@@ -129,7 +129,7 @@ def test_a_file_system_that_takes_no_more_changes_nothing(
         for one, before_it in limits.items():
             resource.prlimit(one, resource.RLIMIT_FSIZE, before_it)
 
-    assert full.code == 1
+    assert full.code == 8
     full.assert_readable()
     assert "disk: found no room: File too large; expected room for staging" in full.message
     assert "could not be recorded as FAILED: " in full.message

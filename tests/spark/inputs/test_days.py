@@ -13,9 +13,12 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, validate_model
-from rankeval_spark.inputs.arrow import files
+from rankeval_spark.inputs.arrow import files, partition_folders
+from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.filters import RowFilter
+from rankeval_spark.inputs.input_columns import CORRUPT
 from rankeval_spark.inputs.spark import read_input
+from rankeval_spark.inputs.spark.opening import open_table
 from tests.support.plans import files_read
 
 if TYPE_CHECKING:
@@ -155,6 +158,30 @@ def test_of_a_place_for_each_model_the_partitions_of_the_days_are_read(
     found = {(row.model_id, row.item_id) for row in frame.collect()}
     assert found == {(row["model_id"], row["item_id"]) for row in here.to_pylist()}
     assert found == {(model, f"i{day}") for model in models for day in (3, 4, 5)}
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "json"])
+def test_folders_are_columns_of_the_same_types_on_both_hosts(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    names = {
+        **{"whole": ["7", "+08", "-1"], "large": ["1", "2147483648"], "day": ["2026-01-01", "0001-12-31"]},
+        **{"text": ["2026-1-1", "2026-02-30", "true"], "mixed": ["2026-01-01", "20260102", "a"]},
+        **{"escaped": ["a%20b", "c%3Dd", "%C3%A4", "ä", "100%", "x=y"], "null": [partition_folders.NULL, "3"]},
+    }
+    text = {"csv": "item_id,user_id\na,u\n", "json": '{"item_id": "a"}\n'}
+    for name, values in names.items():
+        for value in values:
+            folder = tmp_path / name / f"year=2026/{name}={value}"
+            folder.mkdir(parents=True)
+            if form == "parquet":
+                pq.write_table(pa.table({"item_id": ["a"]}), folder / "p.parquet")
+            else:
+                (folder / f"p.{form}").write_text(text[form])
+        config = validate_model(HeldOutInput, {"format": form, "path": str(tmp_path / name)})
+        here = files.open_files(config, DATE)
+        there = open_table(spark, "held_out", config, DATE).frame.drop(CORRUPT)
+        assert [(one.name, spark_name(one.type)) for one in here.schema] == there.dtypes, name
+        rows = [tuple(row.values()) for row in here.read(here.schema.names, None).to_pylist()]
+        assert sorted(rows, key=str) == sorted(map(tuple, there.collect()), key=str), name
 
 
 def test_a_folder_of_the_day_before_is_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -73,5 +73,5 @@ def test_settings_of_spark_submit_stay_and_settings_of_the_user_win(tmp_path: Pa
 def test_driver_without_delta_is_refused_with_the_option_to_add(tmp_path: Path) -> None:
     run = submit(tmp_path, "--master", "local[1]")
 
-    assert run.returncode == 1
+    assert run.returncode == 8
     assert f"add --packages {jars.build().package}" in run.stdout

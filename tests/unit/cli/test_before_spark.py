@@ -28,8 +28,8 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         message = f"{name} started Spark"
         raise AssertionError(message)
 
+    monkeypatch.setattr(published_commands, "start", start)
     for module in (published_commands, run):
-        monkeypatch.setattr(module, "start", start)
         monkeypatch.setattr(module, "new_session", start)
 
 

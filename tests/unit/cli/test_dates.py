@@ -106,7 +106,7 @@ def test_no_other_date_is_tried_once_the_driver_is_gone() -> None:
 
     outcomes = list(backfill_dates([FIRST, SECOND], lose))  # type: ignore[arg-type]  # as above
 
-    assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 1)]
+    assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 8)]
 
 
 def test_wrong_dates_are_reported_with_the_faults_of_the_config(tmp_path: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import allowed_folders
+from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.results import ResultsStore
+from rankeval_spark.spark.session import machine_checks, on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST, WITHOUT_ROWS
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 from tests.support.united_logs import with_trec
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ def made(tmp_path: Path) -> Workspace:
 
 def validate(made: Workspace, day: object = FIRST, *options: object) -> Finished:
     return rankeval("validate", made.config, "--date", day, *options)
+
+
+def no_session() -> NoReturn:
+    message = "a session was started"
+    raise AssertionError(message)
 
 
 def refused_by_both(made: Workspace) -> str:
@@ -208,13 +216,53 @@ def test_the_columns_of_folders_of_partitions(made: Workspace) -> None:
 
     done = validate(made)
     assert done.code == 0
-    assert f"folders of partitions, such as day={FIRST}" in done.out
+    assert "would run in this process, without Spark\n" in done.out
 
     made.change(inputs__held_out__columns={"gain": "gian"}, inputs__held_out__filters=[{**filters[0], "column": "dya"}])
     done = validate(made)
     assert done.code == 4
     assert "inputs.held_out.columns.gain: found no column 'gian' (for gain) among user_id" in done.message
     assert "inputs.held_out.filters[0].column: found no column 'dya' among user_id" in done.message
+
+
+def test_a_night_that_another_run_holds(made: Workspace) -> None:
+    store = ResultsStore.open(on_demand(no_session), made.root)
+    with store.run_lock("nightly", FIRST, "other"):
+        assert "lock run-" in (told := refused_by_both(made))
+        assert "found run other (process " in told
+        assert validate(made, SECOND).code == 0
+        assert validate(made, FIRST, "--set", "results.on_busy=wait").code == 0
+    assert validate(made).code == 0
+
+
+@pytest.mark.parametrize("override", ["spark.always=true", "inputs.held_out.format=orc"])
+def test_a_night_that_needs_spark_where_no_java_is_found(
+    made: Workspace, monkeypatch: pytest.MonkeyPatch, override: str
+) -> None:
+    def find() -> NoReturn:
+        raise EnvironmentFaultError(Fault("Java", "none", "Java 17", "install one"))
+
+    monkeypatch.setattr(machine_checks, "is_running", lambda: False)
+    monkeypatch.setattr(machine_checks, "find_java", find)
+
+    done = validate(made, FIRST, "--set", override)
+
+    assert (done.code, "valid;" in done.out) == (8, False)
+    assert "Java: found none; expected Java 17; install one" in done.message
+
+
+def test_a_table_of_delta_with_a_feature_that_only_spark_may_know_is_no_fault(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    log = made.folder / "inputs" / "held_out" / "_delta_log" / "00000000000000000000.json"
+    feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"], "writerFeatures": ["new"]}
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [{"protocol": feature} if "protocol" in action else action for action in actions]
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    done = validate(made)
+
+    assert done.code == 0, done.err
+    assert "held_out: Kernel error: Unsupported: Feature 'new' is not supported, so only Spark opens it" in done.out
 
 
 def test_all_faults_are_reported_at_once(made: Workspace) -> None:

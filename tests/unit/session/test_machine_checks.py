@@ -88,8 +88,8 @@ def test_error_made_for_people_is_an_outcome() -> None:
     assert machine_checks.guarded(check) == Check("Java", ok=False, found="none", fix="install one")
 
 
-@pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 1)])
-def test_doctor_ends_with_1_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
+@pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 8)])
+def test_doctor_ends_with_8_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
     monkeypatch.setattr(machine_checks, "checks", lambda _: iter([FIT, outcome]))
     said = io.StringIO()
 

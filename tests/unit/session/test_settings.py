@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.spark.session import builder, settings
+from rankeval_spark.spark.session import builder, jars, settings
 from rankeval_spark.spark.session.java import Java
 from rankeval_spark.spark.session.settings import driver_environment, quiet_environment, spark_defaults
 
@@ -108,7 +108,7 @@ def test_python_of_a_cluster_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_nothing_is_fetched_where_delta_is_configured(options: dict[str, str]) -> None:
-    assert builder.brings_delta(options)
+    assert jars.brings_delta(options)
 
 
 def test_given_jars_are_added_to_those_of_the_user() -> None:

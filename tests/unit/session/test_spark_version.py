@@ -121,7 +121,7 @@ def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
 def test_doctor_reports_pyspark_among_the_other_checks(tmp_path: Path, pyspark: str) -> None:
     done = python(tmp_path, pyspark, "-m", "rankeval_spark", "doctor")
 
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (8, "")
     assert {"Python of the driver", "pyarrow", "cache folder", "free disk"} <= {
         line[7:30].strip() for line in done.stdout.splitlines() if line.startswith("ok")
     }
@@ -132,7 +132,7 @@ def test_doctor_reports_pyspark_among_the_other_checks(tmp_path: Path, pyspark: 
 def test_a_command_ends_with_one_message(tmp_path: Path) -> None:
     done = python(tmp_path, OLD, "-m", "rankeval_spark", "reproduce", "results", "--run-id", "one")
 
-    assert done.returncode == 1
+    assert done.returncode == 8
     assert done.stderr.count("error: ") == 1
     assert "pyspark: found 3.5.5 in " in done.stderr
     assert not [word for word in JAVA_WORDS if word in done.stderr]
@@ -169,11 +169,14 @@ def test_without_pyspark_nights_run_and_their_results_are_read(tmp_path: Path) -
     ],
 )
 def test_without_pyspark_a_night_that_takes_spark_says_why(tmp_path: Path, change: str, why: str) -> None:
-    options = ("--date", "2026-01-01", "--set", change)
+    options = (str(one_night(tmp_path)), "--date", "2026-01-01", "--set", change)
 
-    done = python(tmp_path, ABSENT, "-m", "rankeval_spark", "run", str(one_night(tmp_path)), *options)
+    checked, done = (
+        python(tmp_path, ABSENT, "-m", "rankeval_spark", command, *options) for command in ("validate", "run")
+    )
 
-    assert done.returncode == 1
+    assert checked.returncode == done.returncode == 8
+    assert checked.stderr.splitlines()[:2] == done.stderr.splitlines()[:2]
     assert done.stderr.count("error: ") == 1
     assert "pip install 'pyspark>=" in done.stderr
     assert why in done.stderr

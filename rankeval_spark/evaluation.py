@@ -156,7 +156,8 @@ class Evaluation(Generic[Frame]):
     def checks(self) -> Frame:
         """Facts about the inputs: ``schemas.CHECKS`` from ``input`` on."""
         of_lists = list_facts(self._totals[LISTS], self.request)
-        rows = to_check_rows([*self.host.input_facts(self._totals), *of_lists], Checks())
+        facts, repeating = [*self.host.input_facts(self._totals), *of_lists], self.request.policies.repeating_inputs
+        rows = to_check_rows(facts, Checks(), repeating=repeating)
         return self.host.frame(in_order_of(rows, ("input", "check")))
 
     def cached(self) -> Self:

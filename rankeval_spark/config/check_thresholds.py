@@ -64,7 +64,8 @@ class Checks(Model):
     the recommendation rows. If ranks count from 0, set `ranks_from: 0` in `inputs.recommendations`."""
     duplicates: Threshold = Threshold(warn=0, error=0.5)
     """Rows that repeat an item of their list, or a judgement. Share of the input's rows. An item twice in the catalogue
-    is always an error."""
+    is always an error. Repeated judgements are only counted where policies read them as a signal: with
+    `held_out_duplicates` sum or last, and with attribution; repeated items are where `lists` is pooled."""
     invalid_gains: Threshold = Threshold(warn=0, error=0.5)
     """Held-out rows with a missing, NaN, infinite or unreadable gain, which are dropped. Share of the held-out rows."""
     negative_gains: Threshold = Threshold(warn=0)
@@ -118,6 +119,10 @@ class Checks(Model):
     own_item: Threshold = Threshold()
     """Rows whose item is the query itself, of the recommendations and of the judgements. Counted where
     `policies.own_item` drops them. Share of the input's rows."""
+    held_out_in_train: Threshold = Threshold(warn=0)
+    """Judgements whose user has the item in the training data, so that a model may only repeat what it learnt. Share
+    of the judgements. Where users consume items again, this is legitimate: `{}` silences the check, and then it is made
+    only if `policies.seen_in_train` is `drop_both`, which leaves such pairs out of lists and judgements."""
     before_list: Threshold = Threshold()
     """Interactions no later than the list was shown: no judgements of it. Share of the interactions of its user, over
     all lists. This check and the next seven are made where `policies.attribution` is set."""

@@ -175,6 +175,7 @@ class EvaluationConfig(Request):
     evaluation_date: ClassVar[None] = None  # type: ignore[misc]  # no field here
     events_until: ClassVar[None] = None  # type: ignore[misc]  # no field here
     counts_seen: ClassVar[bool] = False  # type: ignore[misc]  # no field here
+    counts_judged_seen: ClassVar[bool] = True  # type: ignore[misc]  # no field here
 
     @field_validator("spark", mode="wrap")  # no check reads it, see :class:`Request`
     @classmethod
@@ -246,7 +247,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
             yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
         yield from band_faults(keys["bands"], slices=keys["slices"], given=given)
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
-        found = f"{name} 'drop', but no {' or '.join(f'inputs.{one}' for one in inputs)}"
+        found = f"{name} {getattr(keys['policies'], name)!r}, but no {' or '.join(f'inputs.{one}' for one in inputs)}"
         fix = f"add inputs.{inputs[0]}, or set {name} to keep"
         yield Fault(f"/policies.{name}", found, "the input that says which items to drop", fix)
 

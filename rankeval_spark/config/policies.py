@@ -87,8 +87,9 @@ class Policies(Model):
     interacted_at (the largest of several at that time). `error`: the run fails."""
     invalid_scores: Literal["drop", "error"] = "drop"
     """Rows with a NULL, NaN or infinite score. `drop`: remove and count them. `error`: the run fails."""
-    seen_in_train: Literal["keep", "drop"] = "keep"
-    """Recommended items that the user has in `train`: keep them, or drop them before ranking."""
+    seen_in_train: Literal["keep", "drop", "drop_both"] = "keep"
+    """Recommended items that the user has in `train`: keep them, or drop them before ranking. `drop_both` drops such
+    judgements too, so that recall is over new items; with `drop` a held-out item of `train` is a miss."""
     unknown_items: Literal["keep", "drop"] = "keep"
     """Recommended items that are not in the catalogue: keep them, or drop them before ranking. The catalogue is the
     input `items`, or without it the items of `train`."""
@@ -126,6 +127,22 @@ class Policies(Model):
     def ignores_scores(self) -> bool:
         """Return True if the ranks of the log order the lists, whatever the scores are."""
         return self.ignoring_scores is not None
+
+    @property
+    def repeating_inputs(self) -> frozenset[str]:
+        """Inputs in which the policies read repeated rows as a signal: counted by `duplicates`, and no fault there.
+
+        Judgements that are added up, of which the newest counts, or that times spread over lists; items of lists that
+        are pooled.
+        """
+        has_events = self.held_out_duplicates in ("sum", "last") or self.is_attributed
+        found = {"held_out": has_events, "recommendations": self.lists == "pooled"}
+        return frozenset(name for name, is_meant in found.items() if is_meant)
+
+    @property
+    def drops_seen(self) -> bool:
+        """Return True if recommended items that the user has in the training data leave the lists."""
+        return self.seen_in_train != "keep"
 
     @property
     def is_attributed(self) -> bool:
@@ -188,5 +205,5 @@ def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tupl
     return {
         name: inputs
         for name, inputs in DROPS_BY.items()
-        if getattr(policies, name) == "drop" and not set(inputs) & set(given)
+        if getattr(policies, name) != "keep" and not set(inputs) & set(given)
     }

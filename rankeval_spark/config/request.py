@@ -172,6 +172,8 @@ class Request(Model):
     counts_seen: bool = False
     """Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
     costs a join."""
+    counts_judged_seen: bool = True
+    """Whether to count judgements that are in the training data, whose rows move to their users for it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -302,6 +304,7 @@ def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
         models=config.expected_models,
         evaluation_date=evaluation_date,
         counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
+        counts_judged_seen=config.checks.held_out_in_train != Threshold(),
     )
 
 

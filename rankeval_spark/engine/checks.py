@@ -459,6 +459,17 @@ class PartitionTallies:
         add_tallies(self.tallies, _of_judgements(batch, judgements))
         add_tallies(self.tallies, _of_seen(batch) if counts_seen else ())
 
+    def add_judged_seen(self, batch: Batch) -> None:
+        """Count the judgements, one per owner and item, whose user has the item in the training data."""
+        if self.is_enabled:
+            pairs = np.unique(batch.judged.user * batch.n_items + batch.judged.item)
+            owner, item = np.divmod(pairs, max(batch.n_items, 1))
+            user = batch.user_of(owner)
+            seen = np.flatnonzero(is_in_train(batch, user, item))
+            keys = _texts_of((batch.users, user[seen]), (batch.items, item[seen]))
+            found = Tally("held_out", row_kinds.HELD_OUT_IN_TRAIN, len(seen), len(pairs), *_ends([keys]))
+            add_tallies(self.tallies, [found])
+
 
 def _by_kind(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Part the rows of a batch by their input."""

@@ -23,9 +23,9 @@ from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
 from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
 from rankeval_spark.engine.ranking.compact_lists import ITEMS, to_item_lists, to_lists
-from rankeval_spark.engine.ranking.matching import Judgements, match_log, to_judgements
+from rankeval_spark.engine.ranking.matching import Judgements, is_in_train, match_log, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
-from rankeval_spark.measures.required_facts import CATEGORY_GROUP, ITEM_KNOWN, LIST_NAMES, POPULARITY_GROUP, PREDICTIONS
+from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.checks import RowChecks
@@ -58,7 +58,7 @@ class Job:
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
         outputs, measures = self.outputs, self.outputs.measures
-        keeps_scores, keeps_predictions = (name in measures.needs for name in (C.HIT_SCORES, PREDICTIONS))
+        keeps_scores, keeps_predictions = (name in measures.needs for name in (C.HIT_SCORES, N.PREDICTIONS))
         for batch, judgements, ranked in self._ranked(batches, tallies):
             lists = to_lists(ranked, rules=self.rules, keeps_scores=keeps_scores, keeps_predictions=keeps_predictions)
             keys = _key_columns(batch, ranked.keys)
@@ -68,8 +68,8 @@ class Job:
                 ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
             )
             others = {**keys, **segments, **features}
-            if LIST_NAMES in measures.needs:
-                others[LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
+            if N.LIST_NAMES in measures.needs:
+                others[N.LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
             for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
                 columns = (
                     {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
@@ -112,16 +112,17 @@ class Job:
         counting = replace(self, checks={kind: of_input.counting() for kind, of_input in self.checks.items()})
         duplicates = self.rules.duplicates_of_users.replace("error", "max")
         for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
-            judged = to_judgements(batch.judged, n_items=batch.n_items, duplicates=duplicates)
-            tallies.add(batch, judged, counts_seen=self.rules.drops_seen)
+            left = self._left_to_judge(batch, tallies)
+            judged = to_judgements(left.judged, n_items=left.n_items, duplicates=duplicates)
+            tallies.add(left, judged, counts_seen=self.rules.drops_seen)
 
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         rules = self.rules
-        for batch in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
-            groups = None
-            if not self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
+        for given in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
+            batch, groups = self._left_to_judge(given, tallies), None
+            if not self.needs.isdisjoint((N.POPULARITY_GROUP, N.CATEGORY_GROUP)):
                 groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
             judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
@@ -131,11 +132,19 @@ class Job:
                 single = batch.log.columns[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
                 listed = replace(batch, log=replace(batch.log, columns={**batch.log.columns, C.SCORE: single}))
             if self.drops_unknown:
-                is_known = to_numpy(batch.known_items[ITEM_KNOWN], null=0.0) > 0
+                is_known = to_numpy(batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
                 listed = listed.with_log(is_known[batch.log.item])
             of_lists = partial(judge, duplicates=rules.held_out_duplicates)
             matched = match_log(listed, judgements, rules=rules, judge=of_lists)
             yield listed, judgements, to_ranked(matched, rules=rules)
+
+    def _left_to_judge(self, batch: Batch, tallies: PartitionTallies) -> Batch:
+        """Drop the judgements of items that their users have in the training data, where the policy says so."""
+        if N.JUDGED_SEEN in self.needs:
+            tallies.add_judged_seen(batch)
+        if not self.rules.drops_judged_seen:
+            return batch
+        return batch.with_held_out(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
 
     def _batches(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies, *, most_rows: int

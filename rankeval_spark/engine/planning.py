@@ -78,6 +78,12 @@ def needs_of(request: Request, *, has_train: bool, of_all_lists: bool = False) -
     return request.measure_set.needs | seen | {need for one in parity for need in one.needs}
 
 
+def counted_needs(request: Request, *, has_train: bool) -> frozenset[str]:
+    """Return the facts that only checks of the inputs read."""
+    is_counted = request.counts_judged_seen or request.policies.seen_in_train == "drop_both"
+    return frozenset({N.JUDGED_SEEN} if has_train and is_counted else ())
+
+
 def item_needs(request: Request, needs: frozenset[str]) -> frozenset[str]:
     """Add the facts of items that facts of users and judgements are made of, and by which rows are left out."""
     known = {N.ITEM_KNOWN} if request.policies.unknown_items == "drop" else set()
@@ -93,8 +99,8 @@ def described_inputs(request: Request, needs: frozenset[str]) -> tuple[int, ...]
 def reads_train(request: Request, needs: frozenset[str]) -> bool:
     """Return True if workers read what each user has in the training data."""
     profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS}
-    read = {N.ITEM_SEEN, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
-    return not needs.isdisjoint(read) or request.policies.seen_in_train == "drop"
+    read = {N.ITEM_SEEN, N.JUDGED_SEEN, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
+    return not needs.isdisjoint(read) or request.policies.drops_seen
 
 
 def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
@@ -105,7 +111,7 @@ def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
     policies = request.policies
     read = {
         "segments": not {*request.segments}.issubset(segments_from_train(request.bands)),
-        "train": N.ITEM_SEEN in needs or policies.seen_in_train == "drop",
+        "train": N.ITEM_SEEN in needs or policies.drops_seen,
         "items": policies.unknown_items == "drop",
     }
     return read[name] or name in {one.partition(".")[0] for one in request.measure_set.requiring()}
@@ -203,7 +209,8 @@ def job_of(
         policies.held_out_duplicates,
         keeps_gaps=policies.rank_gaps == "keep",
         judged_only=policies.judged_only,
-        drops_seen=policies.seen_in_train == "drop",
+        drops_seen=policies.drops_seen,
+        drops_judged_seen=policies.seen_in_train == "drop_both",
         checks_ranks=checks_ranks(columns, request),
         attribution=attribution,
         max_rows_per_user=request.max_rows_per_user,

@@ -136,7 +136,7 @@ class InProcess(Host[pa.Table]):
 
     @override
     def input_totals(self) -> dict[str, pa.Table]:
-        rows, sums = self.usable.plain_rows, self.input_checks.sums
+        rows, sums = self.usable.counted_rows, self.input_checks.sums
         found = rows.run(lambda job: InputCounts(job, sums).add)
         return finished(sums, [*found, *other_inputs(self.usable, self.input_checks)])
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.facts import require_input
-from rankeval_spark.engine.planning import needs_of
+from rankeval_spark.engine.planning import counted_needs, needs_of
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
@@ -120,7 +120,7 @@ class OnSpark(Host[DataFrame]):
     @override
     def input_totals(self) -> dict[str, pa.Table]:
         plain = self.request.changed(slices=())
-        rows = plans.to_user_rows(self.inputs, plain, needs=frozenset(), is_aggregated=True)
+        rows = plans.to_user_rows(self.inputs, plain, needs=self._counted_needs, is_aggregated=True)
         sums = self.input_checks.sums
         return self._merged(plans.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
 
@@ -202,6 +202,10 @@ class OnSpark(Host[DataFrame]):
         """The rows of all users on their way to the sums."""
         return self._moved(is_cached=False)
 
+    @property
+    def _counted_needs(self) -> frozenset[str]:
+        return counted_needs(self.request, has_train=self.given.train is not None)
+
     def _moved(self, *, is_cached: bool) -> MovedRows:
-        needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True)
+        needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
         return plans.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)

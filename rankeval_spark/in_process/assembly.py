@@ -29,6 +29,7 @@ from rankeval_spark.engine.checks import (
 from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
+    counted_needs,
     depth_of,
     is_described,
     item_needs,
@@ -273,7 +274,13 @@ class Usable:
     @cached_property
     def needs(self) -> frozenset[str]:
         """Facts beyond ranks and gains that measures or checks read."""
-        return needs_of(self.request, has_train=self.train is not None, of_all_lists=True)
+        found = needs_of(self.request, has_train=self.train is not None, of_all_lists=True)
+        return found | self.counted_needs if self.tables.are_checked else found
+
+    @property
+    def counted_needs(self) -> frozenset[str]:
+        """Facts that only checks of the inputs read."""
+        return counted_needs(self.request, has_train=self.train is not None)
 
     @cached_property
     def user_rows(self) -> UserRows:
@@ -292,6 +299,15 @@ class Usable:
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows
         return Usable(self.tables, plain, self.n_threads)._united(frozenset())
+
+    @property
+    def counted_rows(self) -> UserRows:
+        """The rows of all users for the checks of the inputs, with the training data where one reads them."""
+        wanted, plain = self.counted_needs, self.request.changed(slices=())
+        if wanted and not reads_train(plain, frozenset()):
+            return Usable(self.tables, plain, self.n_threads)._united(wanted)
+        rows = self.plain_rows
+        return replace(rows, job=replace(rows.job, needs=rows.job.needs | wanted))
 
     def ranked_items(self, *, depth: int) -> pa.Table:
         """Rank the items of every list, see :meth:`Job.ranked_items`; a depth of 0 keeps whole lists."""

@@ -89,7 +89,10 @@ def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
     if request.policies.is_attributed:
         return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
     undefined = {one.name: one.entry.undefined for one in request.measure_set.per_list}
-    return ": " + ", ".join(f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED])
+    reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED]]
+    if request.policies.seen_in_train == "drop_both":
+        reasons.append("judgements of items in train are left out by seen_in_train='drop_both'")
+    return ": " + ", ".join(reasons)
 
 
 def _least_gain(request: Request) -> float | None:

@@ -64,6 +64,7 @@ WEIGHTS: Final = "judged_weights"  # weights of the judgements
 PROPENSITIES: Final = "propensities"  # propensity of each judged item that is recommended
 # Predicted reward of each judged item that is recommended; of each list, the sum of score times predicted reward
 PREDICTIONS: Final = "predicted_rewards"
+JUDGED_SEEN: Final = "judged_seen"  # whether the user has a judged item in `train`; no measure reads it, a check does
 
 LOG: Final = "the rows of the log"  # in every run, but not in published lists and TREC files
 TRAIN: Final = "train"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregation.slices import nullable
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.ranking.attribution import text_of_micros
 from rankeval_spark.result_rows.column_types import arrow_schema
@@ -63,6 +64,13 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
+
+ADVICE: Final[Mapping[str, str]] = {
+    row_kinds.HELD_OUT_IN_TRAIN: "where users consume items again, this is legitimate, and "
+    "checks.held_out_in_train: {} silences it; otherwise set policies.seen_in_train: drop_both, which leaves such "
+    "pairs out of lists and judgements",
+}
+"""What to do about a check that may have found nothing wrong."""
 
 _SECOND: Final = 1_000_000  # microseconds of a second
 
@@ -148,14 +156,17 @@ class CheckVerdict(NamedTuple):
     verdict: str
 
 
-def to_check_rows(facts: Sequence[CheckCount], checks: Checks) -> pa.Table:
+def to_check_rows(facts: Sequence[CheckCount], checks: Checks, *, repeating: Collection[str] = ()) -> pa.Table:
     """Build the columns of ``schemas.CHECKS`` from ``input``, a row for each fact, in their order.
+
+    ``repeating``: inputs whose repeated rows are a signal, so that they are only counted.
 
     >>> from rankeval_spark.config import Checks
     >>> to_check_rows([CheckCount("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
-    verdicts = [verdict_of(fact, checks) for fact in facts]
+    meant = {(name, DUPLICATES) for name in repeating}
+    verdicts = [verdict_of(fact, None if (fact.input, fact.check) in meant else checks) for fact in facts]
     ends = np.cumsum([0, *(len(fact.sample_keys) for fact in facts)], dtype=np.int32)
     keys = to_texts(key for fact in facts for key in fact.sample_keys)
     columns = {
@@ -171,10 +182,10 @@ def to_check_rows(facts: Sequence[CheckCount], checks: Checks) -> pa.Table:
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})
 
 
-def verdict_of(fact: CheckCount, checks: Checks) -> CheckVerdict:
-    """Compare the share of a fact with its thresholds; without a total there is no share, and nothing is wrong."""
+def verdict_of(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
+    """Compare the share of a fact with its thresholds, if any; without a total there is no share, and no fault."""
     warn = error = None
-    if fact.check in type(checks).model_fields:
+    if checks is not None and fact.check in type(checks).model_fields:
         warn, error = (getattr(checks.threshold(fact.check), name) for name in ("warn", "error"))
     if (fact.input, fact.check) in _NONE_TOLERATED:
         error = 0.0

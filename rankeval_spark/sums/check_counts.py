@@ -121,7 +121,7 @@ class _Lists:
         yield self._row("short_lists", has_list & (n_rows - n_copies < k), n_lists)
         yield self._row("ties", has_ties, np.count_nonzero(is_judged & has_list))
         yield self._row("extra_users", ~is_judged, n_lists)
-        if C.SEEN in self.table.column_names and self.request.policies.seen_in_train != "drop":
+        if C.SEEN in self.table.column_names and not self.request.policies.drops_seen:
             n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
             yield self._row(check_rows.SEEN_IN_TRAIN, n_seen > 0, n_items.sum(), n_seen.sum())
 

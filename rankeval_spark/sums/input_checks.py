@@ -22,6 +22,7 @@ from rankeval_spark.engine.checks import (
     ends_of_ids,
     refuse_by_check,
 )
+from rankeval_spark.engine.planning import counted_needs
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
@@ -211,7 +212,7 @@ class InputChecks:
         """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row."""
         tallies = to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
         counted = (tallies.get(key, Tally(*key, 0, 0)) for key in self._names())
-        facts = [CheckCount(one.input, one.check, one.count, one.total, one.sample_keys) for one in counted]
+        facts = [CheckCount(each.input, each.check, each.count, each.total, each.sample_keys) for each in counted]
         if VECTORS in totals:
             facts.append(check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
         if BANDS in totals:
@@ -225,6 +226,8 @@ class InputChecks:
         of_judgements = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:
             of_judgements.append(row_kinds.UNMATCHED_LISTS)
+        if counted_needs(self.request, has_train="train" in self.of_rows):
+            of_judgements.append(row_kinds.HELD_OUT_IN_TRAIN)
         after = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
         of_rows = {
             of: [(of, name) for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(of, []))]
@@ -234,7 +237,7 @@ class InputChecks:
         if self.catalogue is not None:
             unknown = [check_rows.UNKNOWN_ITEMS, *([check_rows.UNKNOWN_ROWS] if self.drops_unknown else [])]
             names += [("recommendations", name) for name in unknown]
-        if self.request.policies.seen_in_train == "drop" and "train" in self.of_rows:
+        if self.request.policies.drops_seen and "train" in self.of_rows:
             names.append(("recommendations", check_rows.SEEN_IN_TRAIN))
         return [*names, *(of_rows.get("segments", []) if self.is_judged else [])]
 

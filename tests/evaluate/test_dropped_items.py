@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -353,3 +354,116 @@ def test_numbers_are_those_of_a_log_without_these_rows(
     found, expected = evaluated(listed, **policies), evaluated(kept)
     assert rows_of(found) == rows_of(expected)
     assert dicts(found.agreement("als", k=5)) == dicts(expected.agreement("als", k=5))
+
+
+# ---- judgements that are in the training data -----------------------------------------------------------------------
+
+SHOWN: Final = {"u": "a b c"}
+KNOWN: Final = (("u", "a"), ("u", "x"))
+"""Of the held-out a, x and b the user has two in train, one of which is recommended."""
+
+
+def known_judgements(policy: str, *rows: tuple[str, str, float]) -> Evaluation:
+    """Evaluate the list a, b, c of a user who has a and x in the training data."""
+    held_out = table("user_id item_id gain", *(rows or [("u", item, 1.0) for item in "axb"]))
+    train = table("user_id item_id", *KNOWN)
+    return evaluate(ranking(SHOWN), held_out, measures=["R@3"], train=train, seen_in_train=policy, population="judged")
+
+
+def counted(result: Evaluation, check: str = "held_out_in_train") -> list[tuple[Any, ...]]:
+    """Return count, share, verdict and keys of a check."""
+    return tuples(where(result.checks, check=check), "count", "share", "verdict", "sample_keys")
+
+
+@pytest.mark.parametrize(("policy", "recall"), [("keep", 2 / 3), ("drop", 1 / 3), ("drop_both", 1.0)])
+def test_judgements_in_train_are_counted_and_dropped_with_both(policy: str, recall: float) -> None:
+    result = known_judgements(policy)
+    assert tuples(result.metrics, "value", "n_users") == [(recall, 1)]
+    assert counted(result) == [(2, 2 / 3, "warn", ["u a", "u x"])]
+
+
+def test_a_pair_counts_once_and_gains_of_zero_do_too() -> None:
+    rows = [("u", "a", 0.0), ("u", "a", 1.0), ("u", "b", 0.0), ("u", "x", -1.0), ("v", "x", 1.0)]
+    assert counted(known_judgements("keep", *rows)) == [(2, 2 / 4, "warn", ["u a", "u x"])]
+
+
+def test_without_training_data_the_check_is_not_made() -> None:
+    assert counted(evaluate(log(), truth(), measures=["RR"])) == []
+    of_others = evaluate(log(), truth(), measures=["RR"], train=table("user_id item_id", ("eve", "a"), ("ann", "z")))
+    assert counted(of_others) == [(0, 0.0, "ok", [])]
+
+
+def test_a_user_all_of_whose_judgements_are_dropped_is_not_judged() -> None:
+    """One whose other judgements are not relevant follows the policy of users without a relevant one."""
+    rows = [("u", "a", 1.0), ("u", "b", 0.0), ("v", "b", 1.0)]
+    result = known_judgements("drop_both", *rows)
+    assert tuples(result.metrics, "value", "n_users", "n_missing", "n_zero_relevant") == [(0.0, 2, 1, 1)]
+    assert counted(result, "zero_relevant") == [(1, 1 / 2, "ok", ["u"])]
+    with pytest.warns(UserWarning, match="judgements of items in train are left out by seen_in_train='drop_both'"):
+        assert tuples(known_judgements("drop_both", *rows[:1]).metrics, "value", "n_users") == [(None, 0)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"population": "judged", "measures": [*MEASURES, "R@3"]}, id="judged"),
+        pytest.param({"population": "run", "zero_relevant": "zero", "measures": [*MEASURES, "R@3"]}, id="run"),
+        pytest.param({"unknown_items": "drop", "ties": "expected", "measures": ["R@3", "P@1"]}, id="unknown too"),
+        pytest.param({"measures": ["RMSE", "MAE"]}, id="predictions"),
+        pytest.param({"measures": ["R(group='tail')@3", "PopREO@3", "NotInTrain@3"]}, id="groups"),
+        pytest.param({"held_out_duplicates": "sum", "duplicates": "keep", "measures": ["nDCG@3"]}, id="sum"),
+    ],
+)
+def test_both_equals_dropping_with_judgements_filtered_by_hand(options: dict[str, Any]) -> None:
+    listed, judged, pairs = random_rows(13, "bigint")
+    judged, owned = [*judged, *judged[:9]], set(pairs)
+    log, train = (
+        table("model_id user_id item_id score rank", *listed, ids="bigint"),
+        table("user_id item_id", *pairs, ids="bigint"),
+    )
+
+    def evaluated(policy: str, rows: list[tuple[Any, ...]]) -> Evaluation:
+        held_out = shuffled(table("user_id item_id gain", *rows, ids="bigint"))
+        return evaluate(log, held_out, train=train, seen_in_train=policy, **options)
+
+    found = evaluated("drop_both", judged)
+    expected = evaluated("drop", [row for row in judged if row[:2] not in owned])
+    assert rows_of(found) == rows_of(expected)
+    assert rows_of(found) != rows_of(evaluated("drop", judged))
+    n_known = len({row[:2] for row in judged} & owned)
+    assert [row[0] for row in counted(found)] == [n_known]
+    assert n_known > 5
+
+
+def test_judgements_of_a_list_are_known_to_its_user() -> None:
+    """The item counts once for each list that it is a judgement of, whichever list the training data came from."""
+    columns = "user_id list_id item_id"
+    log = table(f"{columns} score", ("u", "1", "a", 2.0), ("u", "1", "b", 1.0), ("u", "2", "b", 1.0))
+    held_out = table(columns, ("u", "1", "a"), ("u", "1", "b"), ("u", "2", "a"), ("u", "2", "b"))
+    train = table("user_id item_id", ("u", "a"))
+    asked: dict[str, Any] = {"measures": ["R@1"], "train": train, "unit": "list"}
+    assert counted(evaluate(log, held_out, **asked)) == [(2, 2 / 4, "warn", ["u a"])]
+    both = evaluate(log, held_out, **asked, seen_in_train="drop_both")
+    assert tuples(both.user_metrics, "list_id", "r") == [("1", 1.0), ("2", 1.0)]
+
+
+def test_attributed_interactions_in_train_are_dropped_too() -> None:
+    at = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in range(3)]  # the list is shown at the first hour
+    shown_at = "2026-01-01 00:00:00"
+    log = table("user_id item_id score recommended_at", ("u", "a", 2.0, shown_at), ("u", "b", 1.0, shown_at))
+    held_out = table("user_id item_id interacted_at", ("u", "a", at[1]), ("u", "b", at[2]), ("u", "x", at[2]))
+    found = {
+        policy: evaluate(
+            log,
+            held_out,
+            measures=["R@2"],
+            train=table("user_id item_id", *KNOWN),
+            seen_in_train=policy,
+            attribution="last_touch",
+            attribution_window="1d",
+        )
+        for policy in ("keep", "drop", "drop_both")
+    }
+    recalls = {policy: tuples(result.metrics, "value") for policy, result in found.items()}
+    assert recalls == {"keep": [(2 / 3,)], "drop": [(1 / 3,)], "drop_both": [(1.0,)]}
+    assert {policy: counted(result)[0][:2] for policy, result in found.items()} == dict.fromkeys(found, (2, 2 / 3))

@@ -196,6 +196,11 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
             id="measures of items, seen items dropped",
         ),
         pytest.param(
+            {"has_lists": True},
+            {"policies__seen_in_train": "drop_both", "policies__held_out_duplicates": "sum"},
+            id="judgements of seen items dropped too",
+        ),
+        pytest.param(
             {},
             {
                 "measures": ["RR", *TOGETHER],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.config import Checks, Threshold
+from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
 
@@ -39,6 +39,32 @@ def test_a_share_is_judged_by_its_thresholds() -> None:
         ("ties", "warn", None, 0.1, "ok"),
         ("rows", "info", None, None, "ok"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({}, {"held_out": "error", "recommendations": "error", "items": "error"}),
+        ({"held_out_duplicates": "sum"}, {"held_out": "ok", "recommendations": "error", "items": "error"}),
+        ({"held_out_duplicates": "last"}, {"held_out": "ok", "recommendations": "error", "items": "error"}),
+        (
+            {"attribution": "all", "attribution_window": "1d"},
+            {"held_out": "ok", "recommendations": "error", "items": "error"},
+        ),
+        ({"lists": "pooled"}, {"held_out": "error", "recommendations": "ok", "items": "error"}),
+    ],
+)
+def test_repeated_rows_are_only_counted_where_policies_read_them(
+    policies: dict[str, Any], expected: dict[str, str]
+) -> None:
+    facts = [CheckCount(name, "duplicates", 6, 9) for name in ("held_out", "recommendations", "items")]
+    facts.append(CheckCount("held_out", "null_keys", 6, 9))
+    repeating = Policies(**policies).repeating_inputs
+    rows = check_rows.to_check_rows(facts, Checks(), repeating=repeating).to_pylist()
+    assert {row["input"]: row["verdict"] for row in rows[:3]} == expected
+    assert {row["share"] for row in rows} == {6 / 9}
+    assert rows[3]["verdict"] == "error"
+    assert {row["threshold"] for row in rows if row["verdict"] == "ok"} <= {None}
 
 
 @pytest.mark.parametrize("order", [1, -1])

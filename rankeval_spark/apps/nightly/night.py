@@ -210,7 +210,7 @@ class PreparedNight:
             with translated_errors(), self.locks:
                 with failures_recorded(recorded, steps, self._inputs), steps.step("publish"):
                     recorded.publish(inputs=self._inputs(), timings=steps.seconds, reason=self.reason)
-                of_checks = [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
+                of_checks = [_warning_of(row) for row in self._of_verdict("warn")]
                 return NightResult(
                     facts.evaluation,
                     facts.evaluation_date,
@@ -318,7 +318,8 @@ class PreparedNight:
                 step.n_rows = len(self.gates)
 
     def _verdicts(self) -> pa.Table:
-        return check_rows.to_check_rows(self.facts, self.plan.config.checks)
+        repeating = self.plan.request.policies.repeating_inputs
+        return check_rows.to_check_rows(self.facts, self.plan.config.checks, repeating=repeating)
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
@@ -372,6 +373,8 @@ class PreparedNight:
             fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
         if row["input"] == check_rows.ITEMS and check in _OF_CATALOGUE:
             expected, fix = _OF_CATALOGUE[check]
+        if check in check_rows.ADVICE:
+            fix = f"{fix}; {check_rows.ADVICE[check]}"
         if check in check_rows.OF_NIGHTS:
             fix = f"find out what changed; if the change is meant, raise checks.{check}.error"
         return Fault(where, _counted(row), expected, fix)
@@ -396,6 +399,12 @@ class PreparedNight:
     def _share(self) -> str:
         """The share of a sample of the users in words; empty where it is no sample."""
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
+
+
+def _warning_of(row: CheckRow) -> str:
+    """Return the line about a check that warns."""
+    advice = f"; {check_rows.ADVICE[row['check']]}" if row["check"] in check_rows.ADVICE else ""
+    return f"{row['input']}, {row['check']}: {_counted(row)}{advice}"
 
 
 def _counted(row: CheckRow) -> str:

@@ -76,8 +76,8 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
         for fault in band_faults(keys["bands"], slices=keys["slices"], given=given):
             yield replace(fault, where="/bands")
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
-        expected, fix = f"{' or '.join(inputs)}, for {name}='drop'", f"give it, or set {name} to keep"
-        yield Fault(f"/{inputs[0]}", "nothing", expected, fix)
+        expected = f"{' or '.join(inputs)}, for {name}={getattr(keys['policies'], name)!r}"
+        yield Fault(f"/{inputs[0]}", "nothing", expected, f"give it, or set {name} to keep")
 
 
 def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:

@@ -130,11 +130,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Gain of a judgement that occurs twice; ``max`` by default, ``last`` goes by ``interacted_at``.
     invalid_scores : {"drop", "error"}, optional
         A recommendation with a NULL, NaN or infinite score; ``drop`` by default.
-    seen_in_train : {"keep", "drop"}, optional
+    seen_in_train : {"keep", "drop", "drop_both"}, optional
         Whether recommended items that the user has in `train` stay in the lists, as by default, or are left out before
-        lists are ranked.
+        lists are ranked; ``drop_both`` leaves such judgements out too.
     unknown_items : {"keep", "drop"}, optional
-        The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
+        Whether to keep recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
     own_item : {"keep", "drop", "drop_both"}, optional
         Where queries are items or documents, so that `user_id` and `item_id` are of one kind: whether the query itself
         stays in its list, as by default, or is left out before lists are ranked; ``drop_both`` leaves it out of the

@@ -107,6 +107,11 @@ class Batch:
         owners = None if self.owners is None else replace(self.owners, log=self.owners.log[chosen])
         return replace(self, log=self.log.at(chosen), model=self.model[chosen], owners=owners)
 
+    def with_held_out(self, chosen: np.ndarray) -> Batch:
+        """Keep only some judgements, by a mask."""
+        owners = None if self.owners is None else replace(self.owners, held_out=self.owners.held_out[chosen])
+        return replace(self, held_out=self.held_out.at(chosen), owners=owners)
+
     @property
     def log_owner(self) -> IntVector:
         """Whose judgements each row of the log meets: its user, or its list where judgements name lists."""

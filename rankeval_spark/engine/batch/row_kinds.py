@@ -21,6 +21,9 @@ INVALID_WEIGHTS: Final = "invalid_weights"
 UNMATCHED_LISTS: Final = "unmatched_lists"
 """Check of judgements of a list that the log does not have; made where judgements name lists."""
 
+HELD_OUT_IN_TRAIN: Final = "held_out_in_train"
+"""Check of judgements of items that the user has in the training data; made where these are given."""
+
 TRAIN_AFTER_CUT: Final = "train_after_cut"
 INVALID_FACTS: Final = "invalid_facts"
 

@@ -159,6 +159,7 @@ class ListRules:
     judged_only: bool = False  # whether items without a judgement leave the lists before ranks are given
     # whether items that the user has in the training data leave the lists first: policy ``seen_in_train``
     drops_seen: bool = False
+    drops_judged_seen: bool = False  # whether judgements of such items leave too, before anything is matched
     checks_ranks: bool = False  # whether ranks of the log are compared with those that are given
     # how times decide which list an interaction is a judgement of; None: every list of its user
     attribution: AttributionRules | None = None

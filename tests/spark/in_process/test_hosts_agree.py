@@ -119,6 +119,7 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
             {"judged_only": True, "seen_in_train": "drop", "score_precision": "single", "has_checks": True},
             id="seen dropped",
         ),
+        pytest.param({"seen_in_train": "drop_both", "ids": "bigint", "has_checks": True}, id="judgements dropped too"),
         pytest.param({"unknown_items": "drop", "ids": "bigint", "has_checks": True}, id="unknown items dropped"),
         pytest.param({"own_item": "drop_both", "has_checks": True}, id="own item dropped"),
         pytest.param({"bands": {"age": {"edges": [18, 25.5, 40]}}, "slices": ["age"]}, id="bands by edges"),

@@ -91,7 +91,7 @@ def test_rows_have_the_columns_and_the_order_of_the_published_table() -> None:
     assert [(row["input"], row["check"]) for row in rows] == [
         *(("recommendations", name) for name in ("rows", "null_keys", "zero_ranks", "invalid_scores")),
         *(("held_out", name) for name in ("rows", "null_keys", "invalid_gains", "negative_gains", "low_gains")),
-        *(("held_out", name) for name in ("duplicates", "zero_relevant", "unmatched_items")),
+        *(("held_out", name) for name in ("duplicates", "zero_relevant", "unmatched_items", "held_out_in_train")),
         *(("train", name) for name in ("rows", "null_keys")),
         *(("items", name) for name in ("rows", "null_keys", "invalid_facts", "duplicates")),
         *(("recommendations", "unknown_items"), ("segments", "bands.age"), ("segments", "alike_values")),
@@ -329,7 +329,7 @@ def test_inputs_without_rows_have_facts_of_zero() -> None:
     counts = {(row["input"], row["check"]): row["count"] for row in rows}
     assert {key for key, count in counts.items() if count} == {("recommendations", "absent_baseline")}
     assert {row["share"] for row in rows} == {None, 1.0}
-    assert len(rows) == 32
+    assert len(rows) == 33
 
 
 def test_rank_0_is_refused_before_anything_is_counted() -> None:

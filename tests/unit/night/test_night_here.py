@@ -255,3 +255,64 @@ def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Works
         Path(file).unlink()
     with pytest.raises(AssertionError, match="a session was started"):
         run(workspace, FIRST, *pinned)
+
+
+def checks_of(workspace: Workspace, name: str) -> list[tuple[Any, ...]]:
+    """Return input, count, share and verdict of a check."""
+    read = ("input", "count", "share", "verdict")
+    return [tuple(row[column] for column in read) for row in rows(workspace, "checks") if row["check"] == name]
+
+
+def test_purchases_that_are_added_up_do_not_fail_a_night_as_duplicates(workspace: Workspace) -> None:
+    """One, five and three rows of three items: six of nine rows repeat another."""
+    bought = {"a": 1, "b": 5, "c": 3}
+    workspace.write(
+        "held_out", [{"user_id": "ann", "item_id": i, "day": FIRST} for i, n in bought.items() for _ in range(n)]
+    )
+    with pytest.raises(ChecksFailedError, match=r"held_out, duplicates: found 6 \(66.67%\)"):
+        run(workspace)
+    result = run(workspace, FIRST, "policies.held_out_duplicates=sum", "measures=[CG]")
+    assert not [text for text in result.warnings if "duplicates" in text]
+    assert ("held_out", 6, 6 / 9, "ok") in checks_of(workspace, "duplicates")
+    means = {
+        row[C.MODEL_ID]: row[C.VALUE]
+        for row in rows(workspace, "metrics")
+        if row[C.SLICE] == C.ALL_USERS and row[C.K] == 2
+    }
+    assert means == {"als": 1 + 5, "pop": 5 + 1}
+
+
+def with_train(workspace: Workspace, *pairs: tuple[str, str]) -> None:
+    workspace.write("train", [{"user_id": user, "item_id": item} for user, item in pairs])
+    workspace.change(inputs__train={"format": nights.DELTA, "path": "inputs/train"})
+
+
+def test_a_night_warns_of_judgements_in_train_and_says_what_to_do(workspace: Workspace) -> None:
+    """Seven judgements of the first date, two of which are in the training data."""
+    with_train(workspace, ("ann", "a"), ("ann", "a"), ("eve", "e"), ("zoe", "a"))
+    result = run(workspace)
+    (text,) = [text for text in result.warnings if "held_out_in_train" in text]
+    assert text == (
+        "held_out, held_out_in_train: 2 (28.57%), for example ann a; eve e; where users consume items again, this is "
+        "legitimate, and checks.held_out_in_train: {} silences it; otherwise set policies.seen_in_train: drop_both, "
+        "which leaves such pairs out of lists and judgements"
+    )
+    assert checks_of(workspace, "held_out_in_train") == [("held_out", 2, 2 / 7, "warn")]
+    silent = run(workspace, FIRST, "checks.held_out_in_train={}")
+    assert not [text for text in silent.warnings if "in_train" in text]
+    assert checks_of(workspace, "held_out_in_train") == []
+    with pytest.raises(ChecksFailedError, match="consume items again"):
+        run(workspace, FIRST, "checks.held_out_in_train={error: 0.2}")
+
+
+def test_a_night_drops_judgements_in_train_with_both(workspace: Workspace) -> None:
+    """Ann's a leaves her lists and judgements, so that c is her only relevant item; eve keeps b alone."""
+    with_train(workspace, ("ann", "a"), ("eve", "e"))
+    run(workspace, FIRST, "policies.seen_in_train=drop_both", "checks.held_out_in_train={}", "measures=[R]")
+    means = {
+        (row[C.MODEL_ID], row[C.K]): row[C.VALUE] for row in rows(workspace, "metrics") if row[C.SLICE] == C.ALL_USERS
+    }
+    # als: ann b c, bob b a d, eve c d a, kim no list; pop: ann b c, bob d a b, eve a b, kim b a c.
+    assert means == {("als", 1): 0.0, ("als", 2): 1 / 4, ("pop", 1): 2 / 4, ("pop", 2): 4 / 4}
+    assert checks_of(workspace, "held_out_in_train") == [("held_out", 2, 2 / 7, "ok")]
+    assert checks_of(workspace, "seen_in_train") == [("recommendations", 3, 3 / 24, "ok")]

@@ -68,7 +68,7 @@ def folder_columns(path: Path, files: Sequence[Path]) -> pa.Table | None:
     if len(set(map(str.casefold, names))) < len(names):
         raise ForSparkError(str(path), f"folders of one column twice, such as {'/'.join(folders[0])}")
     columns = zip(*([value for _, _, value in each] for each in pairs), strict=True)
-    return pa.table({name: _typed(path, name, values) for name, values in zip(names, columns, strict=True)})
+    return pa.Table.from_pydict({name: _typed(path, name, values) for name, values in zip(names, columns, strict=True)})
 
 
 def _typed(path: Path, name: str, values: Sequence[str]) -> pa.Array:

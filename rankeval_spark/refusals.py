@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.engine.failures import INPUT_REFUSED, POLICY_REFUSED
-from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, JudgementError, RefusedCallError, nearest
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    ConfigError,
+    Fault,
+    InputError,
+    JudgementError,
+    RefusedCallError,
+    nearest,
+)
 from rankeval_spark.inputs.input_columns import input_schemas
 
 if TYPE_CHECKING:
@@ -19,6 +27,13 @@ _JUDGEMENT: Final = re.compile(
     r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
 )
 """The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
+
+_UNREADABLE: Final = re.compile(rf"{InputError.title}:(?P<faults>(?:\n\s+- [^\n]+)+)")
+"""The text of an `InputError`, by which a worker refuses a value of a column."""
+
+_FAULT: Final = re.compile(
+    r"- (?P<where>\S[^\n]*?): found (?P<found>[^\n]+?); expected (?P<expected>[^\n;]+)(?:; (?P<fix>[^\n]+))?"
+)
 
 _INPUTS: Final = frozenset(input_schemas())
 
@@ -49,6 +64,13 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
         return Fault(f"evaluate({name}=)" if is_call else in_config, found["found"], found["expected"], found["fix"])
     found = _JUDGEMENT.search(text)
     return Fault(**found.groupdict()) if found else None
+
+
+def unreadable_in(text: str) -> InputError | None:
+    """Find the columns that a worker could not read; None where the text has none."""
+    found = _UNREADABLE.search(text)
+    faults = _FAULT.finditer(found["faults"]) if found else ()
+    return InputError(*(Fault(**each.groupdict(default="")) for each in faults)) if found else None
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from rankeval_spark.errors import (
     note,
     notes_of,
 )
-from rankeval_spark.refusals import refusal_in
+from rankeval_spark.refusals import refusal_in, unreadable_in
 
 # Texts of the system, the same in Python and in Java: of a disk that takes no more, and of one mounted read-only.
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
@@ -33,7 +33,7 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     if isinstance(error, RankevalError):
         return error
     fault = refusal_in(str(error))
-    known = _of_machine(error) or (ChecksFailedError(fault) if fault else None)
+    known = _of_machine(error) or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
     if known is None and "pyspark" in sys.modules:
         from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
 

@@ -228,7 +228,8 @@ def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Itera
     """Yield the ids that are numbers in this input and text in another."""
     for name in _IDS:
         is_text_id = {
-            other.name: other.table.format not in {"delta", "parquet"} or not pa.types.is_integer(values.type)
+            other.name: other.table.format not in {"delta", "parquet"}
+            or not (pa.types.is_integer(values.type) or pa.types.is_decimal(values.type))
             for other in inputs.values()
             if (values := other.column_of(name)) is not None
         }

@@ -28,7 +28,7 @@ from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, sch
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import Gains, Nested, column_and_field
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
-from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, is_text
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
 from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
 
 SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
@@ -230,7 +230,8 @@ _DAYS: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapsho
 
 def is_id(kind: pa.DataType) -> bool:
     """Return True if ids can be of a type."""
-    return bool(is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind))
+    is_whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    return bool(is_text(kind) or is_whole or pa.types.is_dictionary(kind) or is_binary(kind))
 
 
 def _is_day(kind: pa.DataType) -> bool:

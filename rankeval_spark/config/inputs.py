@@ -306,7 +306,8 @@ class InputConfig(ModelWithPaths):
     columns: Mapping[str, ColumnName] = {}
     """Names of columns in the table, by canonical name; only needed where the two differ."""
     types: Mapping[str, IdType] = {}
-    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text."""
+    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text, decimals
+    without a fraction are numbers, and UUIDs are text."""
     filters: tuple[Filter, ...] = ()
     """Conditions; rows must meet all of them."""
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None

@@ -39,7 +39,6 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
 GAIN_NAMES: Final = ("gain", "gains", "rating", "ratings", "relevance", "rel", "grade", "label", "stars")
 
-MAX_BIGINT_DIGITS: Final = 18  # of a decimal that always fits a bigint
 SAMPLE_BUCKETS: Final = 1_000_000  # users are drawn in millionths
 LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
@@ -55,6 +54,9 @@ NANOSECONDS_FIX: Final = (
     "pandas writes them in microseconds with "
     "frame.to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
 )
+PARQUET_UUID: Final = "(UUID)"  # of bytes in a schema of Parquet; Spark refuses the type by this name
+UUIDS: Final = "UUIDs of Parquet, which Spark Connect does not read"
+UUIDS_FIX: Final = "write them as text, or as bytes without this type"
 NUMBERS_FIX: Final = "write the values of gains as numbers"
 
 _READING_RANKS: Final = (
@@ -133,12 +135,17 @@ def input_schemas(
 
 
 def read_given(
-    frames: Mapping[str, object], request: Request, read: Callable[[str, object, Schema], Read], *, expected: str
+    frames: Mapping[str, object],
+    request: Request,
+    read: Callable[[str, object, Schema], Read],
+    *,
+    expected: str,
+    whole: str,
 ) -> dict[str, Read]:
     """Read the inputs of a call of ``evaluate``, by their names; what is wrong with all of them is reported at once.
 
     `frames`: each input; None where it is not given. `read`: brings an input, by its name, into the columns of a
-    schema. `expected`: what an input is, for messages.
+    schema. `expected`: what an input is, and `whole`: type of whole numbers in one, for messages.
 
     Raises InputError: an input is missing or cannot be read. Raises ChecksFailedError as :func:`check_id_types`.
     """
@@ -156,7 +163,7 @@ def read_given(
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True)
+    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True, whole=whole)
     return found
 
 
@@ -219,14 +226,17 @@ def _rename_fix(where: str, name: str = "") -> str:
     return f"rename the column that is it to {name}" if name else "rename the column that is one"
 
 
-def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False) -> None:
+def check_id_types(
+    sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False, whole: str = "integer"
+) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
     `own_item`: the policy, which compares items with users. `is_call`: whether the inputs are arguments of
-    ``evaluate``, and not of a config. Raises ChecksFailedError, with a fault for each input whose id has another type
-    than in the first.
+    ``evaluate``, and not of a config. `whole`: type of whole numbers, for messages: that of ``types`` in a config.
+
+    Raises ChecksFailedError, with a fault for each input whose id has another type than in the first.
     """
-    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call)]
+    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call, whole=whole)]
     for name in IDS:
         having = [source for source in sources if name in source.id_types]
         for first, other in zip(having[:1] * len(having), having, strict=True):
@@ -234,19 +244,22 @@ def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_
                 place, first_place = (
                     f"evaluate({one.name}=)" if is_call else f"inputs.{one.name}" for one in (other, first)
                 )
-                found = f"{name} of type {type_}, while {first_place} has {first_type}"
+                named, first_named = (whole if one == "bigint" else one for one in (type_, first_type))
+                found = f"{name} of type {named}, while {first_place} has {first_named}"
                 faults.append(Fault(place, found, "one type for an id", _id_fix(name, first, other, is_call=is_call)))
     if faults:
         raise ChecksFailedError(*faults)
 
 
-def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool) -> Iterator[Fault]:
+def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool, whole: str) -> Iterator[Fault]:
     """Find users and items of different types in the log, where a policy compares them."""
     for one in sources:
         types = one.id_types
         if one.name == LOG and types[C.USER_ID] != types[C.ITEM_ID]:
             place = f"evaluate({LOG}=)" if is_call else f"inputs.{LOG}"
-            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}"
+            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}".replace(
+                "bigint", whole
+            )
             number = C.USER_ID if types[C.USER_ID] == "bigint" else C.ITEM_ID
             fix = f"write types: {{{number}: string}} for each input with {number}"
             fix = f"cast {number} of all inputs to text" if is_call else fix

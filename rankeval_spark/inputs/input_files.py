@@ -15,7 +15,7 @@ from typing import Final
 from rankeval_spark import allowed_folders
 from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import Fault, InputError, nearest, nearest_days
-from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX
+from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX, UUIDS, UUIDS_FIX
 
 EXPECTED: Final[Mapping[str, str]] = {
     "delta": "a Delta table",
@@ -56,8 +56,8 @@ class ForSparkError(Exception):
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
     path = local_path(location)
-    if found == NANOSECONDS:
-        fix = NANOSECONDS_FIX
+    if found in (NANOSECONDS, UUIDS):
+        fix = NANOSECONDS_FIX if found == NANOSECONDS else UUIDS_FIX
     elif found == NO_VERSION:  # a cleaned log no longer has the oldest ones
         newest = max(delta_versions(path) if path else [], default=None)
         fix = "" if newest is None else f"the newest is {newest}"

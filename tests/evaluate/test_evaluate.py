@@ -508,12 +508,12 @@ def test_why_pandas_makes_floats_of_ids_is_said_once_in_a_message() -> None:
 def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> None:
     log, held_out = inputs()
     numbers = pa.table({"user_id": pa.array([7], pa.int64()), "item_id": held_out["item_id"]})
-    with pytest.raises(RefusedCallError, match=r"user_id of type bigint") as refused:
+    with pytest.raises(RefusedCallError, match=r"user_id of type int64") as refused:
         evaluate(log, numbers, measures=["P@1"])
     (fault,) = refused.value.faults
     assert fault.where == "evaluate(held_out=)"
     assert fault.fix.startswith("cast user_id of held_out to text, or that of recommendations to whole numbers")
-    with pytest.raises(RefusedCallError, match=r"user_id of type bigint"):
+    with pytest.raises(RefusedCallError, match=r"user_id of type int64"):
         evaluate(
             log, held_out, measures=["P@1"], segments=numbers.append_column("tier", pa.array(["x"])), slices=["tier"]
         )

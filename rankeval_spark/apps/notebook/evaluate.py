@@ -77,9 +77,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     ----------
     recommendations : DataFrame or table
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]
-        [, ``predicted_reward``]. Ids are strings or integers and keep their type in the results. Where a row is a whole
-        list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs with ``item_id`` and
-        ``score`` or ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the items is their rank.
+        [, ``predicted_reward``]. Ids are text or whole numbers, and keep their type in the results; UUIDs become text.
+        Where a row is a whole list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs
+        with ``item_id`` and ``score`` or ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the
+        items is their rank.
     held_out : DataFrame or table
         ``user_id``, ``item_id`` [, ``list_id``] [, ``gain``] [, ``interacted_at``] [, ``value``] [, ``weight``]
         [, ``propensity``]; with ``list_id`` a row is a judgement of that list of its user alone; without the column

@@ -37,9 +37,19 @@ def is_list(kind: pa.DataType) -> bool:
     )
 
 
+def is_binary(kind: pa.DataType) -> bool:
+    """Whether a type is one of bytes, of any or of a fixed length."""
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
 def is_nested(kind: pa.DataType) -> bool:
     """Whether a value of a type has no text and no number: lists, maps, structs, bytes, opaque types."""
-    return bool(pa.types.is_nested(kind) or _is_binary(kind) or isinstance(kind, pa.OpaqueType))
+    return bool(pa.types.is_nested(kind) or is_binary(kind) or isinstance(kind, pa.OpaqueType))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -63,11 +73,13 @@ def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
         return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
     if isinstance(kind, pa.OpaqueType):
         return str(kind.type_name)
+    if isinstance(kind, pa.BaseExtensionType):
+        return spark_name(kind.storage_type)
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
-    return "binary" if _is_binary(kind) else _SPARK_NAMES.get(kind, str(kind))
+    return "binary" if is_binary(kind) else _SPARK_NAMES.get(kind, str(kind))
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -101,12 +113,3 @@ def _decoded(chunk: pa.DictionaryArray) -> pa.Array:
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text(kind) else kind
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )

@@ -22,7 +22,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.arrow import nested_lists, texts
-from rankeval_spark.inputs.arrow.arrow_types import is_text, plain
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, plain
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW, missing_faults
 
@@ -123,10 +123,18 @@ class Reading:
         )
 
     def _id_fix(self, field: Field, kind: pa.DataType) -> str:
-        """Return how ids that are neither text nor whole numbers become so."""
-        if self.where.startswith("inputs.") and field.name in IDS:
-            return f"write {self.where}.types: {{{field.name}: string}}"
-        if self.is_of_pandas and pa.types.is_floating(kind):
+        """Return how ids that are neither text nor whole numbers of 64 bits become so."""
+        if is_binary(kind):
+            decoded = f", such as frame[{field.name!r}].str.decode('utf-8')" if self.is_of_pandas else ""
+            return f"bytes are read as UUIDs, where all have 16 of them: write other ids as text{decoded}"
+        is_exact, is_float = pa.types.is_integer(kind) or pa.types.is_decimal(kind), pa.types.is_floating(kind)
+        if self.where.startswith("inputs.") and field.name in IDS and not (is_float and field.name in self.types):
+            wanted = "integer" if is_float else "string"
+            of_others = ", and for the other inputs too" if is_exact else ""
+            return f"write {self.where}.types: {{{field.name}: {wanted}}}{of_others}"
+        if is_exact:
+            return "cast it to text, in the other tables too"
+        if self.is_of_pandas and is_float:
             astype = f"frame.astype({{{field.name!r}: 'Int64'}})"
             return f"write {astype}, because a missing id makes floats of whole numbers in pandas"
         return "cast it to text or to whole numbers"

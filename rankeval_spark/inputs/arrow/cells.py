@@ -13,8 +13,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
-from rankeval_spark.inputs.arrow.arrow_types import is_list, is_nested, is_number, is_text, plain, spark_name
-from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, NUMBERS_FIX, RANK_FIX, type_fault
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_nested, is_number, is_text, plain, spark_name
+from rankeval_spark.inputs.input_columns import IDS, NUMBERS_FIX, RANK_FIX, type_fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,17 +59,18 @@ def read_cells(
     given = plain(column)
     values, found = None, spark_name(column.type)
     try:
-        if wanted is not None and not is_nested(given.type):
-            values = _ids_as(given, wanted)
+        if field.name in IDS:
+            values = _ids(given, wanted)
         elif separator is not None and field.type.startswith("array<") and is_text(given.type):
             values = _read(texts.split(given, separator), field)
         else:
             values = _read(given, field)
-    except pa.ArrowException as error:  # a value beyond the canonical type, such as an unsigned id from 2^63 on
+    except pa.ArrowException as error:  # a value beyond the canonical type, such as an id from 2^63 on
         found += f" ({first_line(str(error))})"
     if values is None:
         fix = {C.RANK: RANK_FIX, **dict.fromkeys((*IDS, C.LIST_ID), id_fix)}.get(field.name, "")
-        raise InputError(type_fault(where, field, name or field.name, found, "" if is_nested(given.type) else fix))
+        has_fix = is_binary(given.type) or not is_nested(given.type)
+        raise InputError(type_fault(where, field, name or field.name, found, fix if has_fix else ""))
     if field.name == C.RANK and ranks_from == 0:
         values = _counted_from_1(values)
     is_marked = values.null_count > given.null_count and not _is_seconds(given, field)
@@ -118,13 +119,11 @@ def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # n
     if field.type == "date":
         return _days(column)
     if is_nested(column.type):
-        return None
-    if field.name in IDS:
-        return _ids(column)
+        return texts.uuid_texts(column) if is_binary(column.type) and field.name in (C.LIST_ID, C.MODEL_ID) else None
     if field == schemas.JUDGED_LIST and pa.types.is_floating(column.type):
         return None  # its text is 1.0, which is no id of a list 1
     if field.type == "string":
-        return texts.to_text(column)
+        return texts.id_texts(column) if field.name == C.LIST_ID else texts.to_text(column)
     if field.name == C.RANK:
         return _ranks(column)
     if field.name == C.SCORE and (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
@@ -132,19 +131,24 @@ def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # n
     return _doubles(column)
 
 
-def _ids_as(column: pa.ChunkedArray, wanted: str) -> pa.ChunkedArray | None:
-    """Read ids as text or as whole numbers, whatever they are in the table."""
-    if wanted == "string":
-        return texts.to_text(column)
-    return texts.to_whole(column) if is_text(column.type) else _ids(column)
+def _ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
+    """Read ids as text or whole numbers, as the config wants them; without a wish, numbers of whole types stay numbers.
 
-
-def _ids(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    Raises ArrowInvalid: a number is not whole, or needs more than 64 bits.
+    """
     kind = column.type
+    if is_binary(kind):
+        return None if wanted == "integer" else texts.uuid_texts(column)
+    if is_nested(kind):
+        return None
     if is_text(kind) or pa.types.is_null(kind):
-        return column.cast(pa.string())
-    is_whole_decimal = pa.types.is_decimal(kind) and kind.scale == 0 and kind.precision <= MAX_BIGINT_DIGITS
-    return column.cast(pa.int64()) if pa.types.is_integer(kind) or is_whole_decimal else None
+        return texts.to_whole(column) if wanted == "integer" and is_text(kind) else column.cast(pa.string())
+    if wanted == "string":
+        return texts.id_texts(column)
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    is_readable = pa.types.is_decimal(kind) or (wanted == "integer" and pa.types.is_floating(kind))
+    return texts.whole_ids(column) if is_readable else None
 
 
 def _doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

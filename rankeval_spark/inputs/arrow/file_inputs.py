@@ -18,7 +18,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import files
-from rankeval_spark.inputs.arrow.arrow_types import is_text, spark_name
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.files import FileTable, NanosecondsError, SwappedFilesError
 from rankeval_spark.inputs.arrow.input_tables import BYTES_A_ROW, Source, Tables, physical_bytes
@@ -105,7 +105,8 @@ class FileInput:
     @property
     def bytes_a_row(self) -> int:
         """Memory that a row takes."""
-        n_texts = sum(is_text(self._empty.schema.field(own).type) for own in self._present.values())
+        kinds = [self._empty.schema.field(own).type for own in self._present.values()]
+        n_texts = sum(is_text(kind) or is_binary(kind) for kind in kinds)
         return BYTES_A_ROW + n_texts * BYTES_A_TEXT
 
     def read(self) -> Source:

@@ -25,7 +25,7 @@ from rankeval_spark.engine.batch.arrays import to_numpy
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow import text_files
-from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text
 from rankeval_spark.inputs.arrow.input_tables import physical_bytes
 from rankeval_spark.inputs.arrow.partition_folders import (
     files_below,
@@ -57,6 +57,11 @@ _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
 )
 _UNITS: Final = ("us", "ms")
+_WIDER: Final = {
+    **{pa.uint8(): pa.int16(), pa.uint16(): pa.int32()},
+    **{pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)},
+}
+"""Types in which Spark has columns without a sign."""
 _PLACE: Final = "place of a file"
 
 Listed: TypeAlias = "tuple[list[Path], pa.Table | None, NDArray[np.intp]]"
@@ -322,7 +327,16 @@ def _schema_of(file: Path) -> pa.Schema:
     columns = (footer.schema.column(place) for place in range(footer.num_columns))
     if any(column.physical_type == "INT96" for column in columns):
         raise ForSparkError(str(file), "times of the old kind, whose zone depends on the writer")
-    return pa.schema([field.with_nullable(True).remove_metadata() for field in footer.schema.to_arrow_schema()])
+    fields = [field.with_nullable(True).remove_metadata() for field in footer.schema.to_arrow_schema()]
+    return pa.schema([field.with_type(_type_on_spark(field.type)) for field in fields])
+
+
+def _type_on_spark(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which Spark has a column of Parquet, to which Arrow casts it without loss."""
+    if isinstance(kind, pa.ListType) and not pa.types.is_nested(kind.value_type):
+        return pa.list_(kind.value_field.with_type(_type_on_spark(kind.value_type)))
+    is_uuid = isinstance(kind, pa.UuidType) or pa.types.is_fixed_size_binary(kind)
+    return pa.binary() if is_uuid else _WIDER.get(kind, kind)
 
 
 def _refuse_unusual(schema: pa.Schema, location: str) -> None:
@@ -343,4 +357,4 @@ def _is_usual(kind: pa.DataType) -> bool:
         parts = [field.type for field in element] if pa.types.is_struct(element) else [element]
         return all(_is_usual(part) and not is_list(part) for part in parts)
     is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
-    return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind))
+    return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind) or is_binary(kind))

@@ -36,6 +36,13 @@ _MIN_PLAIN: Final = 1e-3
 _MAX_PLAIN: Final = 1e7
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
+_MOST_DIGITS: Final = 76  # of a decimal of any type
+_BITS_OF_DOUBLE: Final = 53
+_BYTES_OF_UUID: Final = 16
+_HEX: Final = np.array([b"%02x" % byte for byte in range(256)])
+_LENGTH_OF_UUID: Final = 36
+_DIGITS_OF_UUID: Final = [place for place in range(_LENGTH_OF_UUID) if place not in (8, 13, 18, 23)]
+
 TIMES: Final = pa.timestamp("us", "UTC")
 _SECOND: Final = 1_000_000
 _END_OF_MONTHS: Final = 13
@@ -204,6 +211,94 @@ def _java_number(value: np.floating[Any]) -> str:
         return np.format_float_positional(value, trim="0")
     digits, _, exponent = np.format_float_scientific(value, trim="0").partition("e")
     return f"{digits}E{int(exponent)}"
+
+
+def id_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Write ids as text, whole numbers without a point whatever their type; None where the type has no text.
+
+    NaN, which pandas has in place of a missing number, is NULL.
+
+    >>> id_texts(pa.chunked_array([[7.0, 7.5, float("nan"), 1e15]])).to_pylist()
+    ['7', '7.5', None, '1000000000000000']
+    """
+    text = to_text(column)
+    if not (pa.types.is_decimal(column.type) or pa.types.is_floating(column.type)):
+        return text
+    numbers = _exact_numbers(column)
+    whole = null_unless(numbers, _is_whole(numbers))
+    exact = pa.int64() if pa.types.is_floating(whole.type) else pa.decimal256(_MOST_DIGITS, 0)
+    return null_unless(pc.coalesce(whole.cast(exact).cast(pa.string()), text), numbers.is_valid())
+
+
+def whole_ids(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read whole numbers of 64 bits from decimals or floats; NaN is NULL.
+
+    Raises ArrowInvalid, with the first number that is not whole, that 64 bits do not hold, or that a float does not.
+
+    >>> whole_ids(pa.chunked_array([[7.0, float("nan")]])).to_pylist()
+    [7, None]
+    """
+    numbers = _exact_numbers(column)
+    wrong = numbers.filter(pc.invert(_is_whole(numbers)))
+    if len(wrong):
+        message = f"{wrong[0].as_py()} is no whole number"
+        if pa.types.is_floating(wrong.type):
+            message += f" up to 2^{_BITS_OF_DOUBLE}, which is what floats hold exactly"
+        raise pa.ArrowInvalid(message)
+    try:
+        return numbers.cast(pa.int64())
+    except pa.ArrowInvalid:
+        first = next(number for number in numbers.unique().to_pylist() if not (number is None or is_bigint(number)))
+        message = f"{first} needs more than 64 bits"
+        raise pa.ArrowInvalid(message) from None
+
+
+def _exact_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return decimals of 128 or 256 bits as they are, and others as such or as doubles without NaN."""
+    kind = column.type
+    if not pa.types.is_floating(kind):
+        is_narrow = kind.bit_width < 128  # noqa: PLR2004 - Arrow computes with decimals from there
+        return column.cast(pa.decimal128(kind.precision, kind.scale)) if is_narrow else column
+    numbers = column.cast(pa.float64())
+    return null_unless(numbers, pc.invert(pc.is_nan(numbers)))
+
+
+def _is_whole(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which numbers are whole; of doubles, those that no other whole number rounds to."""
+    is_whole = pc.equal(pc.trunc(numbers), numbers)
+    if not pa.types.is_floating(numbers.type):
+        return is_whole
+    largest = to_arrow(np.array([2.0**_BITS_OF_DOUBLE]))[0]
+    return pc.and_(is_whole, pc.less_equal(pc.abs(numbers), largest))
+
+
+def uuid_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Write UUIDs of 16 bytes as text; None where a value has another length.
+
+    >>> uuid_texts(pa.chunked_array([[bytes(range(16)), None]])).to_pylist()
+    ['00010203-0405-0607-0809-0a0b0c0d0e0f', None]
+    """
+    chunks = [_uuid_texts(chunk) for chunk in column.chunks]
+    return None if any(chunk is None for chunk in chunks) else pa.chunked_array(chunks, pa.string())
+
+
+def _uuid_texts(chunk: pa.Array) -> pa.Array | None:
+    given = chunk.drop_null()
+    if not len(given):
+        return pa.nulls(len(chunk), pa.string())
+    if (to_numpy(pc.binary_length(given.cast(pa.large_binary()))) != _BYTES_OF_UUID).any():
+        return None
+    fixed = given.cast(pa.large_binary()).cast(pa.binary(_BYTES_OF_UUID))
+    first, n_bytes = fixed.offset * _BYTES_OF_UUID, len(fixed) * _BYTES_OF_UUID
+    codes = np.frombuffer(fixed.buffers()[1], np.uint8)[first : first + n_bytes]  # (ids * 16,)
+    written = np.full((len(fixed), _LENGTH_OF_UUID), ord("-"), dtype=np.uint8)
+    written[:, _DIGITS_OF_UUID] = _HEX[codes].view(np.uint8).reshape(len(fixed), -1)  # (ids, 32)
+    data = [None, pa.py_buffer(written)]
+    text = pa.Array.from_buffers(pa.binary(_LENGTH_OF_UUID), len(fixed), data).cast(pa.binary()).cast(pa.string())
+    if not chunk.null_count:
+        return text
+    is_there = to_numpy(chunk.is_valid())
+    return pc.take(text, to_arrow(np.maximum(np.cumsum(is_there) - 1, 0), is_null=~is_there))
 
 
 def _without_zeros(times: pa.ChunkedArray) -> pa.ChunkedArray:

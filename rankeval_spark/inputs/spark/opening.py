@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import Fault, InputError, first_line
 from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.input_columns import CORRUPT
+from rankeval_spark.inputs.input_columns import CORRUPT, PARQUET_UUID
 from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, checked_header, missing_input
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
@@ -157,7 +157,14 @@ def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: s
     with as_input_error(name, location, expected):
         # Of ORC, the columns of all files: those of one alone would hide what only others have.
         reader = spark.read.option("mergeSchema", True) if config.format == "orc" else spark.read
-        frame = reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
+        try:
+            frame = reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
+        except AnalysisException as error:
+            files = spark.read.text(location).inputFiles() if PARQUET_UUID in str(error) and not config.table else []
+            schema = probes.parquet_schema(spark, min(files)) if files else None
+            if schema is None:
+                raise
+            frame = reader.schema(schema).format(config.format).load(location)
         return Table(frame, tuple(frame.columns), location)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F, types as T
 
 from rankeval_spark.inputs.arrow.text_files import JSON_LINES_PROBED
+from rankeval_spark.inputs.input_columns import PARQUET_UUID
 from rankeval_spark.inputs.input_files import RFC_4180, delta_versions
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def local_delta_version(spark: SparkSession, location: str) -> int | None:
 def parquet_schema(spark: SparkSession, file: str) -> T.StructType | None:
     """Read the columns of a Parquet file from its footer as Spark does; no job. None without access to the JVM.
 
-    Spark's public call merges the schemas of all files.
+    Spark's public call merges the schemas of all files, and refuses UUIDs, which are bytes here.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -90,8 +91,12 @@ def parquet_schema(spark: SparkSession, file: str) -> T.StructType | None:
     conf, path = state.newHadoopConf(), jvm.org.apache.hadoop.fs.Path
     parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
     footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(conf, path(jvm.java.net.URI(file)))
+    message = footer.getFileMetaData().getSchema()
+    if PARQUET_UUID in message.toString():
+        text = message.toString().replace(f" {PARQUET_UUID}", "")
+        message = jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(text)
     converter = parquet.ParquetToSparkSchemaConverter(state.conf())
-    return T.StructType.fromJson(json.loads(converter.convert(footer.getFileMetaData().getSchema()).json()))
+    return T.StructType.fromJson(json.loads(converter.convert(message).json()))
 
 
 def default_file_system(spark: SparkSession) -> str:

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
 from rankeval_spark.inputs import input_files
-from rankeval_spark.inputs.input_columns import NANOSECONDS
+from rankeval_spark.inputs.input_columns import NANOSECONDS, PARQUET_UUID, UUIDS
 from rankeval_spark.inputs.input_files import missing_input
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def _describe(error: PySparkException | Py4JJavaError) -> str:
         return "a file system for which Spark has no jar"
     if _OF_NANOSECONDS in str(error):
         return NANOSECONDS
+    if PARQUET_UUID in str(error):
+        return UUIDS
     known = _FOUND.get(next(iter(_conditions(error)), "").partition(".")[0])
     return known or f"a failure ({first_line(str(error))})"
 

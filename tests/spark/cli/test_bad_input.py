@@ -125,7 +125,7 @@ def test_ids_of_two_types_are_refused_with_both_ways_out(workspace: Workspace) -
 
     message = refused(workspace, code=3, recorded=True).message
 
-    assert "inputs.held_out: found item_id of type bigint, while inputs.recommendations has string" in message
+    assert "inputs.held_out: found item_id of type integer, while inputs.recommendations has string" in message
     assert "write inputs.held_out.types: {item_id: string}, or" in message
 
 

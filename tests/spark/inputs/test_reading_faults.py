@@ -332,7 +332,7 @@ def test_ids_of_two_types_are_refused_with_the_fix(spark: SparkSession, tmp_path
     with pytest.raises(ChecksFailedError) as raised:
         read_all(spark, evaluation(tmp_path, recommendations=log, held_out=truth), DATE)
     (fault,) = raised.value.faults
-    assert fault.found == "user_id of type bigint, while inputs.recommendations has string"
+    assert fault.found == "user_id of type integer, while inputs.recommendations has string"
     assert "write inputs.held_out.types: {user_id: string}" in fault.fix
 
     config = evaluation(tmp_path, recommendations={**log, "types": {"user_id": "integer"}}, held_out=truth)

@@ -133,7 +133,7 @@ def test_ids_of_two_types(made: Workspace, format_: str) -> None:
 
     assert (done.code, "valid;" in done.out) == (3, False)
     for name in ("user_id", "item_id"):
-        assert f"inputs.held_out: found {name} of type string, while inputs.recommendations has bigint" in done.message
+        assert f"inputs.held_out: found {name} of type string, while inputs.recommendations has integer" in done.message
 
 
 def test_a_version_that_a_delta_table_does_not_have(tmp_path: Path) -> None:

@@ -406,7 +406,12 @@ def test_ids_that_pandas_made_floats_are_refused_with_the_remedy() -> None:
 
 
 WRONG_TYPES: Final[Mapping[str, tuple[schemas.Schema, str, pa.Array, str]]] = {
-    "id": (schemas.TRAIN, "user_id", pa.array([Decimal(1)], pa.decimal128(19, 0)), "decimal(19,0)"),
+    "id": (
+        schemas.TRAIN,
+        "user_id",
+        pa.array([Decimal(2**63)], pa.decimal128(19, 0)),
+        "decimal(19,0) (9223372036854775808 needs more than 64 bits)",
+    ),
     "flag": (schemas.TRAIN, "user_id", pa.array([True]), "boolean"),
     "bytes": (schemas.TRAIN, "item_id", pa.array([b"x"]), "binary"),
     "large bytes": (schemas.RECOMMENDATIONS, "list_id", pa.array([b"x"], pa.large_binary()), "binary"),

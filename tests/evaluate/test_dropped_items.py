@@ -284,7 +284,7 @@ def test_ids_of_different_types_are_not_compared_with_each_other() -> None:
         evaluate(log, log, measures=["RR"], own_item="drop")
     (fault,) = raised.value.faults
     assert str(fault) == (
-        "evaluate(recommendations=): found user_id of type string and item_id of type bigint; expected one type, "
+        "evaluate(recommendations=): found user_id of type string and item_id of type int64; expected one type, "
         "because own_item='drop' compares them; cast item_id of all inputs to text"
     )
     assert evaluate(log, log, measures=["RR"]).metrics.num_rows

@@ -25,7 +25,7 @@ from rankeval_spark.spark.session.jars import delta_jars
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION, cache_dir
 
-PARTS: Final = ("main", "here", "extras", "skew", "small", "families", "night")
+PARTS: Final = ("main", "here", "extras", "windows", "skew", "small", "families", "night")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,6 +77,7 @@ def run(
         "main": workloads.main,
         "here": lambda: in_process.contenders(workloads.tables),
         "extras": workloads.extras,
+        "windows": workloads.windows,
         "skew": Skew(workloads, settings).contenders,
         "small": lambda: small.contenders(workloads, settings),
         "families": Families(workloads).contenders,

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
 from benchmarks.data import MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
-from rankeval_spark import evaluate
+from rankeval_spark import evaluate, windows
 from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
@@ -61,6 +61,9 @@ THREE: Final = "metrics, checks and leaderboard of one evaluation"
 TWO_LISTS: Final = "  two lists a user, without their times"
 ATTRIBUTED: Final = "  the same, interactions attributed to the last list before them"
 NIGHT: Final = "the nightly job on Spark: checked, audited, published as Delta tables"
+ONE: Final = "evaluate(...).metrics of nDCG@10 alone"
+ONE_BY_WINDOWS: Final = "  its means by windows and joins"
+SIX_BY_WINDOWS: Final = "  the means of six measures at six cutoffs by windows and joins"
 DAY: Final = date(2026, 1, 1)
 
 _SPELLED: Final = {"RBP": "RBP(max_rel=3,p=0.8)"}
@@ -127,6 +130,21 @@ class Workloads:
             Contender(THREE, self.three),
             Contender(NIGHT, self.night),
         ]
+
+    def windows(self) -> list[Contender]:
+        """Return the plain implementation, for one measure and for all, next to the engine."""
+        return [
+            Contender(FLOOR, self.floor),
+            Contender(ONE, lambda: n_rows(self.evaluated(["nDCG@10"]).metrics)),
+            Contender(ONE_BY_WINDOWS, lambda: self.by_windows([10], ["ndcg"])),
+            Contender(DEFAULT, lambda: n_rows(self.evaluated().metrics)),
+            Contender(SIX_BY_WINDOWS, lambda: self.by_windows(CUTOFFS, windows.MEASURES)),
+        ]
+
+    def by_windows(self, cutoffs: Sequence[int], measures: Sequence[str]) -> int:
+        """Average columns of the values of users that windows and joins compute."""
+        users = windows.user_metrics(self.log, self.read("held_out"), cutoffs=cutoffs)
+        return n_rows(users.groupBy("model_id", "k").agg(*map(F.avg, measures)))
 
     def evaluated(self, measures: list[str] | tuple[str, ...] = SIX, **options: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
         """Plan an evaluation as a user does, by default of six measures at six cutoffs."""

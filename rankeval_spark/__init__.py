@@ -9,15 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rankeval_spark import windows
     from rankeval_spark.apps.notebook.attributed_interactions import attributed_interactions
     from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.results import Results
+    from rankeval_spark.spark.list_functions import register_functions
     from rankeval_spark.spark.session import build_session
 
 __version__: Final = "0.1.0"
 
-__all__ = ["Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"]
+__all__ = [
+    "Evaluation",
+    "Results",
+    "__version__",
+    "attributed_interactions",
+    "build_session",
+    "evaluate",
+    "register_functions",
+    "windows",
+]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
@@ -26,18 +37,21 @@ _HOMES: Final = {
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
     "build_session": "rankeval_spark.spark.session.builder",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
+    "register_functions": "rankeval_spark.spark.list_functions",
+    "windows": "rankeval_spark.windows",
 }
+_ON_SPARK: Final = ("attributed_interactions", "build_session", "register_functions", "windows")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any kind
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    if name in ("attributed_interactions", "build_session"):
+    if name in _ON_SPARK:
         import_module("rankeval_spark.spark.version").require_spark()
     try:
         home = import_module(_HOMES[name])
     except AttributeError as error:  # `from rankeval_spark import ...` would say no more than that it failed
         message = f"{_HOMES[name]} cannot be imported: {error}"
         raise ImportError(message) from error
-    return getattr(home, name)
+    return home if name == "windows" else getattr(home, name)

@@ -10,11 +10,24 @@ import inspect
 from typing import Final, get_args
 
 import rankeval_spark
-from rankeval_spark import errors, schemas
+from rankeval_spark import errors, schemas, windows
 from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.measures import Measure, registry
+from rankeval_spark.spark.list_functions import FUNCTIONS
 
-PUBLIC: Final = ["Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"]
+PUBLIC: Final = [
+    *("Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"),
+    *("register_functions", "windows"),
+]
+
+WINDOWS: Final = {
+    "ranked_items": ("recommendations", "held_out", "models", "policies"),
+    "user_metrics": ("recommendations", "held_out", "cutoffs", "models", "policies"),
+}
+"""Functions of ``rankeval_spark.windows`` and their parameters."""
+
+REGISTER_FUNCTIONS: Final = {"spark": "required", "prefix": "", "rel": 1, "dcg": "log2"}
+SQL_FUNCTIONS: Final = ["ndcg", "dcg", "precision", "recall", "reciprocal_rank", "average_precision", "hit_rate"]
 
 EVALUATE: Final = {
     "recommendations": "required",
@@ -294,6 +307,21 @@ def test_evaluate_takes_exactly_these_parameters_with_these_defaults() -> None:
         for name, each in parameters(rankeval_spark.evaluate).items()
     }
     assert found == EVALUATE
+
+
+def test_windows_are_planned_by_exactly_these_functions() -> None:
+    own = (name for name, each in vars(windows).items() if getattr(each, "__module__", "") == windows.__name__)
+    assert {name for name in own if not name.startswith("_")} == {*WINDOWS, "WindowPolicies"}
+    assert {name: tuple(parameters(getattr(windows, name))) for name in WINDOWS} == WINDOWS
+
+
+def test_exactly_these_functions_are_registered_for_sql() -> None:
+    found = {
+        name: "required" if each.default is inspect.Parameter.empty else each.default
+        for name, each in parameters(rankeval_spark.register_functions).items()
+    }
+    assert found == REGISTER_FUNCTIONS
+    assert list(FUNCTIONS) == SQL_FUNCTIONS
 
 
 def test_all_but_the_two_frames_are_given_by_name() -> None:

@@ -89,12 +89,17 @@ def frame_of(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: str) 
 
     Each scan of rows of Python takes a Python worker for each partition: evaluating a few rows took twice the time.
     """
+    return spark.createDataFrame(arrow_of(rows, schema), schema)
+
+
+def arrow_of(rows: Iterable[tuple[Any, ...]], schema: str) -> pa.Table:
+    """Make a table of rows, with the types of Spark that are named."""
     fields = T.StructType.fromDDL(schema)
     assert isinstance(fields, T.StructType)
     types = to_arrow_schema(fields, timezone="UTC")
     cells = [*zip(*rows, strict=True)] or [()] * len(types)
     columns = [pa.array(map(_to_cell(field.type), cell), field.type) for field, cell in zip(types, cells, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), fields)
+    return pa.Table.from_arrays(columns, schema=types)
 
 
 def _to_cell(type_: pa.DataType) -> Callable[[Any], Any]:

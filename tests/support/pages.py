@@ -18,6 +18,9 @@ _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ON_SPARK: Final = {("README.md", "result = evaluate("), ("docs/slices.md", "result = evaluate(recommendations")}
 """Blocks of Python that need Spark, by their page and how they begin; ``tests/spark/test_pages.py`` runs them."""
 
+SQL_PAGE: Final = "docs/sql.md"
+"""The page whose blocks of Python and SQL need Spark and follow each other; ``test_measures_in_sql.py`` runs them."""
+
 NOT_RUN: Final = {
     ("README.md", "make demo"): "takes minutes and the network; tests/spark/nightly/test_demo.py runs the demo",
     ("README.md", "pip wheel"): "installs the package; tests/meta/test_advice.py makes such a wheel",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import deltalake
 import pytest
 
-from rankeval_spark import Results, evaluate
+from rankeval_spark import Results, evaluate, register_functions, windows
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
 
@@ -158,6 +158,28 @@ def test_results_are_read_at_the_versions_last_published(spark: SparkSession, pu
 
     # ann's item is at 2, bob's best at 1.
     assert [row["value"] for row in found.collect()] == pytest.approx([(1 / 2 + 1) / 2], rel=0, abs=1e-12)
+
+
+def test_functions_of_sql_give_the_values_of_published_users(spark: SparkSession, published: Workspace) -> None:
+    results = Results(spark, published.root)
+    register_functions(spark)
+    results.lists(date=FIRST).createOrReplaceTempView("lists_of_night")
+    arrays = "hit_ranks, hit_gains, judged_gains"
+    asked = f"ndcg({arrays}, 2), reciprocal_rank({arrays}, k => 2), hit_rate({arrays}, 2)"
+    found = {row[:2]: row[2:] for row in spark.sql(f"SELECT model_id, user_id, {asked} FROM lists_of_night").collect()}
+    users = results.user_metrics(date=FIRST, k=2).select("model_id", "user_id", "ndcg", "rr", "success").collect()
+    assert {row[:2]: found[row[:2]] for row in users} == {row[:2]: row[2:] for row in users}
+    assert found["als", "ann"] == (pytest.approx(3 / (3 + 1 / log2(3)), rel=0, abs=1e-12), 1, 1)
+    assert found["als", "ida"] == (None, None, None)
+
+
+def test_windows_give_the_values_of_evaluate(spark: SparkSession) -> None:
+    log, held_out, _ = frames(spark)
+    found = windows.user_metrics(log, held_out, cutoffs=[1, 2]).where("k = 2").collect()
+    expected = evaluate(log, held_out, measures=["AP@1", "AP@2"]).user_metrics.where("k = 2").collect()
+    assert sorted((row.model_id, row.user_id, row.ap) for row in found) == sorted(
+        (row.model_id, row.user_id, row.ap) for row in expected
+    )
 
 
 def test_shown_and_compared_on_the_command_line(published: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from contextlib import contextmanager
 from math import log2
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import Results, evaluate
@@ -160,6 +162,38 @@ def test_the_best_rank_of_a_repeated_item_counts_with_its_largest_gain() -> None
     result = evaluate(own["recommendations"], own["held_out"], measures=["nDCG@10"], duplicates="keep")
     assert found == result.hit_ranks("als", "popular").drop_columns(["list_id"]).to_pylist()
     assert of(found, "item_id", "gain", "baseline_rank", "rank") == [("a", 2.0, 1, 1), ("b", 1.0, 2, 2)]
+
+
+def test_the_measures_of_a_log_are_those_of_evaluate() -> None:
+    """Of random logs: copies, ties, negative gains, users without a list, without a relevant item or a judgement."""
+    draw, users = random.Random(20261127), range(150)
+    log = [
+        {
+            "model_id": model,
+            "user_id": user,
+            "item_id": draw.choice("abcdefghijklmno"),
+            "score": draw.choice((0.0, 1.0, 2.0)),
+        }
+        for model in ("als", "popular")
+        for user in users
+        for _ in range(draw.choice((0, 1, 6, 25)))
+    ]
+    judged = [
+        {"user_id": user, "item_id": draw.choice("abcdefghijklmno"), "gain": draw.choice((-1.0, 0.0, 0.5, 1.0, 3.0))}
+        for user in users
+        for _ in range(draw.choice((0, 1, 3, 14)))
+    ]
+    names = ("p", "r", "rr", "ap", "ndcg")
+    own = {"recommendations": pa.Table.from_pylist(log), "held_out": pa.Table.from_pylist(judged)}
+    result = evaluate(*own.values(), measures=["P@10", "R@10", "RR@10", "AP@10", "nDCG@10"])
+    with duckdb.connect() as database:
+        for name, rows in own.items():
+            database.register(name, rows)
+        found = answers(database, "measures-of-a-log")
+    expected = [row for row in result.user_metrics.to_pylist() if row["n_relevant"]]
+    assert of(found, "model_id", "user_id") == of(expected, "model_id", "user_id")
+    assert [row[name] for row in found for name in names] == exactly(*(row[name] for row in expected for name in names))
+    assert len(found) > 150
 
 
 def test_quantiles_are_values_of_users(database: duckdb.DuckDBPyConnection) -> None:

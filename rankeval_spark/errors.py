@@ -216,6 +216,12 @@ class ConfigError(FaultsError):
     title = "the configuration is not valid"
 
 
+class InvalidCallError(ConfigError):
+    """An argument of ``evaluate`` is not valid."""
+
+    title = "the call is not valid"
+
+
 class ChecksFailedError(FaultsError):
     """A check of severity error failed; nothing was published."""
 

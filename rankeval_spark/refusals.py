@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from rankeval_spark.call_words import call_fault
+from rankeval_spark.config.policies import Policies
 from rankeval_spark.engine.failures import INPUT_REFUSED, POLICY_REFUSED
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -56,14 +58,23 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
     """
     if found := POLICY_REFUSED.search(text):
         policy = found["policy"]
-        place = f"evaluate({policy}=)" if is_call else f"policies.{policy}"
-        return Fault(place, found["what"], "no such case", _FIXES.get(policy, ""))
+        fix = _FIXES.get(policy, "")
+        if is_call:
+            return _of_call(Fault(f"evaluate({policy}=)", found["what"], "no such case", fix))
+        return Fault(f"policies.{policy}", found["what"], "no such case", fix)
     if found := INPUT_REFUSED.search(text):
         name = found["input"]
         in_config = f"inputs.{name}" if name in _INPUTS else name
         return Fault(f"evaluate({name}=)" if is_call else in_config, found["found"], found["expected"], found["fix"])
-    found = _JUDGEMENT.search(text)
-    return Fault(**found.groupdict()) if found else None
+    if found := _JUDGEMENT.search(text):
+        fault = Fault(**found.groupdict())
+        return _of_call(fault) if is_call else fault
+    return None
+
+
+def _of_call(fault: Fault) -> Fault:
+    """Write a fault that was found where results are computed in the words of a call."""
+    return call_fault(fault, frozenset({"measures", *Policies.model_fields}), is_on_spark=True)
 
 
 def unreadable_in(text: str) -> InputError | None:
@@ -80,6 +91,8 @@ def refusals_of_call() -> Iterator[None]:
         yield
     except RefusedCallError:
         raise
+    except JudgementError as error:
+        raise JudgementError(*map(_of_call, error.faults)) from error
     except ChecksFailedError as error:
         raise RefusedCallError(*error.faults) from error
     except ValueError as error:  # of the engine, whose errors are known by their text here as on Spark

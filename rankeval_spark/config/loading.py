@@ -24,7 +24,7 @@ from rankeval_spark.config.base import FOLDER_KEY, Model
 from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.spark_settings import has_secret, is_credential
 from rankeval_spark.config.yaml_reader import Place, place_text
-from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError, nearest, shortened, warn_user
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError, kind_of, nearest, shortened, warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -374,7 +374,8 @@ def _found(value: object, place: Place) -> str:
         return "keys with values" if isinstance(value, dict) else "a list"
     if has_secret(str(value)):
         return REDACTED
-    return shortened(repr(value))
+    shown = repr(value)
+    return shortened(shown) if "\n" not in shown else f"a {kind_of(value)}"  # such as a frame, in a call
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:

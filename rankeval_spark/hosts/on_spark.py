@@ -56,7 +56,7 @@ def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, 
         return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains)
 
     with refusals_of_call():
-        sources = Sources(**read_given(frames, request, read, expected=expected, whole="bigint"))
+        sources = Sources(**read_given(frames, request, read, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)
 

@@ -26,6 +26,7 @@ RAW: Final = "_raw"
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
 IDS: Final = (C.USER_ID, C.ITEM_ID)
+INPUTS: Final = (LOG, HELD_OUT, "segments", "train", "items")
 
 DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
@@ -135,17 +136,12 @@ def input_schemas(
 
 
 def read_given(
-    frames: Mapping[str, object],
-    request: Request,
-    read: Callable[[str, object, Schema], Read],
-    *,
-    expected: str,
-    whole: str,
+    frames: Mapping[str, object], request: Request, read: Callable[[str, object, Schema], Read], *, expected: str
 ) -> dict[str, Read]:
     """Read the inputs of a call of ``evaluate``, by their names; what is wrong with all of them is reported at once.
 
     `frames`: each input; None where it is not given. `read`: brings an input, by its name, into the columns of a
-    schema. `expected`: what an input is, and `whole`: type of whole numbers in one, for messages.
+    schema. `expected`: what an input is, for messages.
 
     Raises InputError: an input is missing or cannot be read. Raises ChecksFailedError as :func:`check_id_types`.
     """
@@ -163,7 +159,7 @@ def read_given(
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True, whole=whole)
+    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True)
     return found
 
 
@@ -226,17 +222,16 @@ def _rename_fix(where: str, name: str = "") -> str:
     return f"rename the column that is it to {name}" if name else "rename the column that is one"
 
 
-def check_id_types(
-    sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False, whole: str = "integer"
-) -> None:
+def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
     `own_item`: the policy, which compares items with users. `is_call`: whether the inputs are arguments of
-    ``evaluate``, and not of a config. `whole`: type of whole numbers, for messages: that of ``types`` in a config.
+    ``evaluate``, and not of a config, where whole numbers are called as in ``types``.
 
     Raises ChecksFailedError, with a fault for each input whose id has another type than in the first.
     """
-    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call, whole=whole)]
+    whole = "bigint" if is_call else "integer"
+    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call)]
     for name in IDS:
         having = [source for source in sources if name in source.id_types]
         for first, other in zip(having[:1] * len(having), having, strict=True):
@@ -251,15 +246,14 @@ def check_id_types(
         raise ChecksFailedError(*faults)
 
 
-def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool, whole: str) -> Iterator[Fault]:
+def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool) -> Iterator[Fault]:
     """Find users and items of different types in the log, where a policy compares them."""
     for one in sources:
         types = one.id_types
         if one.name == LOG and types[C.USER_ID] != types[C.ITEM_ID]:
             place = f"evaluate({LOG}=)" if is_call else f"inputs.{LOG}"
-            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}".replace(
-                "bigint", whole
-            )
+            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}"
+            found = found if is_call else found.replace("bigint", "integer")
             number = C.USER_ID if types[C.USER_ID] == "bigint" else C.ITEM_ID
             fix = f"write types: {{{number}: string}} for each input with {number}"
             fix = f"cast {number} of all inputs to text" if is_call else fix

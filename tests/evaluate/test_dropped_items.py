@@ -205,13 +205,13 @@ def test_nothing_is_said_of_ranks_from_which_items_were_taken() -> None:
 @pytest.mark.parametrize(
     ("policies", "expected"),
     [
-        ({"seen_in_train": "drop"}, ["evaluate(train=): found nothing; expected train, for seen_in_train='drop'"]),
+        ({"seen_in_train": "drop"}, ["evaluate(train=): found None; expected train, for seen_in_train='drop'"]),
         (
             {"unknown_items": "drop", "seen_in_train": "drop", "ties": "expected"},
             [
-                "evaluate(train=): found nothing; expected train, for seen_in_train='drop'",
-                "evaluate(items=): found nothing; expected items or train, for unknown_items='drop'",
-                "evaluate(measures=): found ERR with ties 'expected'",
+                "evaluate(train=): found None; expected train, for seen_in_train='drop'",
+                "evaluate(items=): found None; expected items or train, for unknown_items='drop'",
+                "evaluate(measures=): found ERR with ties='expected'",
             ],
         ),
         ({"seen_in_train": "dorp"}, ["evaluate(seen_in_train=): found 'dorp'"]),
@@ -284,7 +284,7 @@ def test_ids_of_different_types_are_not_compared_with_each_other() -> None:
         evaluate(log, log, measures=["RR"], own_item="drop")
     (fault,) = raised.value.faults
     assert str(fault) == (
-        "evaluate(recommendations=): found user_id of type string and item_id of type int64; expected one type, "
+        "evaluate(recommendations=): found user_id of type str and item_id of type int64; expected one type, "
         "because own_item='drop' compares them; cast item_id of all inputs to text"
     )
     assert evaluate(log, log, measures=["RR"]).metrics.num_rows

@@ -184,7 +184,7 @@ def test_inputs_that_a_measure_lacks_are_named_before_anything_is_computed() -> 
     with pytest.raises(ConfigError) as raised:
         evaluated(measures=measures, train=None, items=None, evaluation_date=None)
     assert [str(fault) for fault in raised.value.faults] == [
-        f"evaluate({name}=): found nothing; expected {what}, for {measures}; give it, or leave these measures out"
+        f"evaluate({name}=): found None; expected {what}, for {measures}; give it, or leave these measures out"
         for name, what, measures in (
             ("train", "a table with user_id and item_id", "MIUF, Calibration"),
             ("items", "a table with item_id and facts of the items", "Calibration, Freshness"),

@@ -188,14 +188,14 @@ def test_a_judgement_without_its_list_counts_as_a_null_key() -> None:
 @pytest.mark.parametrize(
     ("log", "held_out", "asked", "message"),
     [
-        (LOG.drop_columns(["list_id"]), JUDGED, {}, "recommendations: found no column 'list_id'"),
+        (LOG.drop_columns(["list_id"]), JUDGED, {}, r"recommendations=\): found no column 'list_id'"),
         (
             LOG,
             JUDGED,
             {"attribution": "all", "attribution_window": "1d"},
-            "held_out: found a column 'list_id' and attribution",
+            r"held_out=\): found a column 'list_id' and attribution",
         ),
-        (LOG, FLOATS, {}, "of type double for list_id; expected text or whole numbers"),
+        (LOG, FLOATS, {}, "of type float64 for list_id; expected text or whole numbers"),
     ],
 )
 def test_what_contradicts_lists_of_judgements_is_refused(

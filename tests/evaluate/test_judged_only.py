@@ -75,6 +75,6 @@ def test_all_items_of_a_list_reach_the_measure_and_its_counts_stay_those_of_the_
 
 def test_lists_that_keep_the_ranks_of_the_log_cannot_close_up_for_one_measure() -> None:
     log, held_out = ranking({"ann": "x a"}), judgements({"ann": {"a": 1}})
-    found = r"evaluate\(measures=\): found RR\(judged_only=True\) with rank_gaps 'keep'.*set rank_gaps to renumber"
+    found = r"evaluate\(measures=\): found RR\(judged_only=True\) with rank_gaps='keep'.*pass rank_gaps='renumber'"
     with pytest.raises(ConfigError, match=found):
         evaluate(log, held_out, measures=["RR(judged_only=True)", "RR"], rank_gaps="keep")

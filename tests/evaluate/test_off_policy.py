@@ -151,9 +151,9 @@ def test_a_score_that_is_no_probability_is_refused() -> None:
 def test_what_cannot_be_estimated_is_refused() -> None:
     log, held_out = inputs(20)
     options: dict[str, Any] = {"measures": ["SNIPS"], "population": "judged"}
-    with pytest.raises(InputError, match="held_out: found no column 'propensity'"):
+    with pytest.raises(InputError, match=r"held_out=\): found no column 'propensity'"):
         evaluate(log, held_out.drop_columns("propensity"), **options)
-    with pytest.raises(InputError, match=r"recommendations: found no column 'predicted_reward'.* for DR"):
+    with pytest.raises(InputError, match=r"recommendations=\): found no column 'predicted_reward'.* for DR"):
         evaluate(log, held_out, **{**options, "measures": ["DR"]})
     with pytest.raises(InputError, match="no column 'score'"):
         evaluate(
@@ -163,7 +163,7 @@ def test_what_cannot_be_estimated_is_refused() -> None:
             held_out,
             **options,
         )
-    with pytest.raises(ConfigError, match=r"SNIPS with population 'truth'.*set population to judged"):
+    with pytest.raises(ConfigError, match=r"SNIPS with population='truth'.*pass population='judged'"):
         evaluate(log, held_out, measures=["SNIPS"])
     with pytest.raises(Exception, match="two impressions of an item"):
         _ = evaluate(log, pa.concat_tables([held_out, held_out]), **options).metrics

@@ -80,7 +80,7 @@ def test_what_has_no_weighted_form_or_no_weights_is_refused() -> None:
     judged = held_out([1, 3, 4])
     with pytest.raises(ConfigError, match=r"AP\(weighted=True\): found option 'weighted'; expected a measure to which"):
         evaluate(LOG, judged, measures=["AP(weighted=True)"])
-    with pytest.raises(InputError, match="held_out: found no column 'weight'"):
+    with pytest.raises(InputError, match=r"held_out=\): found no column 'weight'"):
         evaluate(LOG, judged.drop_columns("weight"), measures=["R(weighted=True)@1"])
 
 

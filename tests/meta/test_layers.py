@@ -15,7 +15,7 @@ from tests.support.code import PACKAGE, ROOT, Module, modules
 LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed_folders", "limits", "spark"},
     {"measures", "statistics"},
-    {"config"},
+    {"config", "call_words"},
     {"report"},
     {"inputs"},
     {"engine"},

@@ -266,6 +266,7 @@ TABLES: Final = {
 }
 EXIT_CODES: Final = {
     "ConfigError": 2,
+    "InvalidCallError": 2,
     "ChecksFailedError": 3,
     "OpenWindowsError": 4,
     "RefusedCallError": 3,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationInfo, field_validator
 
 from rankeval_spark import columns as C
+from rankeval_spark.apps.notebook.hosts import column_names
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
 from rankeval_spark.config.base import fault_error, refuse_faults
 from rankeval_spark.config.inference import band_faults, segments_from_train
@@ -18,7 +19,8 @@ from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, kind_of, nearest
+from rankeval_spark.inputs.input_columns import INPUTS
 
 _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
 """The arguments of comparisons where none is requested."""
@@ -85,6 +87,11 @@ def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | No
 
     ``segments`` are columns of that input.
     """
+    refused = {name: value for name, value in arguments.items() if name not in INPUTS and column_names(value)}
+    if refused:  # before values are compared, which for a table is no truth value
+        fix = "name the argument of each table: evaluate(recommendations, held_out, measures=[...], train=...)"
+        expected = "a value, because it is none of the tables"
+        raise ConfigError(*(Fault(f"evaluate({one}=)", f"a {kind_of(v)}", expected, fix) for one, v in refused.items()))
     general, policies, compared, intervals = (
         {name: arguments[name] for name in model.model_fields if name in arguments}
         for model in (Call, Policies, Comparisons, Intervals)

@@ -12,6 +12,7 @@ from pyspark.sql import Column, Window, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.call_words import in_words_of_a_call
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.engine.checks import held_out_checks, log_checks
@@ -68,15 +69,16 @@ def attributed_interactions(
         If a column is missing or has a type that cannot be used.
     """
     given = {"attribution": attribution, "attribution_window": attribution_window}
-    if attribution == "none":
-        raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
-    policies = validate_model(Policies, given, locate=_place)
-    for name, frame in (("recommendations", recommendations), ("held_out", held_out)):
-        if not is_of_spark(frame):
-            fix = "spark.createDataFrame makes one"
-            raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
-    log = _log(recommendations)
-    rows = _exposures(log).unionByName(_events(_judged(held_out, attribution), log), allowMissingColumns=True)
+    with in_words_of_a_call(given, is_on_spark=True, function=attributed_interactions.__name__):
+        if attribution == "none":
+            raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
+        policies = validate_model(Policies, given, locate=_place)
+        for name, frame in (("recommendations", recommendations), ("held_out", held_out)):
+            if not is_of_spark(frame):
+                fix = "spark.createDataFrame makes one"
+                raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
+        log = _log(recommendations)
+        rows = _exposures(log).unionByName(_events(_judged(held_out, attribution), log), allowMissingColumns=True)
     return _claimed(rows, policies).select(
         C.MODEL_ID,
         C.USER_ID,

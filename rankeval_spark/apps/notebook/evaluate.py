@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.notebook.arguments import validated_call
-from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened, warn_of_likely_mistakes
+from rankeval_spark.apps.notebook.hosts import column_names, is_of_spark, is_on_spark, opened, warn_of_likely_mistakes
+from rankeval_spark.call_words import in_words_of_a_call
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -204,8 +205,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
 
     Raises
     ------
-    ConfigError
-        If an argument is not valid; all faults at once.
+    InvalidCallError
+        If an argument is not valid; all faults at once. It is a ConfigError.
     InputError
         If a column is missing or has a type that cannot be used, if inputs of Spark and others are mixed, or if those
         of this process need more memory than the machine has.
@@ -216,23 +217,24 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         If workers on this machine run a Python without numpy or pyarrow.
     """
     arguments = locals()  # all of them, as they are given
-    segments = opened(segments)
-    frames = {"recommendations": recommendations, "held_out": held_out}
-    frames |= {"segments": segments, "train": train, "items": items}
-    call = validated_call(arguments, segments=None if segments is None else column_names(segments))
-    request = call.alone()
-    judged = column_names(held_out) if gains is None else []
-    unused = column_names(segments) if not slices and not bands else []
-    warn_of_likely_mistakes(request, column_names(recommendations), judged, unused)
-    if not is_on_spark(frames):
-        from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded
+    with in_words_of_a_call(arguments, is_on_spark=is_of_spark(recommendations)):
+        segments = opened(segments)
+        frames = {"recommendations": recommendations, "held_out": held_out}
+        frames |= {"segments": segments, "train": train, "items": items}
+        call = validated_call(arguments, segments=None if segments is None else column_names(segments))
+        request = call.alone()
+        judged = column_names(held_out) if gains is None else []
+        unused = column_names(segments) if not slices and not bands else []
+        warn_of_likely_mistakes(request, column_names(recommendations), judged, unused)
+        if not is_on_spark(frames):
+            from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded
 
-        found = in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=call.gains)
-        return Evaluation(found)
-    if threads is not None:
-        fix = "leave it out: the cores of Spark are those of its session"
-        raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
-    import_module("rankeval_spark.spark.version").require_spark()
-    from rankeval_spark.hosts import on_spark  # noqa: PLC0415 - as above
+            found = in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=call.gains)
+            return Evaluation(found)
+        if threads is not None:
+            fix = "leave it out: the cores of Spark are those of its session"
+            raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
+        import_module("rankeval_spark.spark.version").require_spark()
+        from rankeval_spark.hosts import on_spark  # noqa: PLC0415 - as above
 
-    return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=call.gains))
+        return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=call.gains))

@@ -125,7 +125,7 @@ def test_decimals_of_every_library_join_with_whole_numbers() -> None:
 
 def test_other_types_of_ids_are_named_as_the_user_writes_them() -> None:
     log = pa.table({"user_id": ["7"], "item_id": ["a"], "score": [1]})
-    with pytest.raises(RefusedCallError, match=r"user_id of type int64, while .* has string"):
+    with pytest.raises(RefusedCallError, match=r"user_id of type int64, while .* has str;"):
         evaluate(log, pa.table({"user_id": [7], "item_id": ["a"]}), measures=["RR"])
     with pytest.raises(
         ChecksFailedError, match=r"inputs\.b: found user_id of type integer, while inputs\.a has string"

@@ -49,6 +49,18 @@ class Fault:
         return f"{self.where}: found {self.found}; expected {self.expected}{ending}"
 
 
+def require_same(what: str, found: Iterable[str], expected: Iterable[str]) -> None:
+    """Raise TypeError, when a module is imported, if a table of this package lacks a name or has one too many.
+
+    >>> require_same("TIES", ["rank"], ["rank", "newest"])
+    Traceback (most recent call last):
+    TypeError: TIES: newest in one of two places only
+    """
+    if others := {*found} ^ {*expected}:
+        message = f"{what}: {', '.join(sorted(others))} in one of two places only"
+        raise TypeError(message)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Suggest the known name that is most similar to ``name``; empty if none is."""
     candidates = {known_name.casefold(): known_name for known_name in known}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 from pydantic import AfterValidator, BeforeValidator, StringConstraints, model_validator
 
 from rankeval_spark.config.base import Flag, Model, duration, duration_text, microseconds, refuse_faults
-from rankeval_spark.errors import Fault
+from rankeval_spark.errors import Fault, require_same
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
 ZeroRelevant = Literal["exclude", "zero", "one", "error"]
@@ -19,7 +19,35 @@ Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
 OwnItem = Literal["keep", "drop", "drop_both"]
 
-TIES_BY_GAIN: Final = ("optimistic", "pessimistic")  # values of :data:`Ties` that order equal scores by their gains
+TieKey = Literal["item", "item_desc", "item_bytes_desc", "rank", "gain", "gain_desc"]  # smaller is better, or larger
+
+
+class TieRule(NamedTuple):
+    """What decides between items of equal score under a policy of ties, and what follows for the values."""
+
+    by: tuple[TieKey, ...]  # what is compared, the first criterion first
+    # the value is that of this order; or its best or worst one; or the mean over all orders; or ties are refused
+    value: Literal["order", "bound", "mean", "refused"] = "order"
+
+    @property
+    def reads_ranks(self) -> bool:
+        """Whether ranks of the log decide; elsewhere they only settle what is left, where the log has them."""
+        return self.by[0] == "rank"
+
+
+_BY_ITEM: Final = ("item", "rank")  # the rank last: without it, two copies would be in the order of the input
+TIES: Final[Mapping[str, TieRule]] = {
+    "item_asc": TieRule(_BY_ITEM),
+    "item_desc": TieRule(("item_desc", "rank")),
+    "item_desc_bytes": TieRule(("item_bytes_desc", "rank")),
+    "rank": TieRule(("rank", "item")),
+    "optimistic": TieRule(("gain_desc", *_BY_ITEM), "bound"),
+    "pessimistic": TieRule(("gain", *_BY_ITEM), "bound"),
+    "expected": TieRule(_BY_ITEM, "mean"),
+    "error": TieRule(_BY_ITEM, "refused"),
+}
+"""Every policy of ties: whoever orders, reads or scores asks here, by :func:`tie_rule`."""
+require_same("TIES", TIES, get_args(Ties))
 
 Window = Annotated[
     str,
@@ -27,6 +55,14 @@ Window = Annotated[
     StringConstraints(min_length=1, max_length=20),
     AfterValidator(lambda text: text if text == "none" else duration(text, least=1)),
 ]
+
+
+def tie_rule(ties: str) -> TieRule:
+    """Return what a policy of ties does; ValueError where there is none of this name."""
+    if ties not in TIES:
+        message = f"no order of ties {ties!r}"
+        raise ValueError(message)
+    return TIES[ties]
 
 
 class Handling(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.config.policies import TIES_BY_GAIN
+from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
@@ -118,14 +118,19 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
 
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     """Find measures that the policy for ties does not support: no mean over all orders, or no bounds by gain."""
-    if ties == "expected":
-        known = ", ".join(entry.name for entry in registry.entries() if entry.ties.has_mean)
-        expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
-        supported = {one for one in measures.measures if one.has_mean_over_ties}
-    elif ties in TIES_BY_GAIN:
-        expected, supported = _BOUNDED, {one for one in measures.measures if one.is_bounded_by_gains}
-    else:
-        return []
+    match tie_rule(ties).value:
+        case "mean":
+            known = ", ".join(entry.name for entry in registry.entries() if entry.ties.has_mean)
+            expected = (
+                f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
+            )
+            supported = {one for one in measures.measures if one.has_mean_over_ties}
+        case "bound":
+            expected, supported = _BOUNDED, {one for one in measures.measures if one.is_bounded_by_gains}
+        case "order" | "refused":
+            return []
+        case value:
+            assert_never(value)
     refused = {one.label: _other_ties(one) for one in measures.measures if one not in supported}
     return [Fault("/measures", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
 

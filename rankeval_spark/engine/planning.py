@@ -153,11 +153,32 @@ def order_column(columns: Collection[str]) -> str:
     return C.SCORE if C.SCORE in columns else C.RANK
 
 
+def rules_of(request: Request, columns: Collection[str]) -> ListRules:
+    """Return how rows of the log become ranked lists; ``columns`` are those that the log has."""
+    policies = request.policies
+    attribution = None
+    if policies.is_attributed:
+        attribution = AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
+    return ListRules(
+        order_column(columns),
+        policies.ties,
+        policies.duplicates,
+        policies.held_out_duplicates,
+        keeps_gaps=policies.rank_gaps == "keep",
+        judged_only=policies.judged_only,
+        drops_seen=policies.drops_seen,
+        drops_judged_seen=policies.seen_in_train == "drop_both",
+        checks_ranks=checks_ranks(columns, request),
+        attribution=attribution,
+        max_rows_per_user=request.max_rows_per_user,
+    )
+
+
 def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
     """Return the columns of the log that lists and measures read; ``columns`` are those that it has."""
     order, policies = order_column(columns), request.policies
-    reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
-    ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
+    reads_ranks = rules_of(request, columns).reads_ranks
+    ranks = [C.RANK] if reads_ranks and C.RANK in columns and order != C.RANK else []
     times = [C.RECOMMENDED_AT] if policies.is_attributed else []
     facts = [C.PREDICTED_REWARD] if N.PREDICTIONS in request.measure_set.needs and C.PREDICTED_REWARD in columns else []
     return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *facts, *times]
@@ -199,24 +220,8 @@ def job_of(
     ``are_judged``: whether checks judge a rank of 0; where they do not, it is refused.
     """
     policies = request.policies
-    attribution = None
-    if policies.is_attributed:
-        attribution = AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
-    rules = ListRules(
-        order_column(columns),
-        policies.ties,
-        policies.duplicates,
-        policies.held_out_duplicates,
-        keeps_gaps=policies.rank_gaps == "keep",
-        judged_only=policies.judged_only,
-        drops_seen=policies.drops_seen,
-        drops_judged_seen=policies.seen_in_train == "drop_both",
-        checks_ranks=checks_ranks(columns, request),
-        attribution=attribution,
-        max_rows_per_user=request.max_rows_per_user,
-    )
     return Job(
-        rules,
+        rules_of(request, columns),
         outputs_of(request, averages_lists=has_lists, has_judged_lists=C.LIST_ID in judged_columns),
         models=tuple(models),
         segments=tuple(request.segments),

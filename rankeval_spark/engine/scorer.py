@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.batch.arrays import lengths_of, owners_of, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.failures import refuse
@@ -244,7 +245,7 @@ class Scorer:
 
     measures: MeasureSet
     # policies: what a user scores where a measure is undefined, and whether values are means over all orders of tied
-    # items (``expected``)
+    # items
     zero_relevant: str
     ties: str
     judged_only: bool = False  # policy: whether unjudged items have left the lists
@@ -258,7 +259,7 @@ class Scorer:
         measures = self.measures
         lists = _to_lists(columns, measures.groups)
         tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
-        spread = over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists
+        spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(self.ties).value == "mean" else lists
         values = measures.score(spread, judged_only=self.judged_only)
         for name, measure in measures.by_column.items() if self.zero_relevant in {"zero", "one"} else ():
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)

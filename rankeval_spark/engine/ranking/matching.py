@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import (
     ascending,
@@ -151,7 +152,7 @@ class ListRules:
     """Rules by which the rows of the log become ranked lists."""
 
     order: str  # {"score", "rank"} column that orders the lists: descending scores or ascending ranks
-    ties: str  # what decides between items of equal score: policy ``ties``, see ``docs/policies.md``
+    ties: str  # what decides between items of equal score: a key of ``config.policies.TIES``
     duplicates: str  # {"best", "keep", "error"} what happens to an item with several rows in a list
     held_out_duplicates: str = "max"  # {"max", "sum", "last", "error"} the same for several rows of a judgement
     # whether items keep the rank of the log instead of being numbered from 1: policy ``rank_gaps``
@@ -174,7 +175,7 @@ class ListRules:
     @property
     def reads_ranks(self) -> bool:
         """Whether the ranks of the log are read."""
-        return self.order == C.RANK or self.ties == "rank" or self.keeps_gaps or self.checks_ranks
+        return self.order == C.RANK or tie_rule(self.ties).reads_ranks or self.keeps_gaps or self.checks_ranks
 
 
 @dataclass(frozen=True)

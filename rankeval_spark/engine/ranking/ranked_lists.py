@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.policies import TIES_BY_GAIN
+from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, descending_key, packed, starts_of_runs, to_codes
 from rankeval_spark.engine.failures import quoted, refuse
@@ -176,7 +176,7 @@ def _settle(
     is_tied = ~starts_of_runs(key[within]) & ~starts_of_runs(run)
     if rules.keeps_gaps and is_tied.any():
         refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
-    if rules.ties == "error" and is_tied.any():
+    if tie_rule(rules.ties).value == "refused" and is_tied.any():
         refuse("ties", "two items of one list have the same score")
     tied: IntVector = places[is_tied]
     return tied
@@ -186,17 +186,19 @@ def _tie_breakers(matched: MatchedLog, logged: IntVector | None, rows: IntVector
     """Return what decides between rows of equal score, the first criterion first; smaller is better."""
     codes = to_codes(to_arrow(matched.batch.log.item[rows]))  # few items of the batch tie
     ids = pc.take(matched.batch.items, codes.values)
-    place = ascending(ids.cast(pa.string()) if rules.ties == "item_desc_bytes" else ids)[codes.code]
-    by_item = [-place if rules.ties.startswith("item_desc") else place]
-    by_rank = [] if logged is None else [logged[rows]]
-    match rules.ties:
-        case "rank":
-            return [*by_rank, *by_item]
-        case ties if ties in TIES_BY_GAIN:
-            gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
-            return [-gain if ties == "optimistic" else gain, *by_item, *by_rank]
-        case "item_asc" | "item_desc" | "item_desc_bytes" | "expected" | "error":
-            return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input
-        case unknown:
-            message = f"no order of ties {unknown!r}"
-            raise ValueError(message)
+    breakers = list[np.ndarray]()
+    for key in tie_rule(rules.ties).by:
+        match key:
+            case "item" | "item_desc":
+                place = ascending(ids)[codes.code]
+                breakers.append(place if key == "item" else -place)
+            case "item_bytes_desc":
+                breakers.append(-ascending(ids.cast(pa.string()))[codes.code])
+            case "gain" | "gain_desc":
+                gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
+                breakers.append(gain if key == "gain" else -gain)
+            case "rank":
+                breakers += [] if logged is None else [logged[rows]]
+            case _:
+                assert_never(key)
+    return breakers

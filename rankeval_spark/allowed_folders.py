@@ -1,4 +1,4 @@
-"""The folders that may be read and written, if the environment names them.
+"""The file systems that locations may name, and the folders that may be read and written.
 
 Everything that is read or written passes one of these places, which ask :func:`require_allowed`: inputs where they are
 opened (``inputs.spark.opening``) or only measured (``inputs.arrow.input_sizes``), tables of ``rankeval init``
@@ -15,10 +15,10 @@ import tempfile
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +27,32 @@ VARIABLE: Final = "RANKEVAL_ROOTS"
 """Folders separated by commas; every path is allowed where it is not set."""
 
 MOST_SHOWN: Final = 5  # files that are named of those outside; a pattern can find thousands
+
+
+class FileSystem(NamedTuple):
+    """A file system that locations may name by a scheme."""
+
+    has_locks: bool  # whether *create, unless it exists* is atomic, so that a lock can be a file
+    has_user: bool = False  # whether the part of an address before the "@" is a container or a user, and no secret
+    has_results: bool = True  # whether it may hold results; all may hold inputs
+
+
+FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
+    "file": FileSystem(has_locks=True),
+    "hdfs": FileSystem(has_locks=True, has_user=True),
+    "viewfs": FileSystem(has_locks=True),
+    "s3a": FileSystem(has_locks=False),
+    "abfss": FileSystem(has_locks=True, has_user=True),
+    "abfs": FileSystem(has_locks=True, has_user=True),
+    "gs": FileSystem(has_locks=True),
+    "dbfs": FileSystem(has_locks=False, has_results=False),
+}
+"""Every file system by its scheme: configs, inputs and results go by this table."""
+
+RESULT_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_results)
+LOCKING_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_locks and one.has_results)
+_OF_S3: Final = ("s3", "s3n")  # older names, which Hadoop no longer has
+
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _own: set[str] = set()  # temporary folders that this process made, which no config names
 
@@ -72,6 +98,18 @@ def scheme_of(path: str) -> str:
     """Return the file system of a path in lower case; empty for a path without one."""
     found = _SCHEME.match(path)
     return found.group(1).lower() if found else ""
+
+
+def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
+    """Return the fix of a scheme that names no file system, empty where none is near; None for one that does.
+
+    ``is_root``: whether it is to hold results.
+    """
+    if scheme in ("", *(RESULT_SCHEMES if is_root else FILE_SYSTEMS)):
+        return None
+    if scheme in FILE_SYSTEMS:
+        return f"{scheme} may hold inputs alone: results need atomic files"
+    return "did you mean 's3a'?" if scheme in _OF_S3 else nearest(scheme, RESULT_SCHEMES if is_root else FILE_SYSTEMS)
 
 
 def local_path(location: str) -> Path | None:

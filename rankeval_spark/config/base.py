@@ -25,8 +25,8 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from rankeval_spark.allowed_folders import scheme_of
-from rankeval_spark.errors import Fault, nearest, visible
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, RESULT_SCHEMES, scheme_fix, scheme_of
+from rankeval_spark.errors import Fault, visible
 
 FOLDER_KEY = "folder"  # key of the validation context: the folder from which relative paths start
 
@@ -118,8 +118,6 @@ def each_once(what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")  # file systems that a path may name
-
 DATE_PLACEHOLDER: Final = "{date}"
 _DATE = re.compile(r"\{date(?:([+-]\d{1,4}))?\}")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
@@ -128,7 +126,6 @@ _AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
 # A secret key may hold a slash, which ends the authority early: everything between "://" and an "@" counts.
 _PASSWORD = re.compile(r"[^:/]+://[^@]*:[^@]*@")
 _QUERY = re.compile(r"\?[^/]*=")
-_USER_NAMES: Final = ("abfss", "hdfs")  # their part before the "@" is a container or a user, not a secret
 _NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _MAX_NAME_PARTS = 3
 
@@ -151,12 +148,12 @@ def check_placeholders(text: str) -> str:
     return text
 
 
-def check_configured_path(text: str) -> str:
-    """Refuse unknown file systems, secrets in the address and unknown placeholders."""
-    scheme = scheme_of(text)
-    if scheme not in ("", *SCHEMES):
-        fix = "did you mean 's3a'?" if scheme in ("s3", "s3n") else nearest(scheme, SCHEMES)
-        raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(SCHEMES)}", fix))
+def check_configured_path(text: str, *, is_root: bool = False) -> str:
+    """Refuse unknown file systems, secrets in the address and unknown placeholders; ``is_root``: one of results."""
+    scheme, known = scheme_of(text), RESULT_SCHEMES if is_root else FILE_SYSTEMS
+    fix = scheme_fix(scheme, is_root=is_root)
+    if fix is not None:
+        raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(known)}", fix))
     if scheme and (found := _secret_in(text, scheme)):
         raise fault_error(Fault("", found, "an address without secrets", "use spark.settings with ${env:NAME}"))
     if visible(text) != text:
@@ -173,7 +170,7 @@ def _secret_in(address: str, scheme: str) -> str:
         return "a password in the address"
     if _QUERY.search(address):
         return "a query in the address"
-    return "a user in the address" if "@" in _authority(address) and scheme not in _USER_NAMES else ""
+    return "a user in the address" if "@" in _authority(address) and not FILE_SYSTEMS[scheme].has_user else ""
 
 
 def _authority(address: str) -> str:
@@ -192,6 +189,11 @@ def check_table_name(text: str) -> str:
 
 
 PathText = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(check_configured_path)]
+RootText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000),
+    AfterValidator(lambda text: check_configured_path(text, is_root=True)),
+]
 TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), AfterValidator(check_table_name)]
 
 

@@ -26,7 +26,7 @@ from rankeval_spark.config.base import (
     Flag,
     Model,
     ModelWithPaths,
-    PathText,
+    RootText,
     Whole,
     fault_error,
     refuse_faults,
@@ -82,7 +82,7 @@ def _gate(gate: Gate, info: ValidationInfo) -> Gate:
 class ResultsConfig(ModelWithPaths):
     """Location and options of the results."""
 
-    root: PathText
+    root: RootText
     """Folder of the published tables, relative to the config file."""
     lists: Flag = False
     """Also publish one compact row per list, so that `rankeval score` can compute further measures later."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.allowed_folders import scheme_of
-from rankeval_spark.config.base import SCHEMES
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, scheme_of
 from rankeval_spark.errors import REDACTED, SHORTEST_SECRET, ConfigError, Fault, has_password, hide
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ _BEFORE_A_PATH: Final = re.compile(r"^(?:-\w[\w./-]*:|@)+(?=[/~.])")
 """Prefix of a file in Java options, such as ``-javaagent:``."""
 
 _STARTS: Final = ("/", "~", "./", "../")
-_OF_FILES: Final = (*SCHEMES, "local", "jar")
+_OF_FILES: Final = (*FILE_SYSTEMS, "local", "jar")
 
 
 def is_plain(key: str, value: str) -> bool:

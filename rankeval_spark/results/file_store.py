@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from rankeval_spark import allowed_folders
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, LOCKING_SCHEMES, RESULT_SCHEMES, scheme_fix, scheme_of
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JavaObject: TypeAlias = Any  # an object of the JVM: py4j has no types
-
-LOCKING_SCHEMES: Final = ("hdfs", "viewfs", "abfs", "abfss", "gs")
-"""Stores whose *create, unless it exists* is atomic, so that a lock can be a file."""
-
-UNLOCKED_SCHEMES: Final = ("s3", "s3a", "s3n")
-"""Stores without it: usable only where the scheduler promises one run per root."""
 
 _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
 
@@ -242,7 +237,7 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
         found = f"{root!r}, through Spark Connect, which has no call for locks in that store"
         expected = "a folder that this process and the server both have, such as a mounted one"
         raise ConfigError(Fault("results root", found, expected, "or run on the cluster, by spark-submit"))
-    return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
+    return HadoopStorage(spark, location, has_locks=FILE_SYSTEMS[scheme].has_locks)
 
 
 def reachable_storage(spark: SparkSession | None, location: str) -> Storage | None:
@@ -256,7 +251,8 @@ def reachable_storage(spark: SparkSession | None, location: str) -> Storage | No
 
 def require_locks(root: str, *, one_run_per_root: bool) -> None:
     """Raise ConfigError for a root in a store without locks, unless the scheduler allows one run per root."""
-    if scheme_of(normalise(root)) in UNLOCKED_SCHEMES and not one_run_per_root:
+    scheme = scheme_of(normalise(root))
+    if scheme and not FILE_SYSTEMS[scheme].has_locks and not one_run_per_root:
         found = f"{root!r}, a store on which a lock cannot be taken"
         fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
         raise ConfigError(Fault("results root", found, f"a local path or one of {', '.join(LOCKING_SCHEMES)}", fix))
@@ -276,10 +272,10 @@ def normalise(root: str) -> str:
         if urlsplit(root).netloc:
             raise ConfigError(Fault("results root", repr(root), "a folder of this machine, as file:///data/results"))
         return os.path.abspath(unquote(urlsplit(root).path))
-    known = (*LOCKING_SCHEMES, *UNLOCKED_SCHEMES)
-    if scheme and scheme not in known:
-        expected = f"a local path or a URI of one of {', '.join(('file', *known))}"
-        raise ConfigError(Fault("results root", repr(root), expected))
+    fix = scheme_fix(scheme, is_root=True)
+    if fix is not None:
+        expected = f"a local path or a URI of one of {', '.join(RESULT_SCHEMES)}"
+        raise ConfigError(Fault("results root", repr(root), expected, fix))
     return root.rstrip("/") if scheme else os.path.abspath(root)
 
 
@@ -288,9 +284,3 @@ def inside(root: str, path: str) -> str:
     location = f"{root}/{path}" if path else root
     allowed_folders.require_allowed(("results root", location))
     return location
-
-
-def scheme_of(root: str) -> str:
-    """Scheme of a URI in lower case; empty for a plain path."""
-    head, separator, _ = root.partition(":/")
-    return head.lower() if separator and head.isidentifier() else ""

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import LocalStorage, normalise, reachable_storage, scheme_of
+from rankeval_spark.results.file_store import LocalStorage, normalise, reachable_storage
 from rankeval_spark.results.local_tables import DamagedResultsError, Requested
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
+from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import delta_log, journal, local_tables, tables
-from rankeval_spark.results.file_store import LocalStorage, Storage, normalise, open_storage, require_locks, scheme_of
+from rankeval_spark.results.file_store import LocalStorage, Storage, normalise, open_storage, require_locks
 from rankeval_spark.results.locks import Lock, LockTimes, Root, fence, turn_for_runs
 from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover

@@ -179,7 +179,8 @@ def test_a_scan_reads_what_is_asked_of_it(root: Root) -> None:
 @pytest.mark.parametrize(
     ("root", "found"),
     [
-        ("s3://bucket/results", "which only Spark can read"),
+        ("s3a://bucket/results", "which only Spark can read"),
+        ("s3://bucket/results", "did you mean 's3a'?"),
         ("/data/results[1]", "which only Spark can read"),
         ("/no/such/folder", "'/no/such/folder' (no such folder)"),
         (None, "Results(root=): found none"),

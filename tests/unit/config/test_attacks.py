@@ -83,7 +83,6 @@ def test_table_name_is_letters_and_dots_and_no_file(config_file: Path, table: st
         "wasbs://c@account/logs",
         "har://x/y",
         "webhdfs://host/x",
-        "viewfs://host/x",
         "data:text/plain,x",
         "JAVASCRIPT:alert(1)",
         "file://host/etc/passwd",
@@ -104,7 +103,13 @@ def test_path_names_a_known_file_system_and_no_secret(config_file: Path, path: s
     assert "inputs.recommendations.path" in refusal(config_file, f'{PATH}="{path}"')
 
 
-@pytest.mark.parametrize("path", ["../logs/{date}", "/data/x", "file:///data/x", "abfss://c@a.example/x", "s3a://b/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../logs/{date}", "/data/x", "file:///data/x", "abfss://c@a.example/x", "s3a://b/x"),
+        *("viewfs://host/x", "abfs://c@a.example/x", "gs://b/x", "hdfs://me@host/x", "dbfs:/x"),
+    ],
+)
 def test_path_of_a_known_file_system_is_accepted(config_file: Path, path: str) -> None:
     load_config(config_file, [f'{PATH}="{path}"'])
 

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rankeval_spark.allowed_folders import FILE_SYSTEMS
+from rankeval_spark.config import validate_model
+from rankeval_spark.config.evaluation_config import ResultsConfig
 from rankeval_spark.errors import ConfigError, without_secrets
 from rankeval_spark.inputs.spark.probes import _objects
-from rankeval_spark.results.file_store import LocalStorage, normalise
+from rankeval_spark.results.file_store import LocalStorage, normalise, require_locks
 from rankeval_spark.results.locks import Holder
 from rankeval_spark.results.results_store import MARKER, claim_root
 
@@ -39,6 +42,27 @@ def test_line_of_json_that_cannot_be_read_has_no_keys(line: str) -> None:
 def test_results_root_is_a_folder_or_a_known_store(root: str) -> None:
     with pytest.raises(ConfigError, match="results root"):
         normalise(root)
+
+
+@pytest.mark.parametrize("scheme", [*FILE_SYSTEMS, "s3", "s3n", "http", "wasbs"])
+def test_a_config_and_the_store_accept_the_same_roots(scheme: str) -> None:
+    root = f"{scheme}:///data/results" if scheme == "file" else f"{scheme}://bucket/results"
+    told = {}
+    for where, accept in (("config", check_root_of_config), ("store", normalise)):
+        try:
+            accept(root)
+        except ConfigError as error:
+            told[where] = (error.faults[0].expected.rpartition(" of ")[2], error.faults[0].fix)
+    has_results = scheme in FILE_SYSTEMS and FILE_SYSTEMS[scheme].has_results
+    assert set(told) == (set() if has_results else {"config", "store"})
+    assert len({*told.values()}) <= 1
+    if has_results and not FILE_SYSTEMS[scheme].has_locks:
+        with pytest.raises(ConfigError, match="one_run_per_root"):
+            require_locks(root, one_run_per_root=False)
+
+
+def check_root_of_config(root: str) -> None:
+    validate_model(ResultsConfig, {"root": root})
 
 
 @pytest.mark.parametrize("text", ["://" * 50_000, "://" + ":" * 100_000, "://a:" * 20_000 + "@"])

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import IntEnum
 from typing import ClassVar, Final
 
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
@@ -31,7 +32,26 @@ _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
 _BULLET: Final = "  - "  # before each fault of a message
 _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
-_OF_A_SIGNAL: Final = 128  # plus the number of a signal: the exit code of a process that the signal ends
+
+
+class ExitCode(IntEnum):
+    """How a command of this package ends; docs/faults.md has the table, and a test compares both."""
+
+    DONE = 0
+    UNEXPECTED = 1
+    INVALID = 2  # usage or config
+    CHECK_FAILED = 3
+    NO_INPUT = 4
+    BUSY = 5
+    GATE_FAILED = 6  # published, but a rule is not met
+    DIFFERENT = 7  # a rerun differs from what was published
+    ENVIRONMENT = 8
+    BY_SIGNAL = 128  # plus the number of the signal that ended the process
+
+    @classmethod
+    def of_signal(cls, number: int) -> int:
+        """Return the exit code of a process that a signal ends."""
+        return cls.BY_SIGNAL + number
 
 
 @dataclass(frozen=True)
@@ -171,7 +191,7 @@ def exit_code_of(error: BaseException) -> int:
     """Exit code of a command that ends with an error."""
     if isinstance(error, RankevalError | Stopped):
         return error.exit_code
-    return _OF_A_SIGNAL + signal.SIGINT if isinstance(error, KeyboardInterrupt) else RankevalError.exit_code
+    return ExitCode.of_signal(signal.SIGINT) if isinstance(error, KeyboardInterrupt) else ExitCode.UNEXPECTED
 
 
 class Stopped(KeyboardInterrupt):
@@ -184,7 +204,7 @@ class Stopped(KeyboardInterrupt):
     pending: ClassVar[Stopped | None] = None  # the signal that the command which this process runs has to end for
 
     def __init__(self, number: int) -> None:
-        self.exit_code = _OF_A_SIGNAL + number
+        self.exit_code = ExitCode.of_signal(number)
         super().__init__(f"stopped by {signal.Signals(number).name}")
 
 
@@ -203,7 +223,7 @@ def interruption(error: BaseException) -> KeyboardInterrupt | None:
 class RankevalError(Exception):
     """Base of all errors that this package raises deliberately."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[ExitCode] = ExitCode.UNEXPECTED
 
 
 class FaultsError(RankevalError):
@@ -224,7 +244,7 @@ class FaultsError(RankevalError):
 class ConfigError(FaultsError):
     """The configuration, an option of a command or an argument of a function is not valid."""
 
-    exit_code = 2
+    exit_code = ExitCode.INVALID
     title = "the configuration is not valid"
 
 
@@ -237,14 +257,14 @@ class InvalidCallError(ConfigError):
 class ChecksFailedError(FaultsError):
     """A check of severity error failed; nothing was published."""
 
-    exit_code = 3
+    exit_code = ExitCode.CHECK_FAILED
     title = "a check failed, nothing was published"
 
 
 class OpenWindowsError(ChecksFailedError):
     """The attribution window of a list is not over, so that events of it are still to come; nothing was published."""
 
-    exit_code = 4
+    exit_code = ExitCode.NO_INPUT
     title = "the events are not complete yet, nothing was published"
 
 
@@ -257,21 +277,21 @@ class RefusedCallError(ChecksFailedError):
 class InputError(FaultsError):
     """An input is missing, unreadable or wholly empty."""
 
-    exit_code = 4
+    exit_code = ExitCode.NO_INPUT
     title = "an input is missing or unreadable"
 
 
 class JudgementError(FaultsError):
     """A judgement for which a measure has no value; a kernel raises it, and a Spark job passes on only its text."""
 
-    exit_code = 3
+    exit_code = ExitCode.CHECK_FAILED
     title = "a judgement cannot be measured"
 
 
 class ResultsBusyError(FaultsError):
     """Another run holds the lock of this evaluation and date, or of the results root."""
 
-    exit_code = 5
+    exit_code = ExitCode.BUSY
     title = "another run holds the results"
 
 
@@ -302,7 +322,7 @@ def raise_together(errors: Sequence[FaultsError]) -> None:
 class EnvironmentFaultError(FaultsError):
     """Java, the Delta jars or the Python of the workers is not usable."""
 
-    exit_code = 8
+    exit_code = ExitCode.ENVIRONMENT
     title = "the environment is not usable"
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rankeval_spark.errors import EnvironmentFaultError, FaultsError
+from rankeval_spark.errors import ExitCode, FaultsError
 from rankeval_spark.spark.session import machine_checks
 from rankeval_spark.spark.session.machine_checks import PYSPARK, Check
 
@@ -37,7 +37,7 @@ def doctor_command(results_root: str | None = None, *, is_quick: bool = False, c
     elif faults:
         conclusion = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here."
     console.print(Text(f"\n{conclusion}", style="bold red" if faults else "bold green"))
-    return EnvironmentFaultError.exit_code if faults else 0
+    return ExitCode.ENVIRONMENT if faults else ExitCode.DONE
 
 
 def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:

@@ -20,7 +20,7 @@ import typer
 from rankeval_spark import __version__
 from rankeval_spark.cli import shared_options as shared
 from rankeval_spark.cli.terminal import active_context, console, headline, keep_libraries_quiet, quietly, write_out
-from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
+from rankeval_spark.errors import ExitCode, RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 DEBUG: Final = "--debug"  # this and the next are read wherever they stand among the arguments
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             if isinstance(error, SystemExit):
                 raise
             _end(_known(error), is_debug=DEBUG in given)
-    sys.exit(0)
+    sys.exit(ExitCode.DONE)
 
 
 def _known(error: Exception) -> Exception:

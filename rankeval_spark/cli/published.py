@@ -14,7 +14,6 @@ from rich.markup import escape
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
-from rankeval_spark.apps.nightly.backfill import GATE_FAILED
 from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.apps.published_runs import (
@@ -31,7 +30,7 @@ from rankeval_spark.cli.show import RowSelection, selected_rows
 from rankeval_spark.cli.terminal import console, progress, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.config.spark_settings import is_reference
-from rankeval_spark.errors import REDACTED, ConfigError, Fault, InputError
+from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.report.wording import failure_of
@@ -83,7 +82,7 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
         say_note(f"{night}: not judged, its config has no rule; {_ADD_RULES}")
     if is_json:
         write_out(tables.to_json(rows, GATE_COLUMNS))
-    raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
+    raise typer.Exit(ExitCode.GATE_FAILED if gates.failed(rows) else ExitCode.DONE)
 
 
 def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
@@ -236,7 +235,6 @@ def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]
     yield f"files that no version within the retention needs{deleted}: {shown or 'none'}{rest}"
 
 
-DIFFERENT: Final = 7  # exit code if the rerun differs from the published run
 MAX_COLUMNS: Final = 5
 
 
@@ -278,7 +276,7 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
     out.print(compared)
     for line in _conclusions(found):
         out.print(line, markup=False, soft_wrap=True)
-    raise typer.Exit(0 if found.is_equal else DIFFERENT)
+    raise typer.Exit(ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT)
 
 
 def _read_again(one: InputVersions) -> str:

@@ -21,6 +21,7 @@ from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session
 from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done
+from rankeval_spark.errors import ExitCode
 from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
     result = run_one(spark, config, evaluation_date, sample_share=sample_share)
     show_result(result, config)
     if result.is_blocked:
-        raise typer.Exit(backfill.GATE_FAILED)
+        raise typer.Exit(ExitCode.GATE_FAILED)
 
 
 def backfill_command(

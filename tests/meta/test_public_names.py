@@ -7,11 +7,15 @@ the changelog first. A new measure needs no line here: those that are listed mus
 from __future__ import annotations
 
 import inspect
+import re
+import signal
+from pathlib import Path
 from typing import Final, get_args
 
 import rankeval_spark
 from rankeval_spark import errors, schemas, windows
 from rankeval_spark.config import PRESETS, Checks, Policies
+from rankeval_spark.errors import ExitCode
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.spark.list_functions import FUNCTIONS
 
@@ -373,6 +377,14 @@ def test_options_of_measures_keep_their_values() -> None:
 def test_published_tables_have_exactly_these_columns() -> None:
     found = {schema.name: schema.field_names() for schema in schemas.PUBLISHED}
     assert found == {name: columns.split() for name, columns in TABLES.items()}
+
+
+def test_the_page_of_faults_has_every_exit_code_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text(encoding="utf-8")
+    table = page.partition("## Faults")[0]
+    stopped = {ExitCode.of_signal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    assert codes == {*ExitCode} - {ExitCode.BY_SIGNAL} | stopped
 
 
 def test_every_error_keeps_its_exit_code() -> None:

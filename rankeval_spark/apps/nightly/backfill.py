@@ -10,12 +10,11 @@ from datetime import date, timedelta
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of, interruption
+from rankeval_spark.errors import ConfigError, DriverLostError, ExitCode, Fault, exit_code_of, interruption
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.nightly.night import NightResult
 
-GATE_FAILED: Final = 6  # exit code where the results were published and a rule was not met
 
 SECONDS_TO_END: Final = 10
 """Patience with a publish when the backfill is to end, out of the half minute that schedulers give."""
@@ -37,7 +36,8 @@ class DateOutcome:
     def exit_code(self) -> int:
         """Exit code of this date alone."""
         if self.error is None:
-            return GATE_FAILED if self.result is not None and self.result.is_blocked else 0
+            is_blocked = self.result is not None and self.result.is_blocked
+            return ExitCode.GATE_FAILED if is_blocked else ExitCode.DONE
         return exit_code_of(self.error)
 
 
@@ -158,4 +158,4 @@ class _Publishing:
 def exit_code(outcomes: Sequence[DateOutcome]) -> int:
     """Exit code of all dates: that of the first one that was not published, else 6 where a gate failed."""
     codes = [one.exit_code for one in outcomes if one.exit_code]
-    return next((code for code in codes if code != GATE_FAILED), codes[0] if codes else 0)
+    return next((code for code in codes if code != ExitCode.GATE_FAILED), codes[0] if codes else ExitCode.DONE)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
 from rankeval_spark.schemas import Field, Schema
 
@@ -59,13 +60,6 @@ PARQUET_UUID: Final = "(UUID)"  # of bytes in a schema of Parquet; Spark refuses
 UUIDS: Final = "UUIDs of Parquet, which Spark Connect does not read"
 UUIDS_FIX: Final = "write them as text, or as bytes without this type"
 NUMBERS_FIX: Final = "write the values of gains as numbers"
-
-_READING_RANKS: Final = (
-    ("ties", "rank", "choose other ties"),
-    ("rank_gaps", "keep", "set rank_gaps to renumber"),
-    ("order", "rank", "set order to score"),
-)
-"""Values of policies that need ranks, and what to do without them."""
 
 _EXPECTED: Final = {**dict.fromkeys((*IDS, C.LIST_ID), "text or whole numbers"), C.RANK: "whole numbers"}
 
@@ -285,9 +279,14 @@ def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> No
 
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     log, policies = given[LOG], request.policies
-    for policy, value, fix in _READING_RANKS:
-        if getattr(policies, policy) == value and C.RANK not in log:
-            yield Fault(LOG, "no column 'rank'", f"ranks, because {policy}={value!r} reads them", fix)
+    for policy, reads_ranks, fix in (
+        ("ties", tie_rule(policies.ties).reads_ranks, "choose other ties"),
+        ("rank_gaps", policies.rank_gaps == "keep", "set rank_gaps to renumber"),
+        ("order", policies.order == "rank", "set order to score"),
+    ):
+        if reads_ranks and C.RANK not in log:
+            expected = f"ranks, because {policy}={getattr(policies, policy)!r} reads them"
+            yield Fault(LOG, "no column 'rank'", expected, fix)
     if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
         expected = "times, because held_out_duplicates='last' reads them"
         yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.policies import Ties
+from rankeval_spark.config import Policies
+from rankeval_spark.config.policies import TIES, Ties
+from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.engine.planning import log_columns, rules_of
 from tests.support.engine_rows import (
     BY_RANK,
     BY_SCORE,
@@ -112,6 +115,17 @@ def test_ranked_items_can_be_cut_at_a_rank() -> None:
     table = input_table(log("user_id item_id score", *rows, ("v", "a", 0.5)))
     (batch,) = job(depth=2).ranked_items(table.to_batches())
     assert tuples(batch.to_pylist(), "user_id", "rank", "item_id") == [("u", 1, "a"), ("u", 2, "b"), ("v", 1, "a")]
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_the_ranks_of_the_log_are_read_where_the_policy_of_ties_says_so(ties: str) -> None:
+    columns, policies = (
+        [C.USER_ID, C.ITEM_ID, C.MODEL_ID, C.SCORE, C.RANK],
+        Policies.model_validate({"ties": ties, "judged_only": True}),
+    )
+    request = Request(measures=("ItemCoverage",), policies=policies)  # ranks are not checked where items are dropped
+    read = log_columns(columns, request, has_lists=False)
+    assert (C.RANK in read) is rules_of(request, columns).reads_ranks is (ties == "rank")
 
 
 def test_an_order_of_ties_that_is_none_is_refused() -> None:

@@ -123,7 +123,7 @@ def test_the_ranks_of_the_log_are_read_where_the_policy_of_ties_says_so(ties: st
         [C.USER_ID, C.ITEM_ID, C.MODEL_ID, C.SCORE, C.RANK],
         Policies.model_validate({"ties": ties, "judged_only": True}),
     )
-    request = Request(measures=("ItemCoverage",), policies=policies)  # ranks are not checked where items are dropped
+    request = Request(measures=("P@5",), policies=policies)  # ranks are not checked where items are dropped
     read = log_columns(columns, request, has_lists=False)
     assert (C.RANK in read) is rules_of(request, columns).reads_ranks is (ties == "rank")
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _HOMES: Final = {
     "windows": "rankeval_spark.windows",
 }
 _ON_SPARK: Final = ("attributed_interactions", "build_session", "register_functions", "windows")
+
+
+def __dir__() -> list[str]:
+    """Return the public names that this environment has: what completion offers, without the modules below."""
+    return [name for name in __all__ if name not in _ON_SPARK or find_spec("pyspark") is not None]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any kind

@@ -46,6 +46,11 @@ _HOMES: Final = {
 }
 
 
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class or a function
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import inspect
 import re
+import rlcompleter
 import signal
+import subprocess
+import sys
 from pathlib import Path
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 import rankeval_spark
-from rankeval_spark import errors, schemas, windows
+from rankeval_spark import errors, results, schemas, windows
 from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.errors import ExitCode
 from rankeval_spark.measures import Measure, registry
+from rankeval_spark.spark import session
 from rankeval_spark.spark.list_functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    import pytest
 
 PUBLIC: Final = [
     *("Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"),
@@ -300,6 +307,27 @@ def public_members(class_: type) -> set[str]:
 def test_the_package_has_exactly_its_public_names() -> None:
     assert sorted(rankeval_spark.__all__) == PUBLIC
     assert all(getattr(rankeval_spark, name) is not None for name in PUBLIC)
+
+
+def test_completion_offers_the_public_names_and_no_module() -> None:
+    """Names that are loaded at first use are offered too: ``evaluate``, not ``evaluation`` alone."""
+    assert dir(rankeval_spark) == PUBLIC
+    assert dir(results) == sorted(results.__all__)
+    assert dir(session) == sorted(session.__all__)
+
+
+def test_completion_offers_what_a_plain_install_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Completers read each name that they are offered, so that none may be refused."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+
+    assert dir(rankeval_spark) == ["Evaluation", "Results", "__version__", "evaluate"]
+    assert rlcompleter.Completer({"r": rankeval_spark}).attr_matches("r.Res") == ["r.Results("]
+
+
+def test_names_are_offered_without_loading_them() -> None:
+    script = "import sys, rankeval_spark as r; print(len(dir(r)), {'numpy', 'pyarrow', 'pyspark'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{len(PUBLIC)} set()\n"
 
 
 def test_evaluate_takes_exactly_these_parameters_with_these_defaults() -> None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["build_session", "cache_dir", "is_on_demand", "on_demand", "why_wanted"]
 
 
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function
     """Load what imports pyspark at first use: nights that this process computes do without it."""
     if name != "build_session":

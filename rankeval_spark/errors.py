@@ -30,6 +30,7 @@ _INNER: Final = (__name__.partition(".")[0], "contextlib", "functools")
 _hidden: set[str] = set()  # values from the environment that this process put into settings
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
+MOST_SIMILAR: Final = 5  # names in a message instead of very many
 _BULLET: Final = "  - "  # before each fault of a message
 _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
 
@@ -86,6 +87,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     candidates = {known_name.casefold(): known_name for known_name in known}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
+
+
+def listed(name: str, known: Collection[str], at_most: int = 20) -> str:
+    """List known names for a message: all of them or, of more than ``at_most``, those most similar to ``name``.
+
+    >>> listed("c", ["a", "b"]), listed("nDCG@11", ["AP@1", "nDCG@10", "nDCG@1"], 2)
+    ('a, b', 'nDCG@1, nDCG@10 and 1 more')
+    """
+    if len(known) <= at_most:
+        return ", ".join(known)
+    close = get_close_matches(name, known, n=min(at_most, MOST_SIMILAR), cutoff=0.0)
+    return f"{', '.join(close)} and {len(known) - len(close):,} more"
 
 
 def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:

@@ -25,11 +25,12 @@ from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.engine.scorer import RELEVANT
-from rankeval_spark.errors import ConfigError, Fault, InputError, nearest, nearest_days
-from rankeval_spark.measures import Measure, group_statistics
+from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days
+from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.results import results_of
+from rankeval_spark.results.filter_names import absent_names, cutoffs_of
 from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.spark.session import on_demand
 
@@ -55,7 +56,6 @@ COMPARISON_COLUMNS: Final = (*(name for name in schemas.COMPARISONS.field_names(
 GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
 _OPTIONS: Final[Mapping[str, str]] = {C.MODEL_ID: "--model", C.MEASURE: "--measure", C.K: "--k", C.SLICE: "--slice"}
 ANY_SLICE: Final = "any"
-MAX_NAMED: Final = 20  # known names in the note on an unknown one
 ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
 
 
@@ -78,13 +78,7 @@ class RowSelection:
     @property
     def cutoffs(self) -> dict[str, list[int]]:
         """Cutoffs that were written, by measure; empty for all cutoffs."""
-        found: dict[str, list[int]] = {}
-        named = [_named(text) for text in self.measures]
-        for label, k in named:
-            found.setdefault(label, [])
-            if k is not None and (label, None) not in named:
-                found[label].append(k)
-        return found
+        return cutoffs_of(self.measures, where="--measure")
 
     @property
     def equal(self) -> dict[str, Any]:
@@ -92,22 +86,6 @@ class RowSelection:
         slices = [] if ANY_SLICE in self.slices else self.slices or [C.ALL_USERS]
         values = (self.models, [*self.cutoffs], self.ks, slices)
         return {column: list(own) for column, own in zip(_OPTIONS, values, strict=True) if own}
-
-
-def _named(text: str) -> tuple[str, int | None]:
-    """Parse a measure, or ``GroupGap(...)`` of one: its label, and its cutoff, which may be missing."""
-    parts = group_statistics.at_cutoff(text)
-    if parts is not None:
-        label, k = _named(parts[1])
-        return group_statistics.name_of(parts[0], label), k
-    try:
-        measure = Measure.parse(text, where="--measure")
-    except ConfigError as error:
-        try:
-            return Measure.parse(f"{text}@1").label, None
-        except ConfigError:
-            raise error from None
-    return measure.label, measure.k or None
 
 
 def show_command(root: str, selection: RowSelection, format_: str, *, gaps: bool, comparisons: bool) -> None:
@@ -150,26 +128,21 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
     faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
     of_evaluation = {day for name, day in nights if selection.evaluation in (None, name)}
     faults.append(_fault_of("--date", selection.day, of_evaluation))
-    night = RowSelection(selection.written_day, selection.evaluation, slices=(ANY_SLICE,))
-    rows = [_read_selected(results, night, table) for table in tables_read] if not any(faults) else []
-    for column, values in selection.equal.items() if rows else ():
-        known = {value for table in rows for value in table[column].unique().to_pylist()}
-        faults += [_fault_of(_OPTIONS[column], value, known) for value in values]
-    pairs = {pair for table in rows for pair in zip(table[C.MEASURE].to_pylist(), table[C.K].to_pylist(), strict=True)}
-    for label, ks in selection.cutoffs.items():
-        of_measure = sorted({k for own, k in pairs if own == label})
-        expected = f"{label} at one of: {', '.join(map(str, of_measure))}"
-        faults += [Fault("--measure", f"{label}@{k}", expected) for k in ks if of_measure and k not in of_measure]
+    if not any(faults):
+        names = [C.EVALUATION_DATE, *_OPTIONS]
+        every = pa.concat_tables(results.arrow(table, columns=names) for table in tables_read)
+        days = set(_nights_of(results, selection).values())
+        found = absent_names(every, selection.equal, selection.cutoffs, days, where=_OPTIONS.__getitem__, shown=str)
+        faults += [fault for some in found for fault in some]
     return [str(fault) for fault in faults if fault is not None]
 
 
-def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a number
+def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a date
     if value is None or value in known:
         return None
     names = [str(one) for one in sorted(known)]
-    shown = ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
     fix = nearest_days(value, known) if isinstance(value, date) else nearest(str(value), names)
-    return Fault(option, str(value), f"one of: {shown or 'nothing is published'}", fix)
+    return Fault(option, str(value), f"one of: {listed(str(value), names) or 'nothing is published'}", fix)
 
 
 def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
@@ -211,18 +184,17 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
     """Read rows on the selected date, by default the newest of each evaluation."""
-    nights = results.nights()
-    if selection.day is not None:
-        nights = [night for night in nights if night[1] == selection.day]
-    newest = newest_nights(dict.fromkeys(nights, True), selection.evaluation)
-    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
+    newest = _nights_of(results, selection)
+    asked = {**selection.equal, **({C.MEASURE: list(selection.measures)} if selection.measures else {})}
+    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **asked)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
-    of_newest = rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
-    cutoffs = selection.cutoffs
-    if not any(cutoffs.values()):
-        return of_newest
-    pairs = zip(*(of_newest[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True)
-    return of_newest.filter(pa.array([not cutoffs[label] or k in cutoffs[label] for label, k in pairs], pa.bool_()))
+    return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
+
+
+def _nights_of(results: Results[Any], selection: RowSelection) -> dict[str, date]:
+    """Return the selected night of each evaluation."""
+    nights = [night for night in results.nights() if selection.day in (None, night[1])]
+    return newest_nights(dict.fromkeys(nights, True), selection.evaluation)
 
 
 def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table]) -> None:
@@ -372,6 +344,10 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         names["earlier_date"] = before.evaluation_date
     for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
         say_note(text)  # on standard error, so that CSV and JSON stay what they are
+    has_all = found.rows and all({row[name] for row in found.rows} >= {*own} for name, own in selection.equal.items())
+    if not has_all or any(selection.cutoffs.values()):
+        for text in unknown_filters(results_of(spark, root), selection, "metrics"):
+            say_note(text)
     order = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
     in_place = sorted(found.rows, key=lambda row: (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in order)))
     rows = [{**names, **row} for row in in_place]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, listed, nearest
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.report.tables import demand_columns, distinct, keep, to_arrow
@@ -90,8 +90,11 @@ def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> 
         measure = Measure.parse(text, where=where)
         if (measure.label, measure.k) in known:
             return measure.label, measure.k
-    expected = f"one of: {', '.join(written)}" if written else "a measure, but there is none"
-    raise ConfigError(Fault(where, repr(text), expected, nearest(text, written)))
+    read = measure_of(text)
+    label = read.label if read is not None else text.rpartition("@")[0] or text
+    near = [with_cutoff(label, k) for k in sorted(k for name, k in known if name == label)]
+    expected = f"one of: {listed(text, near or [*written])}" if written else "a measure, but there is none"
+    raise ConfigError(Fault(where, repr(text), expected, nearest(text, near or written)))
 
 
 def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:

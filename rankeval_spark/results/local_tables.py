@@ -10,8 +10,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import compress
+from operator import or_
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
@@ -25,7 +26,7 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C, schemas
-from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.inputs.input_files import nearest_location
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import NightKey
 
 Filters: TypeAlias = Sequence[tuple[str, str, Any]]
-"""Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values."""
+"""Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values.
+
+With :data:`AT` the values are cutoffs by measure, none for all cutoffs of it.
+"""
+
+AT: Final = "at"
 
 Order: TypeAlias = Sequence[tuple[str, str]]  # columns to sort by, each with `asc` or `desc`; NULL comes last in both
 
@@ -76,7 +82,8 @@ def require_columns(table: str, where: Filters, columns: Iterable[str]) -> None:
     known = list(columns)
     unknown = sorted({name for name, _, _ in where} - set(known))
     if unknown:
-        raise ConfigError(Fault(f"filter of {table}", ", ".join(unknown), f"columns: {', '.join(known)}"))
+        fix = nearest(unknown[0], known)
+        raise ConfigError(Fault(f"filter of {table}", ", ".join(unknown), f"columns: {', '.join(known)}", fix))
 
 
 def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
@@ -207,6 +214,11 @@ def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
     """Return a condition of Arrow, with values of the type of the column."""
     type_, column = schema.field(name).type, pc.field(name)
+    if how == AT and isinstance(value, Mapping):
+        measures = (
+            column == label if not ks else (column == label) & pc.field(C.K).isin(ks) for label, ks in value.items()
+        )
+        return reduce(or_, measures)
     try:
         return column.isin(pa.array(value, type_)) if how == "in" else column == pa.scalar(value, type_)
     except (pa.ArrowException, TypeError, ValueError) as error:

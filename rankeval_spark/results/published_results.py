@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from numbers import Integral
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeGuard, overload
 
 import pyarrow as pa
@@ -14,14 +15,15 @@ from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import recorded_definitions
-from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
-from rankeval_spark.measures import with_cutoff
+from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, warn_user
+from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.results import journal, views
 from rankeval_spark.results.file_store import normalise
+from rankeval_spark.results.filter_names import NAMES, absent_names, cutoffs_of
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.local_tables import DamagedResultsError, Requested, to_rows
+from rankeval_spark.results.local_tables import AT, DamagedResultsError, Requested, to_rows
 from rankeval_spark.results.readers import is_native, reader_of, require_whole, spark_reader
 from rankeval_spark.spark.version import require_spark
 
@@ -99,8 +101,16 @@ class Results(Generic[Frame]):
     -----
     The versions are looked up once, when rows are first requested; :meth:`refresh` looks again. ``date``,
     ``evaluation`` and ``equal`` narrow the rows down: each is a value that the column must have, or a list of values of
-    which it must have one. Files of other nights are never opened.
+    which it must have one. Files of other nights are never opened. A measure may have its cutoff, as in
+    ``measure="nDCG@10"``.
+
+    A name that no published row has (of a model, a slice and its value, a measure, a cutoff, a run) raises ConfigError
+    with the nearest one. So does a date or an evaluation of which nothing is published. A name that only other nights
+    have finds no row, and a warning says on which nights there are some. For this the names are read first: on a
+    local disk in this process, elsewhere by a job of Spark.
     """
+
+    _checks_names = True  # this package asks for rows that need not be there, and says itself what is missing
 
     @overload
     def __init__(self: Results[pa.Table], root: str, /) -> None: ...
@@ -133,6 +143,9 @@ class Results(Generic[Frame]):
         Events of damaged files are left out, and a warning names the files with their nights.
         """
         where = _night(date, evaluation)
+        if where and self._checks_names:
+            events = journal.event_table(self._small, columns=C.RUN_KEY, is_lenient=True)
+            _require_nights(_nights_in(events), date, evaluation)
         try:
             self._small.scan(schemas.RUNS.name, where=where)
         except DamagedResultsError:  # found on a local disk, whoever reads it; Spark cannot leave out a file
@@ -150,7 +163,7 @@ class Results(Generic[Frame]):
     def metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model, slice, measure and cutoff; of all nights without ``date``.
 
-        ``equal`` are columns and their values: the cutoff of nDCG@10 is ``k=10``, and what no row has finds none.
+        ``equal`` are columns and their values, such as ``measure="nDCG@10"``, ``slice="country"``.
         """
         return self._frame("metrics", date, evaluation, equal)
 
@@ -178,14 +191,18 @@ class Results(Generic[Frame]):
 
         ``value`` is NULL only where the measure is undefined. Of all nights without ``date``.
         """
-        labels = equal.pop(C.MEASURE, None)
+        cutoffs = self._cutoffs(equal)
+        if self._checks_names and cutoffs:
+            self._require_names("user_metrics", date, evaluation, equal)
+        equal.pop(C.MEASURE, None)
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
         if set(wide.schema.names) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = {
             one: runs
             for one, runs in self._computed(_night(date, evaluation)).items()
-            if one.column is not None and (labels is None or one.measure in as_list(labels))
+            if one.column is not None
+            and (not cutoffs or (one.measure in cutoffs and one.k in (cutoffs[one.measure] or [one.k])))
         }
         return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
 
@@ -269,12 +286,65 @@ class Results(Generic[Frame]):
         self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
     ) -> Any:  # noqa: ANN401 - as `scan`
         version = self._version_of(table)
+        if self._checks_names:
+            self._require_names(table, date, evaluation, equal)
         if date is not None and table in OF_USERS:  # a deleted night is not the same as one without rows
             deleted = self.deleted(date=date, evaluation=evaluation)
             if gone := [night for night, names in deleted.items() if table in names]:
                 found, expected = f"no {table}: {DELETED}", f"its {table}"
                 raise InputError(*(Fault(f"{name}, {day}", found, expected, FIX) for name, day in gone))
-        return reader.scan(table, version=version, where=[*_night(date, evaluation), *_conditions(equal)])
+        where = [*_night(date, evaluation), *_conditions(equal, self._cutoffs(equal))]
+        return reader.scan(table, version=version, where=where)
+
+    def _cutoffs(self, equal: Mapping[str, Values]) -> dict[str, list[int]]:
+        """Return the measures of a filter with the cutoffs that are written; no cutoff stands for all."""
+        texts = [] if equal.get(C.MEASURE) is None else as_list(equal[C.MEASURE])
+        try:
+            return cutoffs_of(texts)
+        except ConfigError:  # a measure of your own, which this process does not have
+            if not self._checks_names:
+                return cutoffs_of(texts, known=texts)
+            labels = {one.measure for one in self._computed(())}
+            named = {group_statistics.name_of(kind.name, label) for kind in group_statistics.ALL for label in labels}
+            return cutoffs_of(texts, known=labels | named)
+
+    def _require_names(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> None:
+        """Refuse names that no published row has, and warn of those that only other nights have."""
+        night = _night(date, evaluation)
+        if night and table != schemas.RUNS.name:
+            self.table_versions()
+            published = self._history.filter(pc.field("status") == PUBLISHED)
+            _require_nights({*_nights_in(published), *self.nights(schemas.METRICS.name)}, date, evaluation)
+        source = schemas.METRICS.name if table in OF_USERS else table
+        columns = {one.name: one.field_names() for one in schemas.PUBLISHED}.get(source, ())
+        given = {name: as_list(value) for name, value in equal.items() if value is not None}
+        asked = {name: values for name, values in given.items() if name in NAMES and name in columns}
+        if not asked:
+            return
+        cutoffs = self._cutoffs(equal)
+        if cutoffs:
+            asked[C.MEASURE] = [*cutoffs]
+        names = [*dict.fromkeys([*asked, *([C.K] if any(cutoffs.values()) else [])])]
+        version = self._version_of(source)
+        where = [*night, *_conditions({name: equal[name] for name in asked}, cutoffs)]
+        rows = self._small.arrow(self._small.scan(source, version=version, where=where), names)
+        pairs = {(label, k) for label, ks in cutoffs.items() for k in ks}
+        if pairs:
+            found = rows.group_by([C.MEASURE, C.K]).aggregate([])
+            pairs -= set(zip(*(found[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True))
+        if not pairs and all(set(values) <= {*pc.unique(rows[name]).to_pylist()} for name, values in asked.items()):
+            return
+        of_evaluation = self._small.scan(source, version=version, where=_night(None, evaluation))
+        every = self._small.arrow(of_evaluation, [C.EVALUATION_DATE, *names])
+        days = {as_day(day) for day in as_list(date)} if date is not None else {*every[C.EVALUATION_DATE].to_pylist()}
+        unknown, elsewhere = absent_names(every, asked, cutoffs, days)
+        if unknown:
+            raise ConfigError(*unknown)
+        for fault in elsewhere:
+            warn_user(str(fault))
+        if not rows.num_rows and not elsewhere:
+            together = ", ".join(f"{name}={equal[name]!r}" for name in asked)
+            warn_user(f"{table}: no row has {together} together")
 
     def _version_of(self, table: str) -> int:
         versions = self.table_versions()
@@ -532,7 +602,9 @@ class Results(Generic[Frame]):
 
 def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
     """Read a root in this process where it can, and by Spark elsewhere."""
-    return Results(root) if spark is None or is_native(root) else Results(spark, root)
+    results: Results[Any] = Results(root) if spark is None or is_native(root) else Results(spark, root)
+    results._checks_names = False
+    return results
 
 
 def columns_of(results: Results[Any]) -> dict[str, list[str]]:
@@ -543,7 +615,7 @@ def columns_of(results: Results[Any]) -> dict[str, list[str]]:
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
     """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
     results = Results(spark, root)
-    results._versions = dict(table_versions)
+    results._versions, results._checks_names = dict(table_versions), False
     return results
 
 
@@ -588,18 +660,42 @@ def require_models(given: Values, models: Collection[str], *, argument: str = C.
     known = sorted(set(models))
     for name in as_list(given):
         if name not in known:
-            raise ConfigError(Fault(argument, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
+            expected = f"one of: {listed(str(name), known)}"
+            raise ConfigError(Fault(argument, repr(name), expected, nearest(str(name), known)))
+
+
+def _nights_in(events: pa.Table) -> set[tuple[str, date]]:
+    """Return the nights of events."""
+    return set(zip(*(events[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True))
+
+
+def _require_nights(nights: Collection[tuple[str, date]], day: Days, evaluation: Names) -> None:
+    """Refuse an evaluation or dates of which nothing is published; warn of some of several dates."""
+    names = sorted({name for name, _ in nights})
+    for name in as_list(evaluation) if evaluation is not None else ():
+        if name not in names:
+            raise ConfigError(Fault("evaluation", repr(name), f"one of: {listed(name, names)}", nearest(name, names)))
+    known = sorted({own for name, own in nights if evaluation is None or name in as_list(evaluation)})
+    given = [as_day(one) for one in as_list(day)] if day is not None else []
+    missing = [one for one in given if one not in known]
+    if missing and len(missing) == len(given):
+        expected = f"a night of {', '.join(as_list(evaluation or names))}: {known[0]} to {known[-1]}"
+        raise ConfigError(Fault("date", str(missing[0]), expected, nearest_days(missing[0], known)))
+    if missing:
+        warn_user(f"date: nothing is published of {', '.join(map(str, missing))}")
 
 
 def _night(date: Days, evaluation: Names) -> Filters:
     return _conditions({C.EVALUATION: evaluation, C.EVALUATION_DATE: date})
 
 
-def _conditions(equal: Mapping[str, Values]) -> Filters:
-    """Return conditions on columns that must be equal to values; dates may be texts."""
+def _conditions(equal: Mapping[str, Values], cutoffs: Mapping[str, Sequence[int]] = MappingProxyType({})) -> Filters:
+    """Return conditions on columns that must be equal to values; dates may be texts, and measures have ``cutoffs``."""
     conditions: list[tuple[str, str, Any]] = []
     for name, value in equal.items():
-        if value is not None:
+        if name == C.MEASURE and value is not None:
+            conditions.append((name, AT, dict(cutoffs)) if any(cutoffs.values()) else (name, "in", [*cutoffs]))
+        elif value is not None:
             read = [as_day(one) if name == C.EVALUATION_DATE else one for one in as_list(value)]
             conditions.append((name, "in", read) if _are_several(value) else (name, "=", read[0]))
     return conditions

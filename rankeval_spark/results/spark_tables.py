@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -13,7 +15,7 @@ from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import inside, reachable_storage
-from rankeval_spark.results.local_tables import require_columns
+from rankeval_spark.results.local_tables import AT, require_columns
 from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
@@ -96,6 +98,16 @@ def declared_first(table: str, frame: DataFrame) -> DataFrame:
     return frame.select(*first, *(F.col(name) for name in names if name not in types.fieldNames()))
 
 
+def _condition(name: str, how: str, value: Any) -> Column:  # noqa: ANN401 - of the type of the column, or several
+    """Return one of ``Filters`` as a condition of Spark."""
+    column = F.col(name)
+    if how == AT:
+        at = {label: F.col(C.K).isin(ks) if ks else F.lit(True) for label, ks in value.items()}
+        of_any: Column = reduce(or_, ((column == label) & is_at for label, is_at in at.items()))
+        return of_any
+    return column == F.lit(value) if how == "=" else column.isin(*value)
+
+
 class SparkReader:
     """Reader by Spark, in any store: scans and frames are DataFrames. Spark Connect sessions work too."""
 
@@ -120,8 +132,8 @@ class SparkReader:
             fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
-        for name, how, value in where:
-            frame = frame.where(F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value))
+        for one in where:
+            frame = frame.where(_condition(*one))
         return frame
 
     def readable_events(self, where: Filters = ()) -> DataFrame:

@@ -56,8 +56,83 @@ def test_rows_are_narrowed_down_by_a_value_or_by_several(root: Root) -> None:
     found = {(row["evaluation_date"], row["measure"]) for row in several.to_pylist()}
     assert found == {(day, measure) for day in (FIRST, SECOND) for measure in ("RR", "nDCG")}
     assert results.metrics(measure=[]).num_rows == 0
-    assert results.metrics(evaluation=["nightly", "other"], date=SECOND).num_rows
-    assert results.metrics(date=date(2026, 1, 9)).num_rows == 0
+    assert results.metrics(evaluation=["nightly"], date=SECOND).num_rows
+
+
+def test_a_measure_may_have_its_cutoff_in_a_filter(root: Root) -> None:
+    results = Results(root.root)
+
+    def found(measure: str | list[str], table: str = "metrics") -> set[tuple[str, int]]:
+        rows = results.arrow(table, measure=measure, date=FIRST).to_pylist()
+        return {(row["measure"], row["k"]) for row in rows}
+
+    assert found("nDCG@2") == found("ndcg@2") == {("nDCG", 2)}
+    assert found(["nDCG@2", "RR"]) == {("nDCG", 2), ("RR", 1), ("RR", 2)}
+    assert found("GroupGap(RR@1)", "group_metrics") == {("GroupGap(RR)", 1)}
+    assert results.metrics(measure="MRR@2", slice="all").equals(results.metrics(measure="RR", k=2, slice="all"))
+
+
+@pytest.mark.parametrize(
+    ("method", "filters", "found"),
+    [
+        (
+            "metrics",
+            {"slice": "contry"},
+            "slice: found 'contry'; expected one of: all, country; did you mean 'country'?",
+        ),
+        ("metrics", {"slice": ["all", "contry"]}, "slice: found 'contry'"),
+        (
+            "metrics",
+            {"slice": "country", "slice_value": "FR"},
+            "slice_value: found 'FR'; expected one of: (unknown), AT, DE",
+        ),
+        ("metrics", {"measure": "nDCG@3"}, "measure: found 'nDCG@3'; expected nDCG at one of: 1, 2"),
+        ("metrics", {"measure": "nDGC@2"}, "did you mean 'nDCG'?"),
+        ("metrics", {"measure": "AP"}, "measure: found 'AP'; expected one of: RR, Success, nDCG"),
+        ("metrics", {"measure": "RR", "k": 5}, "k: found 5; expected one of: 1, 2"),
+        ("metrics", {"run_id": "night"}, "run_id: found 'night'; expected one of: "),
+        ("metrics", {"date": "2026-01-09"}, "found 2026-01-09; expected a night of nightly: 2026-01-01 to 2026-01-02"),
+        ("metrics", {"evaluation": ["nightly", "weekly"]}, "evaluation: found 'weekly'; expected one of: nightly"),
+        (
+            "group_metrics",
+            {"measure": "GroupGap(RR)@9"},
+            "found 'GroupGap(RR)@9'; expected GroupGap(RR) at one of: 1, 2",
+        ),
+        ("checks", {"check": "tyes"}, "did you mean 'ties'?"),
+        (
+            "user_metrics",
+            {"model_id": "alss"},
+            "model_id: found 'alss'; expected one of: als, pop; did you mean 'als'?",
+        ),
+        ("user_metrics", {"k": 7}, "k: found 7; expected one of: 1, 2"),
+        ("user_values", {"measure": "RR@7"}, "measure: found 'RR@7'; expected RR at one of: 1, 2"),
+        ("user_values", {"measure": "nothing"}, "unknown measure 'nothing'"),
+        ("latest", {"model_id": "alss"}, "model_id: found 'alss'"),
+        ("runs", {"date": "2026-01-09"}, "the nearest is 2026-01-02"),
+        ("runs", {"evaluation": "nightyl"}, "did you mean 'nightly'?"),
+    ],
+)
+def test_a_name_that_no_row_has_is_refused_with_the_nearest(
+    root: Root, method: str, filters: dict[str, Any], found: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        getattr(Results(root.root), method)(**filters)
+    assert found in str(refused.value)
+
+
+def test_a_name_that_only_another_night_has_finds_no_row_and_a_warning(tmp_path: Path) -> None:
+    workspace, root = made_at(tmp_path / "workspace")
+    root.publish(FIRST, frames_of(FIRST), run_id="first")
+    workspace.change(measures=["P"])
+    root.publish(SECOND, frames_of(SECOND), run_id="second", config=load_config(workspace.config))
+    results = Results(root.root)
+
+    with pytest.warns(UserWarning, match="measure: found 'RR'; expected one of: P; it has rows on 2026-01-01$"):
+        assert results.metrics(date=SECOND, measure="RR").num_rows == 0
+    with pytest.warns(UserWarning, match="date: nothing is published of 2026-01-09"):
+        assert results.metrics(date=[SECOND, date(2026, 1, 9)], measure="P").num_rows
+    with pytest.warns(UserWarning, match="no row has measure='P@1', k=2 together"):
+        assert results.metrics(measure="P@1", k=2).num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -86,7 +161,8 @@ def test_the_long_view_has_a_row_for_every_measure_that_was_requested(root: Root
     assert values.column_names == [
         *("evaluation", "evaluation_date", "run_id", "model_id", "user_id", "list_id", "measure", "k", "value")
     ]
-    assert Results(root.root).user_values(measure="nothing").num_rows == 0
+    at_two = Results(root.root).user_values(date=FIRST, user_id="bob", measure=["RR@2", "Success"]).to_pylist()
+    assert {(row["measure"], row["k"]) for row in at_two} == {("RR", 2), ("Success", 1), ("Success", 2)}
 
 
 def test_a_night_with_other_measures_has_no_value_of_those_that_it_was_not_requested(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import Results, schemas
+from rankeval_spark.errors import ConfigError
 from rankeval_spark.results.local_tables import DamagedResultsError
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
@@ -197,7 +198,8 @@ def test_damaged_events_stop_who_writes_and_maintain_gives_them_up(
     assert f"events of {file.name}" in done.out
     assert rankeval("show", workspace.root, "--date", DAYS[1]).code == 0
     assert rankeval("show", workspace.root, "--date", LAST).code == 4  # it is no longer published
-    assert Results(workspace.root).metrics(date=LAST).num_rows == 0
+    with pytest.raises(ConfigError, match=f"date: found {LAST}; expected a night of nightly"):
+        Results(workspace.root).metrics(date=LAST)
     assert rankeval("run", workspace.config, "--date", LAST).code == 0
     assert Results(workspace.root).metrics(date=LAST).num_rows
 

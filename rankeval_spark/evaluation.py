@@ -348,13 +348,15 @@ class Evaluation(Generic[Frame]):
     @refusals_of_call()
     def _totals(self) -> dict[str, pa.Table]:
         """All sums, of one pass at the first use of one of them."""
-        return self.host.totals(self.host.sums)
+        found = self.host.totals(self.host.sums)
+        self.host.warn_of_left_out(found)
+        return found
 
     @cached_property
     @refusals_of_call()
     def _metrics(self) -> pa.Table:
         found = in_order_of(to_metrics(self._totals), _METRICS_KEY)
-        self.host.warn(found)
+        self.host.warn(found, self._totals)
         return found
 
     @cached_property

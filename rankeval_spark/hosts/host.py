@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
+from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import exposure_sums
+from rankeval_spark.sums.input_warnings import warn_of_left_out
 from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, ListCounts, result_sums
 
 if TYPE_CHECKING:
@@ -115,5 +117,11 @@ class Host(ABC, Generic[Frame]):
     def release(self) -> None:
         """Release what :meth:`keep` keeps."""
 
-    def warn(self, metrics: pa.Table) -> None:
-        """Warn of inputs that can be evaluated, but are hardly what was meant."""
+    def warn_of_left_out(self, totals: Mapping[str, pa.Table]) -> None:
+        """Warn of rows that cannot be used or repeat others, and of users without a list, by sums that count them."""
+        of_inputs = self.input_facts(totals) if self.counts_inputs else ()  # else the call itself warned of these
+        warn_of_left_out([*of_inputs, *list_facts(totals[LISTS], self.request)], self.request)
+
+    @abstractmethod
+    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
+        """Warn of inputs that can be evaluated, but are hardly what was meant; ``totals`` are all sums."""

@@ -20,6 +20,7 @@ from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.input_checks import other_inputs
 from rankeval_spark.in_process.input_warnings import (
+    left_out,
     warn_if_nothing_is_measured,
     warn_of_absent_models,
     warn_of_merged_lists,
@@ -32,6 +33,7 @@ from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
 from rankeval_spark.sums.grouping import in_order_of
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
+from rankeval_spark.sums.input_warnings import warn_of_left_out
 from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finished
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ def of_call(
         warn_of_unread_times(tables)
         if request.policies.lists == "separate":
             warn_of_merged_lists(tables.recommendations)
-    return InProcess(Usable(tables, request, threads or os.cpu_count() or 1))
+    usable = Usable(tables, request, threads or os.cpu_count() or 1)
+    warn_of_left_out(left_out(usable), request)
+    return InProcess(usable)
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ class InProcess(Host[pa.Table]):
         return table
 
     @override
-    def warn(self, metrics: pa.Table) -> None:
+    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
         usable = self.usable
         warn_of_absent_models(usable.tables, self.request)
         warn_if_nothing_is_measured(metrics, usable.tables, usable.log, usable.held_out, self.request)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from typing_extensions import override
@@ -24,13 +25,13 @@ from rankeval_spark.spark import plans
 from rankeval_spark.spark.plans import result_frames, usable_rows
 from rankeval_spark.spark.plans.input_checks import to_partials
 from rankeval_spark.spark.session.builder import require_packages
+from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import TRAIN
 from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
-from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, USER_ROWS, Files, ListTotals
+from rankeval_spark.sums.input_warnings import warn_if_nothing_is_measured
+from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, USER_ROWS, Files, ListTotals
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
@@ -172,9 +173,16 @@ class OnSpark(Host[DataFrame]):
         return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
 
     @override
+    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
+        facts = [*self.input_facts(totals), *list_facts(totals[LISTS], self.request)]
+        warn_if_nothing_is_measured(metrics, facts, self.request)
+
+    @override
     def frame(self, table: pa.Table) -> DataFrame:
-        # Of a table with several chunks Spark loses the rows next to an empty one.
-        return self.given.recommendations.sparkSession.createDataFrame(table.combine_chunks())
+        # Of a table with several chunks Spark loses the rows next to an empty one, and it refuses one with none.
+        empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+        rows = table.combine_chunks() if table.num_rows else pa.Table.from_batches([empty])
+        return self.given.recommendations.sparkSession.createDataFrame(rows)
 
     @override
     def keep(self) -> None:

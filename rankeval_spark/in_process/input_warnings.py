@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,17 +12,25 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.ranking.attribution import text_of_micros
 from rankeval_spark.errors import warn_user
+from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
+from rankeval_spark.sums.input_warnings import LEFT_OUT, least_gain, no_list_left, where_undefined
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.in_process.assembly import Usable
     from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 
 
 _MOST_NAMED: Final = 10  # models that a warning names
-_MOST_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
 
-_DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "own_item", "consumed_before")
-"""Policies that take items out of lists."""
+
+def left_out(usable: Usable) -> Iterator[CheckCount]:
+    """Count the rows that cannot be used, by input and check; none of an input without a usable row."""
+    for name, of_input in usable.row_checks.items():
+        rows, checks = usable.given(name), [one for one in of_input.checks if one.drops or one.name in LEFT_OUT]
+        flags = replace(of_input, checks=tuple(replace(one, refuse=None) for one in checks)).flags(rows)
+        if name != SEGMENTS and of_input.is_usable(flags).any():
+            yield from (CheckCount(name, one.name, int(flags[one.name].sum()), rows.num_rows) for one in checks)
 
 
 def warn_if_nothing_is_measured(
@@ -69,9 +77,8 @@ def _why_no_value(
     if unmatched := _unmatched(log, judged):
         yield unmatched
     if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
-        dropping = [name for name in _DROPPING if getattr(request.policies, name) not in (False, "keep")]
-        yield f"no user of held_out has a list{' left by ' if dropping else ''}{', '.join(dropping)}"
-    least = _least_gain(request)
+        yield no_list_left(request) or "no user of held_out has a list"
+    least = least_gain(request)
     if is_all_zero and least is not None:
         relevant, largest = judged.filter(pc.greater_equal(judged[C.GAIN], least)), pc.max(judged[C.GAIN]).as_py()
         if not relevant.num_rows:
@@ -88,22 +95,7 @@ def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
     """Write the times that attribution compares or, without it, where the measures are undefined."""
     if request.policies.is_attributed:
         return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
-    undefined = {one.name: one.entry.undefined for one in request.measure_set.per_list}
-    reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED]]
-    if request.policies.seen_in_train == "drop_both":
-        reasons.append("judgements of items in train are left out by seen_in_train='drop_both'")
-    return ": " + ", ".join(reasons)
-
-
-def _least_gain(request: Request) -> float | None:
-    """Return the least gain without which no measure has a value; None where one needs no such gain."""
-    least = []
-    for one in request.measure_set.per_list:
-        rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
-        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.without_relevant):
-            return None
-        least.append(float(rel))
-    return min(least)
+    return where_undefined(request)
 
 
 def warn_of_absent_models(tables: Tables, request: Request) -> None:

@@ -20,10 +20,7 @@ from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.engine.failures import policy_words
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
-from rankeval_spark.hosts.spark_inputs import inputs_of
-from rankeval_spark.inputs.input_columns import read_given
-from rankeval_spark.inputs.spark import Sources, from_frame
-from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.hosts import on_spark
 from rankeval_spark.spark.plans.usable_rows import keep_usable
 
 if TYPE_CHECKING:
@@ -123,7 +120,7 @@ def user_metrics(
     ConfigError, InputError
         As :func:`ranked_items`.
     """
-    asked = {"measures": ["nDCG"], "cutoffs": tuple(cutoffs), "models": models, "policies": policies}
+    asked = {"measures": ["nDCG"], "cutoffs": cutoffs, "models": models, "policies": policies}
     inputs, request = _opened("user_metrics", recommendations, held_out, asked)
     rules, ks = request.policies, request.measure_set.ks
     judgements = _judgements(inputs, rules)
@@ -140,9 +137,9 @@ def user_metrics(
 def _opened(
     function: str, recommendations: DataFrame, held_out: DataFrame, asked: Mapping[str, Any]
 ) -> tuple[InputFrames, Request]:
-    """Read the two frames into canonical columns, and the arguments as a request; all that is refused is refused here.
+    """Read the arguments as a request, and the frames as the host of ``evaluate`` on Spark does.
 
-    What the rows of a list are is that of the host of ``evaluate`` on Spark.
+    What windows do not follow is refused.
     """
     place = argument_of(f"windows.{function}")
     request = validate_model(
@@ -156,22 +153,20 @@ def _opened(
             faults.append(Fault(place((name,)), repr(found), expected, f"call evaluate({name}={found!r})"))
     if faults:
         raise ConfigError(*faults)
-    frames, expected = {"recommendations": recommendations, "held_out": held_out}, "a DataFrame of Spark"
-    others = {name: frame for name, frame in frames.items() if not isinstance(frame, DataFrame)}
-    if others:
-        fix = "spark.createDataFrame makes one; evaluate() takes those of other libraries"
-        raise InputError(*(Fault(place((name,)), f"a {kind_of(one)}", expected, fix) for name, one in others.items()))
-    with refusals_of_call():
-        sources = Sources(**read_given(frames, request, _read, expected=expected))
-        inputs = inputs_of(sources, request, are_checked=False)
+    frames = {"recommendations": recommendations, "held_out": held_out}
+    fix = "spark.createDataFrame makes one; evaluate() takes those of other libraries"
+    faults = [
+        Fault(place((name,)), f"a {kind_of(one)}", "a DataFrame of Spark", fix)
+        for name, one in frames.items()
+        if not isinstance(one, DataFrame)
+    ]
+    if faults:
+        raise InputError(*faults)
+    inputs = on_spark.of_call(frames, request, ranks_from=1).given
     if inputs.has_judged_lists:
         fix = "call evaluate(), which compares them with their lists, or drop the column"
         raise InputError(Fault("held_out", "a column 'list_id'", "judgements of users", fix))
     return inputs, request
-
-
-def _read(name: str, frame: Any, schema: Any) -> Any:  # noqa: ANN401 - as `read_given` hands them over
-    return from_frame(name, frame, schema)
 
 
 def _judgements(inputs: InputFrames, rules: Policies) -> DataFrame:

@@ -205,6 +205,8 @@ def test_every_policy_is_followed_in_a_case_or_refused() -> None:
         ({"seen_in_train": "drop"}, "call evaluate(seen_in_train='drop')"),
         ({"tie": "rank"}, "did you mean 'ties'?"),
         ({"cutoffs": [0]}, "write all for the whole list"),
+        ({"cutoffs": 10}, "windows.user_metrics(cutoffs=): found 10; expected a list"),
+        ({"models": []}, "windows.user_metrics(models=)"),
     ],
 )
 def test_what_windows_do_not_follow_is_refused(spark: SparkSession, policies: dict[str, Any], words: str) -> None:

@@ -362,6 +362,8 @@ def _further(entry: Definition) -> Iterator[str]:
         yield f"- needs: {entry.requires}"
     if entry.interval == "wilson":
         yield "- interval of the mean: wilson"
+    if entry.bias:
+        yield f"- interval: {entry.bias}"
     ties = entry.ties.has_mean
     if ties:
         exceptions = ", but for some options" if callable(ties) else ""

@@ -76,7 +76,10 @@ TIMING: Final = "_timing"
 """Facts from the times of a list's rows and of its user's interactions, where they are attributed by time: a struct of
 counts. Not published."""
 
-FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING)
+SCORE_SUM: Final = "_score_sum"
+"""Sum of the scores of a list, where these are probabilities of showing its items; not published."""
+
+FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING, SCORE_SUM)
 """Columns of lists that only the checks read."""
 
 HIT_GROUPS: Final = "_hit_groups"

@@ -19,7 +19,7 @@ from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
 from rankeval_spark.result_rows import gap_rows
-from rankeval_spark.result_rows.check_rows import to_check_rows
+from rankeval_spark.result_rows.check_rows import ADVICE, OF_WEIGHTS, TARGET_SUMS, to_check_rows, verdict_of
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
@@ -27,13 +27,14 @@ from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import to_metrics
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, GapTests
+from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests
 
 if TYPE_CHECKING:
     from typing import Self
 
     from rankeval_spark.config.request import Request
     from rankeval_spark.report.notebook import Plots
+    from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics.multiple_testing import Correction
 
 _METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
@@ -155,9 +156,8 @@ class Evaluation(Generic[Frame]):
     @refusals_of_call()
     def checks(self) -> Frame:
         """Facts about the inputs: ``schemas.CHECKS`` from ``input`` on."""
-        of_lists = list_facts(self._totals[LISTS], self.request)
-        facts, repeating = [*self.host.input_facts(self._totals), *of_lists], self.request.policies.repeating_inputs
-        rows = to_check_rows(facts, Checks(), repeating=repeating)
+        facts = [*self.host.input_facts(self._totals), *self._list_facts]
+        rows = to_check_rows(facts, Checks(), repeating=self.request.policies.repeating_inputs)
         return self.host.frame(in_order_of(rows, ("input", "check")))
 
     def cached(self) -> Self:
@@ -352,11 +352,17 @@ class Evaluation(Generic[Frame]):
         self.host.warn_of_left_out(found)
         return found
 
+    @property
+    def _list_facts(self) -> list[CheckCount]:
+        return list_facts(self._totals[LISTS], self.request, self._totals.get(METRICS))
+
     @cached_property
     @refusals_of_call()
     def _metrics(self) -> pa.Table:
-        found = in_order_of(to_metrics(self._totals), _METRICS_KEY)
+        found = in_order_of(to_metrics(self._totals, self.request), _METRICS_KEY)
         self.host.warn(found, self._totals)
+        if self.request.measure_set.weighing:
+            _warn_of_weights(self._list_facts)
         return found
 
     @cached_property
@@ -373,6 +379,15 @@ def _warn_of_withheld(comparisons: pa.Table) -> None:
     }
     for (model, baseline), text in why.items():
         warn_user(f"the comparison of {model!r} with {baseline!r} is {text}")
+
+
+def _warn_of_weights(facts: Sequence[CheckCount]) -> None:
+    """Warn of estimates from impressions that do not say what they seem to."""
+    for fact in facts:
+        if fact.check in OF_WEIGHTS and verdict_of(fact, Checks()).verdict != "ok":
+            expected, fix = OF_WEIGHTS[fact.check], ADVICE[fact.check]
+            found = f"{fact.count:,} of {fact.total:,}, such as " if fact.check == TARGET_SUMS else ""
+            warn_user(f"{fact.check}: {found}{'; '.join(fact.sample_keys)}; expected {expected}; {fix}")
 
 
 def _is_real(number: object) -> bool:

@@ -250,6 +250,10 @@ METRICS: Final = Schema(
           value of a user that at least this share do not exceed; NULL unless requested, and for a measure of all lists
         quantile_error double By how much an exact quantile can be greater: 0 up to 2,049 distinct values, then the step
           of a grid
+        n_effective double Of a measure that weighs impressions: effective number of users, (sum of W)^2 / sum of W^2
+          with W the sum of the weights of a user's impressions; else NULL
+        has_support boolean False if n_effective is below min_slice_size: the value carries no verdict; NULL as
+          n_effective
     """),
 )
 
@@ -324,7 +328,8 @@ COMPARISONS: Final = Schema(
           the smaller of n_with_baseline and n_with_model; compare the means of population 'run'),
           few_common_judged_lists (judgements name lists: of those of the smaller model, fewer than a tenth are answered
           by both), one_user, few_users, few_differences, out_of_range (squares of the differences leave the range of a
-          double) or undefined; or why p_adjusted is NULL: replicates (too few to be significant)
+          double), too_little_support (n_effective of a model in metrics is below min_slice_size) or undefined; or why
+          p_adjusted is NULL: replicates (too few to be significant)
         effect_size double dz: delta / standard deviation of the differences (for tukey, of the residuals); NULL without
           spread and for ratios of sums
         n_wins bigint Users with a greater value under the model; NULL for tests of all models
@@ -335,7 +340,7 @@ COMPARISONS: Final = Schema(
         loss_share double Share of n_users whose value under the model is smaller by more than margin
         is_small boolean! True if the slice has fewer users than min_slice_size
         verdict string Verdict of t: if p_adjusted <= 1 - ci_level, better or worse, or different where neither side of
-          the measure is better; else undecided; NULL without p_adjusted and for other tests
+          the measure is better; else undecided, as with too_little_support; NULL for other reasons and other tests
     """),
 )
 
@@ -351,8 +356,8 @@ GATES: Final = Schema(
         measure string! Measure with its options, without the cutoff
         k int! Cutoff; 0 = whole list
         rule string! The rule in words
-        verdict string! Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline or too_few_users
-          (both not judged)
+        verdict string! Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline, too_few_users or
+          too_little_support (not judged)
         observed double Number that is compared with the bound: the value, an end of its interval, or the adjusted p of
           `alpha`
         bound double Bound of the rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.night import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
-from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
 if TYPE_CHECKING:
     from datetime import date
@@ -121,7 +121,7 @@ class _Judge:
     def rows(self, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
         table = comparisons if self._gate.needs_baseline else metrics
         matching = [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
-        judged = [*zip(matching, self._verdicts(matching), strict=True), *self._vanished_slices(metrics)]
+        judged = [*zip(matching, self._verdicts(matching, metrics), strict=True), *self._vanished_slices(metrics)]
         found = [self._row(row, verdict) for row, verdict in judged + self._missing(matching, metrics)]
         present = {row[C.MODEL_ID] for row in found}
         absent = [name for name in self._gate.models or () if name not in present]
@@ -188,9 +188,9 @@ class _Judge:
             return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
-    def _verdicts(self, rows: Sequence[Row]) -> Sequence[GateVerdict]:
+    def _verdicts(self, rows: Sequence[Row], metrics: Sequence[Row]) -> Sequence[GateVerdict]:
         gate = self._gate
-        changed = self._of_change if gate.needs_baseline else self._of_value
+        changed = partial(self._of_change, metrics) if gate.needs_baseline else self._of_value
         evidence = [self._of_night(row) if gate.needs_previous else changed(row) for row in rows]
         if gate.alpha is None:
             found = [self._verdict(one) for one in evidence]
@@ -218,10 +218,24 @@ class _Judge:
         """Return the evidence of a row of ``metrics``."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
         too_few = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
-        return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=too_few)
+        estimate = _estimate(row, C.VALUE, "ci")
+        return Evidence(
+            what, row["n_users"], estimate, has_too_few_groups=too_few, unsupported=self._unsupported_by([row])
+        )
 
-    def _of_change(self, row: Row) -> Evidence:
+    def _unsupported_by(self, rows: Sequence[Row]) -> str:
+        """Return the effective sample of the row of ``metrics`` that has the least, in words, if it is too small."""
+        lacking = [row for row in rows if row.get("has_support") is False]
+        if not lacking:
+            return ""
+        least = min(lacking, key=lambda row: row["n_effective"])
+        found = f"an effective sample of {round(least['n_effective']):,} of {least['n_users']:,} users"
+        return f"{found} of {least[C.MODEL_ID]}, where a verdict needs {self._least_users}"
+
+    def _of_change(self, metrics: Sequence[Row], row: Row) -> Evidence:
         """Return the evidence of a row of ``comparisons``: its interval is of the difference, its test symmetric."""
+        both = [_key(row), _key({**row, C.MODEL_ID: row[C.BASELINE_MODEL_ID]})]
+        unsupported = self._unsupported_by([one for one in metrics if _key(one) in both])
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
@@ -243,6 +257,7 @@ class _Judge:
             p_greater,
             self._good_side,
             is_of_t=row.get("method") != "exact",
+            unsupported=unsupported,
             withheld=why_withheld(row),
         )
 
@@ -261,6 +276,9 @@ class _Judge:
             lacking = f"whole files of {night} (run it again)"
         elif change is None:
             lacking = f"value of the same definition on {night}"
+        unsupported = self._unsupported_by([row])
+        if change is not None and change.get("reason") == TOO_LITTLE_SUPPORT:
+            unsupported = unsupported or f"an effective sample of {night} below {self._least_users} users"
         if change is None or lacking:
             return Evidence(what, row["n_users"], value, lacking=lacking)
         return Evidence(
@@ -276,6 +294,7 @@ class _Judge:
             _number(change["p_greater"]),
             better=self._good_side,
             is_paired=False,
+            unsupported=unsupported,
         )
 
     def _what(self, model: str, slice_value: str) -> str:

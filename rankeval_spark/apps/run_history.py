@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -26,11 +26,13 @@ from rankeval_spark.limits import LEAST_NIGHTS
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
+from rankeval_spark.result_rows.metric_rows import SUPPORT, SupportKey, support_key, unsupported_in
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results import Results
 from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
 from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.night_differences import band_of, has_drifted
+from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +114,9 @@ class RunHistory:
         if not rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
         users = run.scan(schemas.USER_METRICS.name)
-        tonight = NightSide(self.facts.definitions, segments_by_slice(self.config), users, self.config.policies.unit)
+        metrics, slices = run.rows(schemas.METRICS.name), segments_by_slice(self.config)
+        unsupported = () if metrics is None else unsupported_in(metrics)
+        tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
         found = since_previous(results, self.config, tonight, self._nights)
         self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
@@ -285,6 +289,7 @@ class NightSide:
     slices: Mapping[str, tuple[str, ...]]  # segments of each of its slices, by the name of the slice
     user_metrics: Any  # its rows of this table; of both nights on one host
     unit: Unit  # of what its means were taken; on nights that define a measure alike, of the same
+    unsupported: Collection[SupportKey] = ()  # its means with too little support for a verdict
 
     @classmethod
     def of(cls, results: Results[Any], night: PastNight, *, models: Sequence[str] = ()) -> NightSide:
@@ -292,7 +297,10 @@ class NightSide:
         of_models: dict[str, Any] = {C.MODEL_ID: list(models)} if models else {}
         of_night = {"date": night.evaluation_date, "evaluation": night.evaluation, **of_models}
         users, config = results.scan(schemas.USER_METRICS.name, **of_night), night.config
-        return cls(night.definitions, segments_by_slice(config), users, config.policies.unit)
+        unsupported: Collection[SupportKey] = ()
+        if night.measures.weighing:
+            unsupported = unsupported_in(results.arrow(schemas.METRICS.name, columns=SUPPORT, **of_night))
+        return cls(night.definitions, segments_by_slice(config), users, config.policies.unit, unsupported)
 
     def makes(self, name: str, as_on: NightSide) -> bool:
         """Return True if a slice was made of the same segments on both nights."""
@@ -323,7 +331,12 @@ def changes_between(
 
     name, differences = published.NIGHT_CHANGES, published.NightDifferences(changes)
     totals = published.UserTotals(changes.measures, {name: differences}, differences.segments, n_nights=2)
-    return to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[name])
+    found = to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[name])
+    unsupported, untested = {*now.unsupported, *before.unsupported}, dict.fromkeys(("p_value", "p_less", "p_greater"))
+    return [
+        {**row, **untested, "reason": TOO_LITTLE_SUPPORT} if unsupported and support_key(row) in unsupported else row
+        for row in found
+    ]
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:

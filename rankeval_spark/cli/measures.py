@@ -127,7 +127,7 @@ def _facts(entry: Definition) -> Iterator[Fact]:
     yield "better", entry.better_in_words
     yield "undefined", entry.undefined
     yield "needs", entry.requires or "nothing but the log and the judgements"
-    yield "interval", entry.interval
+    yield "interval", "; ".join(filter(None, (entry.interval, entry.bias)))
     yield "also called", entry.words
     if entry.aliases:
         yield "also read", ", ".join(entry.aliases)

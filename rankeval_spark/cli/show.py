@@ -48,7 +48,7 @@ View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
 COLUMNS: Final = (
     *(C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.VALUE),
     *("ci_low", "ci_high", "ci_level", "n_users", "is_small"),
-    *("n_nonzero", "is_uncertain"),
+    *("n_nonzero", "is_uncertain", "n_effective", "has_support"),
 )
 
 _HIDDEN: Final = {C.RUN_ID, C.SLICE_VALUES, "replicates", "seed", "margin", "win_share", "loss_share"}

@@ -15,8 +15,10 @@ from rich.table import Table
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.measures.names import biases_of
 from rankeval_spark.report.night import FAILING, PASSED, verdict_of
-from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.report.wording import NO_SUPPORT
+from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -29,6 +31,7 @@ GAPS_LINE: Final = 118  # columns of a line of gaps
 OTHER_TESTS: Final = "other_tests"  # adjusted p of the requested tests other than t, by test
 MAX_WITHHELD: Final = 3
 UNCERTAIN: Final = "~"
+UNSUPPORTED: Final = "!"
 MARK: Final = "*"
 EACH_BASELINE: Final = "model - baseline"
 NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}  # values of two nights, and their headings
@@ -65,7 +68,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of measures x models, the best mean of each line in bold; narrow with intervals below means."""
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = headed("measure", title=title, caption=_uncertain(rows))
+    table = headed("measure", title=title, caption=_marks_of(rows))
     for model in models:
         table.add_column(escape(model), justify="right", overflow="fold")
     cell_width = len(f"0.1234 [0.1234, 0.1234] {UNCERTAIN}")
@@ -73,7 +76,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     before_interval = " " if sum(one + len(" │ ") for one in columns) <= width else "\n"
     for measure in measures:
         cells = [by_cell.get((measure, model)) for model in models]
-        values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
+        values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None and _has_support(row)]
         table.add_row(escape(measure), *(_cell(row, _best(measure, values), before_interval) for row in cells))
     return table
 
@@ -153,6 +156,8 @@ def _model_of(row: Row, whom: str) -> str:
 
 def _verdict(row: Row) -> str:
     reason = str(row["reason"] or "too many tests").replace("_", " ")
+    if row["reason"] == TOO_LITTLE_SUPPORT:
+        return NO_SUPPORT
     return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
 
 
@@ -230,7 +235,7 @@ def is_decided(rows: Sequence[Row]) -> bool:
 def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
     """Build the table of means of slices; a single slice is in the heading."""
     small = [f"{MARK} fewer users than min_slice_size"] if any(row["is_small"] for row in rows) else []
-    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[*small, *_uncertain(rows)])
+    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[*small, *_marks_of(rows)])
     names = {row[C.SLICE] for row in rows}
     only = names.pop() if len(names) == 1 else None
     for heading in ("model", only or "slice", "measure"):
@@ -273,9 +278,18 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     return table
 
 
-def _uncertain(rows: Sequence[Row]) -> list[str]:
-    """Return the explanation of uncertain intervals, if there is one."""
-    return [f"{UNCERTAIN} uncertain: few users decide about it"] if any(row.get("is_uncertain") for row in rows) else []
+def _marks_of(rows: Sequence[Row]) -> list[str]:
+    """Return the explanations of marks that intervals have."""
+    explained = {
+        f"{UNCERTAIN} uncertain: few users decide about it": any(row.get("is_uncertain") for row in rows),
+        f"{UNSUPPORTED} {NO_SUPPORT} (n_effective is below min_slice_size)": not all(map(_has_support, rows)),
+    }
+    biases = map(escape, biases_of(row[C.MEASURE] for row in rows))
+    return [*(text for text, is_there in explained.items() if is_there), *biases]
+
+
+def _has_support(row: Row) -> bool:
+    return row.get("has_support") is not False
 
 
 def _above_interval(value: float | None, low: float | None, high: float | None, mark: str = "") -> str:
@@ -310,7 +324,8 @@ def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> st
     if row is None or row[C.VALUE] is None:
         return "-"
     text = f"{row[C.VALUE]:.4f}"
-    shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best else text
-    mark = f" {UNCERTAIN}" if row.get("is_uncertain") else ""
-    interval = "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
+    shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best and _has_support(row) else text
+    mark = "" if _has_support(row) else f" {UNSUPPORTED}"
+    mark = mark or (f" {UNCERTAIN}" if row.get("is_uncertain") else "")
+    interval = f"-{mark}" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
     return f"{shown}{before_interval}[dim]{interval}[/dim]"

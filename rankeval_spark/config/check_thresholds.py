@@ -147,6 +147,17 @@ class Checks(Model):
     window: a large one means that not all events of the window are read."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
+    target_sums: Threshold = Threshold(warn=0, error=0.5)
+    """Lists whose scores are no probabilities of a target policy: they add up to more than 1 for each impression of the
+    user or, where a measure reads predicted rewards, to less than 1; 1 % is left to rounding. Share of the lists of
+    users with an impression. This check and the next two are made where a measure weighs impressions, such as IPS."""
+    mean_weight: Threshold = Threshold(warn=0.01, error=0.5)
+    """Models whose mean weight of the impressions is not 1: propensities or target probabilities are not what they say,
+    or the log lacks what the target policy shows. The share is 1 - smaller / larger of 1 and the nearest end of its
+    interval, at the level of `confidence`, so that 0.5 and 2 are 0.5; of several models, the largest one."""
+    effective_sample: Threshold = Threshold(warn=0.99)
+    """Users that the effective sample lacks, because few have large weights. Share of the users with an impression, of
+    the model that lacks most. Below `min_slice_size` effective users a value carries no verdict, whatever this says."""
     alike_values: Threshold = Threshold(warn=0)
     """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
     own. Share of the distinct values of the segments in `slices`."""

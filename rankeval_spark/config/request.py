@@ -51,7 +51,7 @@ from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
-from rankeval_spark.measures.names import notes_on
+from rankeval_spark.measures.names import biases_of, notes_on
 
 if TYPE_CHECKING:
     from rankeval_spark.config.evaluation_config import EvaluationConfig
@@ -260,8 +260,9 @@ class Request(Model):
 
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
-        """Notes on names with several meanings, see :func:`measures.names.notes_on`."""
-        return notes_on(self.measures, options_of(self.preset))
+        """Notes on names with several meanings, and on measures whose interval is around a biased value."""
+        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(biases_of(self.measure_set.labels), "biased")
+        return {**notes_on(self.measures, options_of(self.preset)), **biased}
 
     @property
     def draws(self) -> Draws | None:

@@ -58,9 +58,16 @@ class Job:
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
         outputs, measures = self.outputs, self.outputs.measures
-        keeps_scores, keeps_predictions = (name in measures.needs for name in (C.HIT_SCORES, N.PREDICTIONS))
+        keeps = {
+            name: need in measures.needs
+            for name, need in (
+                ("keeps_scores", C.HIT_SCORES),
+                ("keeps_predictions", N.PREDICTIONS),
+                ("sums_scores", N.PROPENSITIES),
+            )
+        }
         for batch, judgements, ranked in self._ranked(batches, tallies):
-            lists = to_lists(ranked, rules=self.rules, keeps_scores=keeps_scores, keeps_predictions=keeps_predictions)
+            lists = to_lists(ranked, rules=self.rules, **keeps)
             keys = _key_columns(batch, ranked.keys)
             segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
             profiles = to_profiles(batch, judgements, needs=self.needs)

@@ -125,7 +125,7 @@ class Part:
     @cached_property
     def rows(self) -> pa.RecordBatch:
         """A row per list and cutoff; of lists outside of the population every value is NULL."""
-        lists, scored, measures = self.lists, self.scored, self.outputs.measures
+        lists, scored, measures = self.lists, self.scored, self.outputs.computed
         n_lists, ks = len(self.members.is_evaluated), measures.ks
         repeated = to_arrow(np.repeat(np.arange(n_lists), len(ks)))
         columns = {name: pc.take(lists[name], repeated) for name in C.LIST_KEY}
@@ -144,7 +144,9 @@ class Part:
     @property
     def user_rows(self) -> pa.RecordBatch:
         """A row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
-        names = [name for name in self.rows.schema.names if name != IS_EVALUATED]
+        measures, computed = self.outputs.measures, self.outputs.computed
+        unshown = {IS_EVALUATED, *computed.stored}.difference(measures.stored)
+        names = [name for name in self.rows.schema.names if name not in unshown]
         return self.rows.filter(self.rows[IS_EVALUATED]).select(names)
 
     @cached_property
@@ -152,7 +154,7 @@ class Part:
         """A row per (model, user, k) with the means over the lists of the user, packed segments and a hash."""
         users, outputs = pa.Table.from_batches([self.rows]), self.outputs
         if outputs.averages_lists:
-            measures, unit = outputs.measures, outputs.policies.unit
+            measures, unit = outputs.computed, outputs.policies.unit
             users = to_user_means(users, measures=measures.columns, weights=measures.weights, unit=unit)
         if PACKED in self.lists:
             segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
@@ -172,10 +174,15 @@ class ListOutputs:
     averages_lists: bool = False  # whether users can have several lists of a model, whose values are averaged first
     has_judged_lists: bool = False  # whether judgements name the list that they belong to
 
+    @cached_property
+    def computed(self) -> MeasureSet:
+        """The measures, and what their values are checked by."""
+        return self.measures.with_mean_weight
+
     @property
     def denominators(self) -> Mapping[str, str]:
         """Column of the denominators, by that of each ratio of sums over users; a mean over several lists is one."""
-        measures = self.measures
+        measures = self.computed
         if not self.averages_lists or self.policies.unit == "user":
             return measures.weights
         return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
@@ -183,7 +190,7 @@ class ListOutputs:
     def part(self, lists: Mapping[str, pa.Array]) -> Part:
         """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
         policies = self.policies
-        scorer = Scorer(self.measures, policies.zero_relevant, policies.ties, policies.judged_only)
+        scorer = Scorer(self.computed, policies.zero_relevant, policies.ties, policies.judged_only)
         scored = scorer.score(lists)
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
         n_recommended = to_numpy(lists[C.N_RECOMMENDED])
@@ -217,7 +224,7 @@ class ListOutputs:
 
     @property
     def _summariser(self) -> PartialAggregator:
-        columns, ks, zeros = self.measures.columns, self.measures.ks, self.measures.without_hits
+        columns, ks, zeros = self.computed.columns, self.computed.ks, self.computed.without_hits
         by, weights = tuple(segment_columns(self.slices)), dict(self.denominators)
         lists = tuple(map(lists_column, columns)) if self.averages_lists else ()
         return PartialAggregator(columns, weights, by, ks, self.draws, lists, self.counts_values, zeros)
@@ -244,7 +251,7 @@ class ListOutputs:
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
-        return Rows(table, flat(self.measures.columns), flat(tuple(self.measures.weights.values())), by_row)
+        return Rows(table, flat(self.computed.columns), flat(tuple(self.computed.weights.values())), by_row)
 
 
 def parts_of_users(

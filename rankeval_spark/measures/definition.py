@@ -160,6 +160,7 @@ class Definition:
     name: str  # canonical name
     formula: str  # formula with the default options, in the notation of ``docs/measures.md``
     source: str  # paper or tool whose definition this is
+    bias: str = ""  # what the interval is around, where that is not the quantity that is estimated
     undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)
     bounds: tuple[float, float] = (0, 1)  # least and greatest value of a list, or of all lists, with any options
     # Full names and words of textbooks and other tools, separated by commas, by which search finds the measure

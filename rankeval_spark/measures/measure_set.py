@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, REQUIRES
+from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
     from rankeval_spark.measures.lists import CutLists, Lists
     from rankeval_spark.measures.options import OptionValue
+
+
+@cache
+def mean_weight() -> Measure:
+    """Return the mean weight of the impressions, by which estimates from them are checked."""
+    return Measure.of("ImportanceWeight")
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,20 @@ class MeasureSet:
     def other_models(self) -> tuple[str, ...]:
         """Models with whose lists measures compare each list, in order of first mention."""
         return tuple(dict.fromkeys(m.other_model for m in self.per_list if m.other_model is not None))
+
+    @cached_property
+    def weighing(self) -> frozenset[str]:
+        """Columns of the measures that weigh impressions by their propensities."""
+        return frozenset(column for column, measure in self.by_column.items() if PROPENSITIES in measure.needs)
+
+    @cached_property
+    def with_mean_weight(self) -> MeasureSet:
+        """The set with :func:`mean_weight` as its last measure, where others weigh impressions.
+
+        >>> MeasureSet.parse(["IPS"]).with_mean_weight.labels, MeasureSet.parse(["P@5"]).with_mean_weight.labels
+        (('IPS', 'ImportanceWeight'), ('P',))
+        """
+        return MeasureSet(tuple(dict.fromkeys([*self.measures, mean_weight()]))) if self.weighing else self
 
     @cached_property
     def item_depth(self) -> int:

@@ -349,6 +349,16 @@ def notes_on(
     return notes
 
 
+def biases_of(labels: Iterable[str]) -> list[str]:
+    """Return the measures whose interval is not around the quantity that they estimate, with what it is around.
+
+    >>> biases_of(["P", "ClippedIPS(limit=2)", "ClippedIPS(limit=5)"])
+    ["ClippedIPS: the interval is around the mean with cut weights, a biased value, not around the target's reward"]
+    """
+    known = filter(None, map(measure_of, labels))
+    return list(dict.fromkeys(f"{one.name}: {one.entry.bias}" for one in known if one.entry.bias))
+
+
 def split_group(label: str) -> tuple[str, str] | None:
     """Split a label into that without its group of items, and the group; None without one.
 

@@ -76,12 +76,14 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     name="ClippedIPS",
     words="clipped inverse propensity score, capped importance sampling, truncated importance sampling",
     formula="(1 / |J|) sum over impressions of min(w, limit) g",
+    bias="the interval is around the mean with cut weights, a biased value, not around the target's reward",
     source=f"Ionides (2008), Truncated importance sampling; {_REWARD}",
 )
 def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Ratio:
     """Mean reward as IPS has it, with weights that are cut off: less variance, at the price of a bias towards 0.
 
-    In units of the gain.
+    In units of the gain. Its interval is around that biased mean: more impressions make it narrow, and do not bring it
+    nearer to the reward of the target policy. No impression tells how large the bias is.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
@@ -99,6 +101,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
         "SelfNormalizedInversePropensityScore": {},
     },
     formula="sum over impressions of w g / sum of w",
+    bias="the interval is around a value with a bias of order 1 / n: small only where the effective sample is large",
     undefined=NO_WEIGHT,
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
     "SelfNormalizedInverseProbabilityWeighting; "
@@ -108,7 +111,8 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
 def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward by weights that are divided by their sum: within the range of the rewards, slightly biased.
 
-    Between the least and the greatest gain.
+    Between the least and the greatest gain. The bias is of order 1 / n, as that of any ratio of sums: small against the
+    interval where the effective sample is large.
 
     >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
     >>> self_normalised_inverse_propensity_score(batch.cut([0])).values

@@ -36,7 +36,7 @@ class Match:
     cutoff: str | None = None
 
 
-KindOfMeanings: TypeAlias = Literal["measures", "options", "doubtful"]
+KindOfMeanings: TypeAlias = Literal["measures", "options", "doubtful", "biased"]
 
 
 @dataclass(frozen=True)

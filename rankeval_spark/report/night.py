@@ -189,6 +189,7 @@ WORDS: Final = {
     "missing_slice": "missing slice: fails",
     "no_baseline": "not judged",
     "too_few_users": "not judged",
+    "too_little_support": "not judged",
 }
 TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
 MAX_PASSED_OPEN: Final = 4  # a rule with more sentences has those that passed folded
@@ -296,7 +297,7 @@ def _highlights(night: Night) -> list[Sentence]:
     name = with_cutoff(*night.first)
     rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
-    if len(rows) > 1 and defaults.has_better_side(night.first[0]):
+    if len(rows) > 1 and defaults.has_better_side(night.first[0]) and rows[0]["has_support"]:
         best, second = rows[:2]
         pair = {best["model"], second["model"]}
         compared = rows_of(night.comparisons, [C.MODEL_ID, C.BASELINE_MODEL_ID])
@@ -310,7 +311,7 @@ def _highlights(night: Night) -> list[Sentence]:
         for row in (row for row in compared if row["is_all"]):
             texts = [row["withheld"]] if row["withheld"] else []
             if row["delta"] is not None:
-                tested = f"{'not tested: ' if row['outcome'] == 'not tested' else 'adjusted p '}{row['p']}"
+                tested = f"{'adjusted p ' if row['p_adjusted'] is not None else row['outcome'] + ': '}{row['p']}"
                 texts.append(f"{row['text']} ({row['interval']}), {tested}")
             tone = "open" if row["withheld"] else TONES.get(row["outcome"], "open")
             about = f"{model} against {night.baseline}, {name}"

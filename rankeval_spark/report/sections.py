@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
-from rankeval_spark.measures.names import measure_of
+from rankeval_spark.measures.names import biases_of, measure_of
 from rankeval_spark.report import defaults, figures, wording
 from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
 from rankeval_spark.report.figures.means import (
@@ -86,7 +86,9 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         "two models are alike: the comparisons below pair the same users. The interval of a mean marked as uncertain "
         f"may miss more often, for few users decide about it.{left}"
     )
-    return Section(id_, title, lead, [Block(figures=drawn), Block(tables=[_board(night), _all_means(night)])])
+    notes = [f"{bias}." for bias in biases_of(label for label, _ in night.requested)]
+    tables = Block(notes=notes, tables=[_board(night), _all_means(night)])
+    return Section(id_, title, lead, [Block(figures=drawn), tables])
 
 
 def _board(night: Night) -> TableView:
@@ -102,7 +104,7 @@ def _board(night: Night) -> TableView:
             if row is None:
                 cells.append(Cell("not computed"))
             else:
-                is_best = row["place"] == 1 and has_best and row["value"] is not None
+                is_best = row["place"] == 1 and has_best and row["value"] is not None and row["has_support"]
                 cells.append(Cell(row["text"], row["value"], _interval(row), is_best=is_best))
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
@@ -186,7 +188,7 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
             row["slice"],
             Cell(row["text"], row["delta"], _interval(row)),
             Cell(row["relative"], row["relative_delta"]),
-            Cell(row["outcome"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
+            Cell(row["said"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
             Cell(row["p"], row["p_adjusted"]),
             _users(row),
         ]
@@ -470,6 +472,7 @@ def _term(label: str, recorded: str | None, n_levels: int) -> Term:
     entry = measure.entry
     facts = [f"Range {entry.range}", f"undefined: {entry.undefined}", f"source: {entry.source}"]
     facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
+    facts += [entry.bias] if entry.bias else []
     is_level = n_levels > 1 and level_of(label) is not None
     name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
     return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula)

@@ -59,6 +59,7 @@ def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{text}"
 
 
+NO_SUPPORT: Final = "undecided: too little support"  # of a value that few users decide by large weights
 UNCERTAIN: Final = "uncertain"  # mark of an interval that cannot be trusted: the column `is_uncertain`
 
 
@@ -67,8 +68,12 @@ def mean_interval(row: Mapping[str, Any], places: int) -> str:
 
     >>> mean_interval({"ci_low": 0.26, "ci_high": 0.31, "is_uncertain": True}, 2)
     '0.26 to 0.31, uncertain'
+    >>> mean_interval({"ci_low": 0.26, "ci_high": 0.31, "has_support": False}, 2)
+    '0.26 to 0.31, undecided: too little support'
     """
     found = interval(row["ci_low"], row["ci_high"], places)
+    if row.get("has_support") is False:
+        return ", ".join(filter(None, (found, NO_SUPPORT)))
     return f"{found}, {UNCERTAIN}" if found and row.get("is_uncertain") else found or "none"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,9 @@ OPEN_WINDOWS: Final = "open_windows"  # lists whose window was open when the eve
 EVENTS_END: Final = "events_end"  # seconds between the newest event and the end of the last list's window
 MISSING_USERS: Final = "missing_users"  # judged users without a list, of the model that misses most: its sample key
 ABSENT_BASELINE: Final = "absent_baseline"  # the model that others are compared with, where it has no lists
+TARGET_SUMS: Final = "target_sums"  # lists whose scores are no probabilities: they add up to too much, or too little
+MEAN_WEIGHT: Final = "mean_weight"  # models whose mean weight of the impressions differs from 1
+EFFECTIVE_SAMPLE: Final = "effective_sample"  # users that count for nothing, because others have large weights
 DRIFT: Final = "drift"  # means outside of the band of the nights before; its input is what was measured
 VOLUME: Final = "volume"  # rows of an input, against the nights before
 ABSENT_MODELS: Final = "absent_models"  # models of the last night that have no lists
@@ -69,8 +72,19 @@ ADVICE: Final[Mapping[str, str]] = {
     row_kinds.HELD_OUT_IN_TRAIN: "where users consume items again, this is legitimate, and "
     "checks.held_out_in_train: {} silences it; otherwise set policies.seen_in_train: drop_both, which leaves such "
     "pairs out of lists and judgements",
+    TARGET_SUMS: "give as score the probability with which the target policy shows the item",
+    MEAN_WEIGHT: "give the propensities of the policy that made the log, and the probabilities of the target policy as "
+    "scores",
+    EFFECTIVE_SAMPLE: "estimate policies that are nearer to the one that made the log, or use a longer log",
 }
-"""What to do about a check that may have found nothing wrong."""
+"""What to do about a check whose fault the rows alone do not show."""
+
+OF_WEIGHTS: Final[Mapping[str, str]] = {
+    TARGET_SUMS: "scores of a list that add up to at most 1 for each impression, and to 1 where rewards are predicted",
+    MEAN_WEIGHT: "a mean weight of 1, within its interval",
+    EFFECTIVE_SAMPLE: "an effective sample that is not far below the number of users",
+}
+"""Checks of estimates from impressions, and what they expect."""
 
 _SECOND: Final = 1_000_000  # microseconds of a second
 
@@ -96,6 +110,23 @@ class CheckCount:
     count: int
     total: int  # rows, users or lists that were looked at
     sample_keys: Sequence[str] = ()  # a few of the keys concerned
+
+    @property
+    def share(self) -> float | None:
+        """What thresholds are compared with; without a total there is none."""
+        return self.count / self.total if self.total > 0 else None
+
+
+@dataclass(frozen=True)
+class Distance(CheckCount):
+    """Number of cases that are far from what is expected, and how far the farthest of them is, as a share."""
+
+    farthest: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The greatest distance."""
+        return self.farthest
 
 
 def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
@@ -147,6 +178,54 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCoun
     return CheckCount(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
 
 
+def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
+    """Count the models whose mean weight of the impressions is not 1; the share is the distance of the farthest.
+
+    A row is the mean weight of a model, as ``metrics`` has it. Its distance is that of the nearest end of its interval,
+    1 - smaller / larger: 0 where the interval contains 1.
+
+    >>> row = {"model_id": "dice", "value": 0.5, "ci_low": 0.4, "ci_high": 0.625, "n_users": 90, "std_error": 0.05}
+    >>> mean_weight([{**row, "ci_level": 0.95}]).share
+    0.375
+    """
+    known = [(_distance(row), row) for row in rows if row[C.VALUE] is not None]
+    far = sorted(known, key=lambda one: (-one[0], one[1][C.MODEL_ID]))
+    texts = [
+        f"{row[C.MODEL_ID]}: the mean weight is {row[C.VALUE]:.4g}{_interval_of(row)}" for _, row in far[:_MOST_SHOWN]
+    ]
+    n_far, farthest = sum(distance > 0 for distance, _ in far), far[0][0] if far else None
+    return Distance(RECOMMENDATIONS, MEAN_WEIGHT, n_far, len(far), texts, farthest)
+
+
+def effective_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
+    """Count the users that the effective sample of a model lacks, for the model that lacks most of them.
+
+    Rows as for :func:`mean_weight`.
+    """
+    known = [row for row in rows if row["n_users"]]
+    if not known:
+        return CheckCount(RECOMMENDATIONS, EFFECTIVE_SAMPLE, 0, 0)
+    worst = min(known, key=lambda row: (row["n_effective"] / row["n_users"], row[C.MODEL_ID]))
+    n_users, n_effective = worst["n_users"], round(worst["n_effective"])
+    words = f"{worst[C.MODEL_ID]}: {n_users:,} users say as much as {n_effective:,} of the target policy itself"
+    return CheckCount(RECOMMENDATIONS, EFFECTIVE_SAMPLE, n_users - n_effective, n_users, [words])
+
+
+def _distance(row: Mapping[str, Any]) -> float:
+    """Return the distance of a mean weight from 1: none without an interval, unless many weights are all the same."""
+    ends = row["ci_low"], row["ci_high"]
+    if None in ends:
+        are_equal = row["std_error"] == 0 and 2.0 ** (1 - row["n_users"]) <= 1 - row["ci_level"]
+        ends = (row[C.VALUE],) * 2 if are_equal else (1, 1)
+    nearest = min(max(1.0, ends[0]), ends[1])
+    return 1 - min(nearest, 1.0) / max(nearest, 1.0)
+
+
+def _interval_of(row: Mapping[str, Any]) -> str:
+    low, high = row["ci_low"], row["ci_high"]
+    return "" if low is None else f" ({low:.4g} to {high:.4g})"
+
+
 class CheckVerdict(NamedTuple):
     """A fact compared with the thresholds of its check; columns of ``schemas.CHECKS``."""
 
@@ -189,7 +268,7 @@ def verdict_of(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
         warn, error = (getattr(checks.threshold(fact.check), name) for name in ("warn", "error"))
     if (fact.input, fact.check) in _NONE_TOLERATED:
         error = 0.0
-    share = fact.count / fact.total if fact.total > 0 else None
+    share = fact.share
     severity = "error" if error is not None else "warn" if warn is not None else "info"
     verdict = "error" if _is_above(share, error) else "warn" if _is_above(share, warn) else "ok"
     threshold = error if verdict == "error" or warn is None else warn

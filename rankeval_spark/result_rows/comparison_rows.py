@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
@@ -21,7 +21,7 @@ from rankeval_spark.engine.batch.codes import row_codes
 from rankeval_spark.engine.comparison_state import ComparisonKey
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, models_in_order
 from rankeval_spark.result_rows.column_types import arrow_schema
-from rankeval_spark.result_rows.metric_rows import readable
+from rankeval_spark.result_rows.metric_rows import readable, support_key
 from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired_ratios import RatioPairs
@@ -29,6 +29,7 @@ from rankeval_spark.statistics.paired_tests import (
     FEW_COMMON_JUDGED_LISTS,
     FEW_COMMON_LISTS,
     OUT_OF_RANGE,
+    TOO_LITTLE_SUPPORT,
     Differences,
     Listed,
     are_too_few,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
     from rankeval_spark.config.request import ReportedSlices, Request
     from rankeval_spark.measures.definition import Better
+    from rankeval_spark.result_rows.metric_rows import SupportKey
     from rankeval_spark.statistics.multiple_testing import Correction
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
@@ -458,9 +460,15 @@ class ComparisonRows:
         }
         return _table(columns, n_rows)
 
-    def adjust(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Adjust the p-values of all rows of the run, a family a test, and add the verdicts."""
+    def adjust(
+        self, batches: Iterator[pa.RecordBatch], unsupported: Collection[SupportKey] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Adjust the p-values of all rows of the run, a family a test, and add the verdicts.
+
+        Values with the keys ``unsupported`` are not tested, and the verdict on them is undecided.
+        """
         rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
+        rows = _untested(rows, unsupported) if unsupported else rows
         if not rows.num_rows:
             return
         alpha = 1 - self.reported.confidence
@@ -488,7 +496,9 @@ class ComparisonRows:
         with_side = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
         shown = np.where(towards == 0, "different", with_side)
         verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
-        return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
+        lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
+        lacks_support &= to_numpy(pc.equal(rows["test"], "t"))
+        return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p) & ~lacks_support)
 
 
 def differences_in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
@@ -535,6 +545,17 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
         columns[name] = pc.if_else(to_arrow(is_withheld), pa.scalar(None, _SCHEMA.field(name).type), columns[name])
     columns["reason"] = pc.if_else(to_arrow(is_withheld), reason, columns["reason"])
     return _table(columns, found.num_rows)
+
+
+def _untested(rows: pa.Table, unsupported: Collection[SupportKey]) -> pa.Table:
+    """Remove the p of rows in which a model has too little support; the difference and its interval stay."""
+    keys = rows.select([C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K]).to_pylist()
+    lacks = [any(support_key(row, one) in unsupported for one in (C.BASELINE_MODEL_ID, C.MODEL_ID)) for row in keys]
+    is_untested = pc.and_(pc.is_valid(rows["p_value"]), pa.array(lacks, pa.bool_()))
+    for name, value in (("p_value", None), ("reason", TOO_LITTLE_SUPPORT)):
+        column = pc.if_else(is_untested, pa.scalar(value, _SCHEMA.field(name).type), rows[name])
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

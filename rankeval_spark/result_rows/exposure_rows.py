@@ -27,7 +27,7 @@ from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, Histograms
-from rankeval_spark.result_rows.metric_rows import metric_batch
+from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, N_EFFECTIVE, metric_batch
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def jackknife_columns(
         "ci_method": pa.array(method.tolist(), pa.string()),
         "n_nonzero": no_count,
         "is_uncertain": pa.nulls(n, pa.bool_()),
+        N_EFFECTIVE: pa.nulls(n, pa.float64()),
+        HAS_SUPPORT: pa.nulls(n, pa.bool_()),
         **metric_rows.no_quantiles(n),
     }
 

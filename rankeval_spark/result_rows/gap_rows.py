@@ -32,6 +32,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy,
 from rankeval_spark.engine.batch.codes import ascending, to_codes
 from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.measures import group_statistics
+from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, are_undecided
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
 from rankeval_spark.statistics.moments import SQUARES
@@ -83,7 +84,9 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     """
     night = [name for name in NIGHT if name in metrics.column_names]
     groups, statements = (
-        table.select([*night, *READ]).filter(pc.not_equal(table[C.SLICE], C.ALL_USERS))  # of groups of users
+        table.select([*night, *READ, *(name for name in (HAS_SUPPORT,) if name in table.column_names)]).filter(
+            pc.not_equal(table[C.SLICE], C.ALL_USERS)  # of groups of users
+        )
         for table in (metrics, group_metrics)
     )
     parts = [_parts_of(label) for label in statements[C.MEASURE].to_pylist()]
@@ -114,12 +117,12 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
 
 
 def is_compared(metrics: pa.Table) -> BoolVector:
-    """Return for each row of ``metrics`` whether its group is compared: not small, known, and with a value."""
+    """Return for each row of ``metrics`` whether its group is compared: large enough, known, and with a value."""
     values = in_one_piece(metrics[C.SLICE_VALUES])
     is_known = np.ones(len(values), dtype=np.bool_)
     is_null = to_numpy(pc.is_null(pc.list_flatten(values)))
     is_known[to_numpy(pc.list_parent_indices(values))[is_null]] = False
-    compared: BoolVector = to_numpy(pc.is_valid(metrics[C.VALUE])) & ~to_numpy(metrics["is_small"]) & is_known
+    compared: BoolVector = to_numpy(pc.is_valid(metrics[C.VALUE])) & ~are_undecided(metrics) & is_known
     return compared
 
 

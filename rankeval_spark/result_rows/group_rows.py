@@ -24,6 +24,7 @@ from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.result_rows.metric_rows import are_undecided
 from rankeval_spark.statistics import group_gaps, intervals
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class _Slicing:
         """Lay rows out by the positions of their measures and groups; small groups are left out too."""
         n, value, error = (doubles(rows, name) for name in ("n_users", C.VALUE, "std_error"))
         is_jackknife = pc.equal(rows["ci_method"], "jackknife").to_numpy()
-        value = np.where(is_compared & ~rows["is_small"].to_numpy(), value, np.nan)
+        value = np.where(is_compared & ~are_undecided(rows), value, np.nan)
         shape = len(measures[0]), len(groups[0])
 
         def matrix(column: np.ndarray, otherwise: float = np.nan) -> Matrix:

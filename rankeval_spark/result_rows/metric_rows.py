@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,8 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
 )
 from rankeval_spark.engine.aggregation.partial_aggregates import STATES, in_full
 from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.statistics import intervals, moments, ratios
 from rankeval_spark.statistics.resampling import Parts, ratio_sums, spread_of
@@ -47,6 +49,12 @@ if TYPE_CHECKING:
 SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here
 
 WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, COUNTED_VALUES, SPREAD))])
+
+N_EFFECTIVE: Final = "n_effective"
+HAS_SUPPORT: Final = "has_support"
+
+SUPPORT: Final = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, HAS_SUPPORT)
+"""Columns of ``metrics`` that say which values have too little support for a verdict."""
 
 LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `ratios.skewed`
 
@@ -64,6 +72,38 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
 def metric_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     """Build a batch with the columns in their declared order."""
     return pa.RecordBatch.from_pydict({name: columns[name] for name in SCHEMA.names})
+
+
+SupportKey: TypeAlias = tuple[str, str, tuple[str | None, ...], str, int]
+"""Model, slice, its values, measure and cutoff of a row of ``metrics``."""
+
+
+def unsupported_in(metrics: pa.Table) -> frozenset[SupportKey]:
+    """Return the keys of the rows of ``metrics`` with too little support for a verdict."""
+    if HAS_SUPPORT not in metrics.column_names:
+        return frozenset()
+    lacking = metrics.filter(pc.equal(metrics[HAS_SUPPORT], False))
+    return frozenset(map(support_key, lacking.select(SUPPORT).to_pylist()))
+
+
+def are_undecided(metrics: pa.Table) -> np.ndarray:
+    """Return which rows of ``metrics`` are left out of comparisons: few users, or too little support."""
+    is_small: np.ndarray = to_numpy(metrics["is_small"])
+    if HAS_SUPPORT not in metrics.column_names:
+        return is_small
+    return is_small | ~to_numpy(metrics[HAS_SUPPORT], null=1).astype(np.bool_)
+
+
+def rows_of_mean_weight(metrics: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of the mean weight of the impressions over all users, a row a model."""
+    is_own = (pc.field(C.MEASURE) == mean_weight().label) & (pc.field(C.SLICE) == C.ALL_USERS)
+    rows: list[dict[str, Any]] = metrics.filter(is_own).to_pylist()
+    return rows
+
+
+def support_key(row: Mapping[str, Any], model: str = C.MODEL_ID) -> SupportKey:
+    """Return the key of a row of ``metrics``, or of one of the models of a row of ``comparisons``."""
+    return row[model], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K]
 
 
 def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
@@ -100,11 +140,27 @@ class MetricRows:
         if not held:
             return
         rows = self.state.pool(pa.Table.from_batches(held), quantiles=self.reported.quantiles)
+        rows = rows.append_column(N_EFFECTIVE, nullable(self._effective(rows)))
         asked = {(k, index) for index, ks in enumerate(self.measures.requested_ks.values()) for k in ks}
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         requested = rows.filter(pa.array([pair in asked for pair in pairs], pa.bool_()))
         is_ratio = np.isin(requested["measure_index"].to_numpy(), self.state.weighted)
         yield metric_batch(self._columns(with_ratios(requested, is_ratio), is_ratio))
+
+    def _effective(self, rows: pa.RecordBatch) -> Doubles:
+        """Return the effective number of users of each row, by Kish; NaN of measures that weigh no impressions.
+
+        It is n / (1 + V), with V the squared coefficient of variation of the users' sums of weights.
+        """
+        columns, n_measures = self.measures.columns, self.state.n_measures
+        weighs = np.isin(columns, list(self.measures.weighing))
+        if not weighs.any():
+            return np.full(rows.num_rows, np.nan)
+        place = columns.index(mean_weight().column)  # of each group there is a row for every measure
+        n, mean, m2 = (doubles(rows, name).reshape(-1, n_measures)[:, [place]] for name in ("n", "mean", "m2"))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            found = np.nan_to_num(n / (1 + m2 / n / mean / mean))  # 0 where all weights are
+        return np.where(weighs & (n > 0), found, np.nan).ravel()
 
     @cached_property
     def _bounds(self) -> np.ndarray:
@@ -150,6 +206,8 @@ class MetricRows:
             "tie_share": nullable(_divide(doubles(rows, "n_tied"), doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.reported.min_size),
             **linked,
+            N_EFFECTIVE: rows[N_EFFECTIVE],
+            HAS_SUPPORT: pc.greater_equal(rows[N_EFFECTIVE], float(self.reported.min_size)),
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
             N_NONZERO: rows[N_NONZERO],
             "is_uncertain": pa.array(is_uncertain, mask=n == 0),

@@ -13,7 +13,9 @@ from rankeval_spark.limits import LEAST_USERS, ROUNDING
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
 
-Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
+Outcome: TypeAlias = Literal[
+    "passed", "failed", "no_baseline", "too_few_users", "too_little_support", "no_match", "missing_slice"
+]
 
 POWER: Final = 0.8  # probability of finding a loss of the size that is called detectable
 LEAST_COMPARED: Final = 2  # users below which a difference has no interval
@@ -22,7 +24,7 @@ LEAST_COMPARED: Final = 2  # users below which a difference has no interval
 class GateVerdict(NamedTuple):
     """Verdict of a rule on one row."""
 
-    outcome: Outcome  # only `passed` passes; the caller decides about `no_baseline` and `too_few_users`
+    outcome: Outcome  # only `passed` passes; the caller decides about the others that are not judged
     observed: float  # what was compared: the value, or an end of its interval; NaN without a comparison
     bound: float
     sentence: str
@@ -58,6 +60,7 @@ class Evidence:
     is_of_t: bool = True  # p is that of t, whose power is known; that of an exact test is not
     lacking: str = "baseline"  # what is missing where `versus` is empty, such as `baseline`
     has_too_few_groups: bool = False  # the value compares groups, and fewer than two are large enough
+    unsupported: str = ""  # what of it too few users decide by large weights, in words; empty where it has support
     withheld: str = ""  # why there is a baseline and no difference, in words; empty where there is one
 
     def gain(self, *, is_relative: bool) -> Estimate:
@@ -77,6 +80,8 @@ def value_bounds(
     """
     if 0 < evidence.n_users < least_users:
         return too_few_users(evidence.what, evidence.n_users, least_users)
+    if evidence.unsupported:
+        return too_little_support(evidence.what, evidence.unsupported)
     value = evidence.value
     is_known = not math.isnan(value.value)
     slack = ROUNDING * max(abs(each) for each in (*value, low, high) if math.isfinite(each)) if is_known else 0.0
@@ -162,6 +167,16 @@ def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
     return _not_compared("too_few_users", text)
 
 
+def too_little_support(what: str, unsupported: str) -> GateVerdict:
+    """Verdict of a value, or a difference, that few users decide by large weights.
+
+    >>> too_little_support("als: IPS", "an effective sample of 2 of 10,000 users, where a verdict needs 30").sentence
+    'als: IPS is undecided: too little support, an effective sample of 2 of 10,000 users, where a verdict needs 30: not
+    judged.'
+    """
+    return _not_compared("too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged.")
+
+
 def too_few_groups(what: str, least_users: int) -> GateVerdict:
     """Verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
@@ -217,6 +232,8 @@ def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | No
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < max(least_users, LEAST_COMPARED):
         return too_few_users(evidence.what, evidence.n_users, max(least_users, LEAST_COMPARED))
+    if evidence.unsupported:
+        return too_little_support(evidence.what, evidence.unsupported)
     return None
 
 

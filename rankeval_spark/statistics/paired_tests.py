@@ -415,6 +415,8 @@ FEW_COMMON_LISTS: Final = "few_common_lists"  # reason of a comparison that is w
 
 FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"  # the same where judgements name lists, which are counted
 
+TOO_LITTLE_SUPPORT: Final = "too_little_support"  # reason where few impressions carry the weights of a model
+
 LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 
 

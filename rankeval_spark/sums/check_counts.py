@@ -15,8 +15,10 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.checks import ends_of_rows
 from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.engine.scorer import n_empty
+from rankeval_spark.measures.required_facts import PREDICTIONS
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
+from rankeval_spark.result_rows.metric_rows import rows_of_mean_weight
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -38,6 +40,7 @@ COUNTS: Final = pa.schema(
 )
 """A count of a check in some lists; counts of two parts add up, see :func:`united`."""
 
+SUM_ROUNDING: Final = 0.01  # by which probabilities that were rounded may miss their sum
 N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
 _LISTS: Final = "lists"  # row of each model: its lists, of all lists and empty rows of judged users
 
@@ -58,7 +61,7 @@ def counted_lists(part: Part) -> pa.Table:
 def list_counts(lists: pa.Table, request: Request) -> pa.Table:
     """Count what the checks look for in rows of :func:`counted_lists`: rows of :data:`COUNTS`."""
     found = _Lists(lists, request)
-    rows = [*found.of_rows(), *found.of_ranks(), *found.of_timing(), *found.of_models()]
+    rows = [*found.of_rows(), *found.of_ranks(), *found.of_timing(), *found.of_targets(), *found.of_models()]
     none = dict.fromkeys(COUNTS.names)
     return pa.Table.from_pylist([{**none, C.MODEL_ID: "", **row} for row in rows], COUNTS)
 
@@ -71,8 +74,8 @@ def united(rows: pa.Table) -> pa.Table:
     return found.select([*names[:2], *(f"{name}_{op}" for name, op in how.items())]).rename_columns(names).cast(COUNTS)
 
 
-def list_facts(rows: pa.Table, request: Request) -> list[CheckCount]:
-    """Return the facts of the checks, of counts of all lists.
+def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
+    """Return the facts of the checks, of counts of all lists, and of the means where measures weigh impressions.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
     that their users have in the training data; not where these were dropped, which the rows of the log show.
@@ -81,11 +84,13 @@ def list_facts(rows: pa.Table, request: Request) -> list[CheckCount]:
     by_check: dict[str, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == _LISTS), key=lambda row: row[C.MODEL_ID])
     names = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS, check_rows.SEEN_IN_TRAIN]
-    names += [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
+    names += [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END, check_rows.TARGET_SUMS]
+    weighs = bool(request.measure_set.weighing)
     if not found:  # no list at all
         has_times, asks_open = request.policies.is_attributed, request.events_until is not None
         timing = [*check_rows.OF_TIMING, check_rows.EVENTS_END, *([check_rows.OPEN_WINDOWS] if asks_open else [])]
-        by_check = dict.fromkeys([*names[:6], *(timing if has_times else [])], dict.fromkeys(COUNTS.names))
+        others = [*(timing if has_times else []), *([check_rows.TARGET_SUMS] if weighs else [])]
+        by_check = dict.fromkeys([*names[:6], *others], dict.fromkeys(COUNTS.names))
     facts = []
     for name in names:
         row = by_check.get(name)
@@ -102,7 +107,11 @@ def list_facts(rows: pa.Table, request: Request) -> list[CheckCount]:
         sample = [baseline] if is_absent else []
         facts.append(CheckCount(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, sample))
     missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in models)
-    return [*facts, check_rows.missing_users(missing)]
+    facts.append(check_rows.missing_users(missing))
+    if not weighs:
+        return facts
+    weights = [] if metrics is None else rows_of_mean_weight(metrics)
+    return [*facts, check_rows.mean_weight(weights), check_rows.effective_sample(weights)]
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,20 @@ class _Lists:
             is_open = to_numpy(ends, null=until) > until
             yield self._row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
         yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
+
+    def of_targets(self) -> Iterator[dict[str, Any]]:
+        """Count the lists whose scores cannot be probabilities of showing an item in each of their impressions.
+
+        Only where rewards are predicted has a list to hold all that its policy shows, so that they add up to 1.
+        """
+        if C.SCORE_SUM not in self.table.column_names:
+            return
+        n_impressions, total = self._numbers(C.N_JUDGED), to_numpy(self.table[C.SCORE_SUM])
+        is_target = (n_impressions > 0) & (self._numbers(C.N_RECOMMENDED) > 0)
+        is_wrong = total > n_impressions * (1 + SUM_ROUNDING)
+        if PREDICTIONS in self.request.measure_set.needs:
+            is_wrong |= total < 1 - SUM_ROUNDING
+        yield self._row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
 
     def of_models(self) -> Iterator[dict[str, Any]]:
         """Count the judged users of each model, those of them without a list, and whether it has a list (``until``)."""

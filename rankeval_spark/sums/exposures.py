@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.planning import exposure_parts
+from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.exposure_rows import ENTRIES, SLICE, SLICE_BUCKET, ExposureRows, ParityRows
 from rankeval_spark.sums.item_counts import ItemCounter
@@ -39,7 +40,7 @@ class _OfAllLists(Sum):
         """Merge the partial rows of some slices, and make a row of each measure."""
         return pa.Table.from_batches(self.rows.finish(rows.to_batches()), self.schema)
 
-    def adjust(self, rows: pa.Table) -> pa.Table:
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - as the others
         """Add the rows of all users where no model has a list."""
         has_all = pc.any(pc.equal(rows[C.SLICE], C.ALL_USERS)).as_py()
         return rows if has_all else pa.concat_tables([rows, self.finish(self.rows.no_lists())])
@@ -130,7 +131,10 @@ def readers_of_catalogues(sums: Mapping[str, Sum]) -> dict[str, dict[str, ShownI
     return found
 
 
-def to_metrics(totals: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the rows of ``metrics`` of all sums."""
+def to_metrics(totals: Mapping[str, pa.Table], request: Request) -> pa.Table:
+    """Return the rows of ``metrics`` of all sums; not of what only checks read."""
     names = (METRICS, EXPOSURES, EXPOSURES_OF_TRAIN, PARITIES)
-    return pa.concat_tables([totals[name] for name in names if name in totals])
+    found = pa.concat_tables([totals[name] for name in names if name in totals])
+    if request.measure_set.with_mean_weight == request.measure_set:
+        return found
+    return found.filter(pc.not_equal(found[C.MEASURE], mean_weight().label))

@@ -22,7 +22,7 @@ from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
-from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows
+from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows, unsupported_in
 from rankeval_spark.sums import check_counts, grouping
 from rankeval_spark.sums.grouping import applied, in_order_of
 
@@ -65,14 +65,17 @@ class Sum:
         """Merge all partial rows of some keys, where they meet."""
         return rows
 
-    def adjust(self, rows: pa.Table) -> pa.Table:
-        """Complete the finished rows of all keys, in the driver."""
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - most need no others
+        """Complete the finished rows of all keys, in the driver; ``totals`` are those of the other sums."""
         return rows
 
 
 @dataclass(frozen=True)
 class Means(Sum):
-    """The means of ``metrics``, in the columns of ``schemas.METRICS`` from the model on."""
+    """The means of ``metrics``, in the columns of ``schemas.METRICS`` from the model on.
+
+    Where measures weigh impressions, there are rows of :func:`measure_set.mean_weight` too, for the checks.
+    """
 
     request: Request
     outputs: ListOutputs
@@ -85,7 +88,7 @@ class Means(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Unite moments, and make a row of each measure."""
-        request, measures = self.request, self.request.measure_set
+        request, measures = self.request, self.outputs.computed
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.confidence)
@@ -100,6 +103,7 @@ class Differences(Sum):
 
     request: Request
     outputs: ListOutputs
+    metrics: pa.Table | None = None  # the rows of ``metrics``, where they are published and not among the sums
     schema = arrow_schema(schemas.COMPARISONS)
     key = comparison_state.GROUP
 
@@ -130,9 +134,11 @@ class Differences(Sum):
         """Merge differences, and test them."""
         return applied(rows.to_batches(), comparison_state.GROUP, self._rows.finish, self.schema)
 
-    def adjust(self, rows: pa.Table) -> pa.Table:
-        """Adjust the p-values: a family has all rows of a test."""
-        return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches())), self.schema)
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
+        """Adjust the p-values, but of values with too little support: a family has all rows of a test."""
+        metrics = totals.get(METRICS) if self.metrics is None else self.metrics
+        unsupported = frozenset() if metrics is None else unsupported_in(metrics)
+        return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches()), unsupported), self.schema)
 
 
 @dataclass(frozen=True)
@@ -277,5 +283,5 @@ def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBat
 def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Complete finished rows; a sum without a row is there too."""
     results = {name: one for name, one in sums.items() if one.into is None}
-    found = {name: one.adjust(tables.get(name, one.schema.empty_table())) for name, one in results.items()}
+    found = {name: one.adjust(tables.get(name, one.schema.empty_table()), tables) for name, one in results.items()}
     return {name: grouping.refuse_large(rows, most=grouping.MOST_ROWS) for name, rows in found.items()}

@@ -123,7 +123,7 @@ def test_item_without_a_predicted_reward_is_refused_unless_it_is_never_shown(pre
     lacking = changed(with_predictions(log), "predicted_reward", predicted)
     with pytest.raises(Exception, match="a predicted_reward that is NULL, NaN or infinite; expected a number"):
         _ = evaluate(lacking, held_out, measures=["DR"], population="judged").metrics
-    never = changed(lacking, "score", 0.0)
+    never = lacking.set_column(2, "score", pa.array([0.0, 1.0, *lacking["score"].to_pylist()[2:]]))
     assert evaluate(never, held_out, measures=["DR"], population="judged").metrics["value"][0].is_valid
 
 

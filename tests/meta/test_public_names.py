@@ -165,6 +165,7 @@ CHECKS: Final = {
     "invalid_scores",
     "zero_ranks",
     "alike_values",
+    *("target_sums", "mean_weight", "effective_sample"),
     "duplicates",
     "invalid_gains",
     "negative_gains",
@@ -263,7 +264,7 @@ TABLES: Final = {
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
     "n_lists n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high "
-    "ci_level ci_method n_nonzero is_uncertain quantiles quantile_error",
+    "ci_level ci_method n_nonzero is_uncertain quantiles quantile_error n_effective has_support",
     "group_metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value "
     "n_users n_lists n_left_out is_small ci_low ci_high ci_level ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "

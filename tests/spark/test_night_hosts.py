@@ -27,6 +27,7 @@ from tests.support import nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.cli import rankeval
+from tests.support.impressions import rare_rows
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 from tests.support.united_logs import with_paths, with_trec
@@ -381,6 +382,25 @@ def test_nights_of_off_policy_estimates(spark: SparkSession, tmp_path: Path) -> 
     on_both(spark, workspace)
     names = {row["measure"] for row in rows_of(workspace, "here", "metrics") if row["value"] is not None}
     assert names == {"IPS", "SNIPS", "DR"}
+
+
+def test_nights_of_estimates_without_support(spark: SparkSession, tmp_path: Path) -> None:
+    log, held_out = (pa.Table.from_pylist(rows) for rows in rare_rows())
+    workspace = impressions_night(tmp_path, log, held_out, measures=["IPS", "ClippedIPS"])
+    rules = [{"measure": "IPS", "at_least": 0.1}, {"measure": "IPS", "least_gain": 0.01}]
+    workspace.change(policies={"population": "judged"}, comparisons={"baseline": "same"}, gates=rules)
+    on_both(spark, workspace)
+    for root in ("on_spark", "here"):
+        effective = {row["model_id"]: row["n_effective"] for row in rows_of(workspace, root, "metrics")}
+        assert effective["rare"] == pytest.approx(1000**2 / (995 / 199**2 + 5 * 199**2), rel=1e-9)
+        compared = [(row["reason"], row["verdict"]) for row in rows_of(workspace, root, "comparisons")]
+        assert compared == [("too_little_support", "undecided")] * 2
+        verdicts = {
+            row["gate"]: row["verdict"] for row in rows_of(workspace, root, "gates") if row["model_id"] == "rare"
+        }
+        assert verdicts == dict.fromkeys((1, 2), "too_little_support")
+        counted = {row["check"]: row["count"] for row in rows_of(workspace, root, "checks")}
+        assert (counted["mean_weight"], counted["effective_sample"], counted["target_sums"]) == (0, 995, 0)
 
 
 def impressions_night(folder: Path, log: pa.Table, held_out: pa.Table, *, measures: list[str]) -> Workspace:

@@ -371,6 +371,8 @@ class PreparedNight:
         if check == row_kinds.ZERO_RANKS:
             expected = ZERO_RANK_EXPECTED
             fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
+        if check in check_rows.OF_WEIGHTS:
+            expected = check_rows.OF_WEIGHTS[check]
         if row["input"] == check_rows.ITEMS and check in _OF_CATALOGUE:
             expected, fix = _OF_CATALOGUE[check]
         if check in check_rows.ADVICE:

@@ -88,7 +88,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
-        return list_facts(self.totals[sums.LISTS], self.request)
+        return list_facts(self.totals[sums.LISTS], self.request, self.totals.get(sums.METRICS))
 
     @cached_property
     def totals(self) -> Mapping[str, pa.Table]:
@@ -101,7 +101,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     @cached_property
     def metrics(self) -> pa.Table:
         """Rows of ``schemas.METRICS``, without the columns of the run."""
-        return to_metrics(self.totals)
+        return to_metrics(self.totals, self.request)
 
     @property
     def comparisons(self) -> pa.Table | None:

@@ -16,9 +16,11 @@ from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.result_rows.metric_rows import SUPPORT
 from rankeval_spark.results import results_of
 from rankeval_spark.results.local_tables import to_rows
 from rankeval_spark.statistics import multiple_testing
+from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,12 +120,9 @@ def compare_models(
     else:
         of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
         users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
-        counts = [C.MODEL_ID, C.SLICE, C.SLICE_VALUES, "n_extra_users"]
-        metrics = results.arrow(schemas.METRICS.name, columns=counts, **of_night, **of_models)
-        is_run = night.config.policies.population == "run"  # all users with a list have rows
-        unjudged = metrics.slice(0, 0) if is_run else metrics
+        metrics = results.arrow(schemas.METRICS.name, columns=[*SUPPORT, "n_extra_users"], **of_night, **of_models)
         are_judged = has_judged_lists(results, night)
-        all_rows = _computed(users, night, baseline, selection, measures, unjudged, are_judged=are_judged)
+        all_rows = _computed(users, night, baseline, selection, measures, metrics, are_judged=are_judged)
     wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
     wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
     rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
@@ -144,7 +143,9 @@ def with_adjusted_p(
     made = []
     for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
         reason, verdict, good = None, None, better[row[C.MEASURE]]
-        if row["p_value"] is None:
+        if row.get("reason") == TOO_LITTLE_SUPPORT:
+            reason, verdict = TOO_LITTLE_SUPPORT, "undecided"
+        elif row["p_value"] is None:
             few = "few_users" if row["n_earlier_users"] else "no_users_then"
             reason = few if row["n_users"] else "no_users_now"
         if not np.isnan(own):
@@ -162,7 +163,7 @@ def _computed(
     baseline: str,
     selection: ComparisonSelection,
     measures: Sequence[Measure],
-    unjudged: pa.Table,  # rows of ``metrics`` that count lists without a row of a user
+    metrics: pa.Table,  # its rows of ``metrics``
     *,
     are_judged: bool,  # whether judgements name their list
 ) -> list[dict[str, Any]]:
@@ -183,9 +184,11 @@ def _computed(
     from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
-    differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged))
+    differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged), metrics)
     segments, unit = tuple(request.segments), request.policies.unit
-    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(unjudged))
+    # all users with a list have rows where the population is of them
+    counted = metrics.slice(0, 0) if request.policies.population == "run" else metrics
+    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(counted))
     totals = UserTotals(request.measure_set, {COMPARISONS: differences}, segments, unit, known=unjudged)
     return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
 

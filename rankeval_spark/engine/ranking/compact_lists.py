@@ -57,7 +57,12 @@ class CompactLists:
 
 
 def to_lists(
-    ranked: RankedLists, *, rules: ListRules, keeps_scores: bool, keeps_predictions: bool = False
+    ranked: RankedLists,
+    *,
+    rules: ListRules,
+    keeps_scores: bool,
+    keeps_predictions: bool = False,
+    sums_scores: bool = False,
 ) -> CompactLists:
     """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions if requested."""
     n_duplicates = np.bincount(ranked.matched.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
@@ -69,6 +74,8 @@ def to_lists(
     }
     if keeps_predictions:
         columns |= _predictions(ranked)
+    if sums_scores:
+        columns[C.SCORE_SUM] = to_arrow(_sums(ranked, _numbers(ranked, C.SCORE)))
     if rules.keeps_gaps:
         columns[C.EMPTY_RANKS] = _empty_ranks(ranked)
     if rules.checks_ranks:
@@ -109,8 +116,13 @@ def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
     reward = np.where(np.isfinite(reward), reward, np.nan)  # 0 times infinity would warn
     expected = np.where(score == 0, 0.0, score * reward)
     hits = np.flatnonzero(ranked.matched.judgement[ranked.row] >= 0)
-    total = np.bincount(ranked.list_code, weights=expected, minlength=ranked.keys.n_lists).astype(np.float64)
-    return {C.HIT_PREDICTIONS: _ragged(ranked, hits, reward[hits]), C.PREDICTED_VALUE: to_arrow(total)}
+    total = to_arrow(_sums(ranked, expected))
+    return {C.HIT_PREDICTIONS: _ragged(ranked, hits, reward[hits]), C.PREDICTED_VALUE: total}
+
+
+def _sums(ranked: RankedLists, numbers: FloatVector) -> FloatVector:
+    """Sum a number of each ranked item by its list."""
+    return np.bincount(ranked.list_code, weights=numbers, minlength=ranked.keys.n_lists).astype(np.float64)
 
 
 def _numbers(ranked: RankedLists, column: str) -> FloatVector:

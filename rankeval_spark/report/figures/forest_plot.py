@@ -13,7 +13,7 @@ from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
-from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +100,8 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     outcome = row["verdict"] or "not tested"
     delta, p = row["delta"], wording.p_value(row["p_adjusted"])
     p_in_words = f"p {p}" if p.startswith("<") else f"p = {p}" if p else "no p"
+    why = (row["reason"] or "").replace("_", " ") or "none"
+    said = f"{outcome}: {why}" if row["reason"] == TOO_LITTLE_SUPPORT else outcome
     return {
         "slice": wording.slice_name(row[C.SLICE], row[C.SLICE_VALUE]),
         "delta": delta,
@@ -111,10 +113,11 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "relative": "" if row["relative_delta"] is None else f"{100 * row['relative_delta']:+.3g} %",
         "relative_delta": row["relative_delta"],
         "p_adjusted": row["p_adjusted"],
-        "p": p or (row["reason"] or "").replace("_", " ") or "none",
+        "said": said,
+        "p": p or why,
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
-        "note": f"{SIGNS[outcome]} {p_in_words}",
+        "note": f"{SIGNS[outcome]} {p_in_words if said == outcome else said}",
         "withheld": why_withheld(row),
     }
 

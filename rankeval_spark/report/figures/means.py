@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankeval_spark.report.defaults import MeasureKey
 
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
-READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain")
+READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain", "has_support")
 ROW_HEIGHT: Final = 36
 PANEL_HEIGHT: Final = 220
 GROUP_HEIGHT: Final = 44
@@ -268,6 +268,7 @@ def _estimate(row: Row, places: int) -> dict[str, Any]:
         "text": wording.number(value, places),
         "interval": wording.mean_interval(row, places),
         "users": row["n_users"],
+        "has_support": row.get("has_support") is not False,
     }
 
 
@@ -310,13 +311,13 @@ def slicings(metrics: pa.Table) -> list[str]:
 def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dict[str, Any]]:
     """Return a row per model and group with a value. ``is_end`` marks the least and the greatest of a model."""
     columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", "is_uncertain")
-    found = rows_of(metrics, (*columns, C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
+    found = rows_of(metrics, (*columns, "has_support", C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
     places = decimals_of(found)
     rows = [
         {
             **_estimate(row, places),
             "group": wording.crossed(row[C.SLICE_VALUE]),
-            "is_small": bool(row["is_small"]) or None in row[C.SLICE_VALUES],
+            "is_small": bool(row["is_small"]) or row.get("has_support") is False or None in row[C.SLICE_VALUES],
             "is_end": False,
         }
         for row in found

@@ -61,7 +61,7 @@ def rows_of(
     ``models``: those that have rows whether they have a list or not.
     """
     host = host_of(ranked, measures, models=models, segments=segments, absent=absent, catalogue=catalogue, **asked)
-    return to_metrics(host.totals(exposure_sums(host.request, models)))
+    return to_metrics(host.totals(exposure_sums(host.request, models)), host.request)
 
 
 def host_of(

@@ -40,7 +40,8 @@ from rankeval_spark.config.inputs import (
 )
 from rankeval_spark.config.json_schema import SCHEMA
 from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
-from rankeval_spark.inputs.input_columns import input_schemas, plain_name
+from rankeval_spark.inputs.column_names import plain_name
+from rankeval_spark.inputs.input_columns import input_schemas
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.sampled_tables import TableSample

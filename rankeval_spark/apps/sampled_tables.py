@@ -29,7 +29,13 @@ from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import Gains, Nested, column_and_field
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
-from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
+from rankeval_spark.inputs.column_names import (
+    columns_by_name,
+    columns_by_part,
+    is_item_name,
+    is_score_name,
+    plain_name,
+)
 
 SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
 ROWS_OF_A_COLUMN: Final = 2_000_000  # of which a single column is read
@@ -194,36 +200,6 @@ BY_PARTITION: Final = "the partitions of the table"
 BY_VALUES: Final = "its name and values"
 BY_TIMES: Final = "times that many items of a user share"
 
-_USERS: Final = ("user", "customer", "client", "member", "account", "visitor", "profile", "subscriber", "uid")
-_ITEMS: Final = (
-    *("item", "product", "article", "movie", "track", "song", "video", "book", "content", "document", "doc", "sku"),
-    *("asin", "isbn", "offer", "iid"),
-)
-_TIMES: Final = ("interactedat", "timestamp", "time", "ts", "eventtime", "datetime", "ratedat", "createdat", "date")
-
-_NAMES: Final[Mapping[str, Sequence[str]]] = {
-    C.MODEL_ID: (*MODEL_NAMES, "variant", "system"),
-    C.USER_ID: (*(f"{one}id" for one in _USERS), *_USERS),
-    C.LIST_ID: ("listid", "list", "requestid", "impressionid", "slateid", "sessionid"),
-    C.ITEM_ID: (*(f"{one}id" for one in _ITEMS), *_ITEMS),
-    C.SCORE: ("score", "prediction", "predicted", "pred", "probability", "prob", "similarity", "relevancescore"),
-    C.RANK: ("rank", "position", "pos", "ranking"),
-    C.GAIN: GAIN_NAMES,
-    C.VALUE: ("value", "revenue", "price", "amount"),
-    C.PREDICTED_REWARD: ("predictedreward", "estimatedreward", "expectedreward"),
-    C.PROPENSITY: ("propensity", "propensityscore", "pscore"),
-    C.WEIGHT: ("weight", "inversepropensity"),
-    C.INTERACTED_AT: _TIMES,
-    C.RECOMMENDED_AT: ("recommendedat", "shownat", "servedat", "impressionat", "impressiontime"),
-    C.CATEGORIES: ("categories", "category", "genres", "genre", "tags", "topics"),
-    C.VECTOR: ("vector", "embedding", "emb", "features"),
-    C.PUBLISHED_AT: ("publishedat", "releasedate", "releasedat", "published", "availablefrom", "createdat"),
-}
-"""Names by canonical column, the likeliest first; small letters and digits only."""
-
-_PARTS: Final = {C.USER_ID: _USERS, C.ITEM_ID: _ITEMS}
-"""Words within a name that say whose id it is."""
-
 _DAYS: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapshotdate")
 """Names of a column with the evaluation date."""
 
@@ -282,12 +258,9 @@ def _likely(name: str, columns: Mapping[str, pa.DataType], by: str) -> list[str]
     By their type, an input that needs ids of users and items, or scores, has the only column of it.
     """
     if by == BY_NAME:
-        known = _NAMES[name]
-        return sorted(
-            (one for one in columns if plain_name(one) in known), key=lambda one: known.index(plain_name(one))
-        )
+        return columns_by_name(name, columns)
     if by == BY_PART:
-        return [one for one in columns if any(word in plain_name(one) for word in _PARTS.get(name, ()))]
+        return columns_by_part(name, columns)
     likely = [one for one, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
     return likely if name in (C.USER_ID, C.ITEM_ID, C.SCORE) and len(likely) == 1 else []
 
@@ -310,16 +283,6 @@ def has_dates(table: TableSample, column: str) -> bool:
     """Return True if a column has values, all of them written as the evaluation date is."""
     values = [value for value in table.rows[column].slice(0, 100).to_pylist() if value is not None]
     return bool(values) and all(map(is_date, values))
-
-
-def is_item_name(name: str) -> bool:
-    """Return True if a name is one of items, or has a word for them in it."""
-    return plain_name(name) in _NAMES[C.ITEM_ID] or any(word in plain_name(name) for word in _ITEMS)
-
-
-def is_score_name(name: str) -> bool:
-    """Return True if a name is one of scores; MLlib calls them ratings."""
-    return plain_name(name) in (*_NAMES[C.SCORE], "rating")
 
 
 _EVENTS: Final = (

@@ -59,7 +59,7 @@ def of_call(
     read = partial(to_source, ranks_from=ranks_from, gains=gains)
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
-    refuse_missing({one.name: one.given for one in tables.all()}, request)
+    refuse_missing(tables.all(), request)
     if request.policies.is_attributed:
         warn_of_unread_times(tables)
         if request.policies.lists == "separate":

@@ -38,7 +38,7 @@ def inputs_of(
     Raises InputError if a policy or the expected models need a column that the log does not have, or a measure an input
     or a column of one; all faults at once.
     """
-    refuse_missing({one.name: one.given for one in sources.all()}, request)
+    refuse_missing(sources.all(), request)
     ordered = _ordered(sources.recommendations, request)
     return InputFrames(
         usable_rows.keep_sample(usable_rows.keep_models(ordered, names=request.models), share=sample_share),

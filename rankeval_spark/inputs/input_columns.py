@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
+from rankeval_spark.inputs.column_names import likely_column
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
 }
 """Values of optional columns that a table does not have."""
 
-# Names of a column of models, and of one of gains, in small letters and digits only.
-MODEL_NAMES: Final = ("modelid", "model", "modelname", "algorithm", "algo", "recommender")
-GAIN_NAMES: Final = ("gain", "gains", "rating", "ratings", "relevance", "rel", "grade", "label", "stars")
-
 SAMPLE_BUCKETS: Final = 1_000_000  # users are drawn in millionths
 LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999, since 1970: a number that is further away is no time, but of another unit."""
@@ -48,7 +44,8 @@ LAST_SECOND: Final = 253_402_300_799
 NO_ORDER: Final = "neither a score nor a rank"
 RANK_FIX: Final = "cast it to a whole number (in pandas by astype({'rank': 'Int64'})), or order the lists by a score"
 
-_EITHER: Final = "rename the column that is it to {0}; a config names it under inputs.{1}.columns.{0}"
+_RENAME: Final = "rename the column that is it"
+_EITHER: Final = _RENAME + " to {0}; a config names it under inputs.{1}.columns.{0}"
 """How a column becomes a canonical one, where a config or a call may be at fault."""
 
 NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"  # in Parquet files as pandas writes them
@@ -69,11 +66,6 @@ def is_bigint(number: int) -> bool:
     return -(2**63) <= number < 2**63
 
 
-def plain_name(name: str) -> str:
-    """Keep the letters and digits of a name, in small letters."""
-    return re.sub("[^a-z0-9]", "", name.lower())
-
-
 class HasIds(Protocol):
     """An input with known types of its ids."""
 
@@ -84,6 +76,18 @@ class HasIds(Protocol):
     @property
     def id_types(self) -> Mapping[str, str]:
         """Type of each id, ``string`` or ``bigint``, by canonical column."""
+
+
+class HasColumns(HasIds, Protocol):
+    """An input with known columns."""
+
+    @property
+    def given(self) -> Collection[str]:
+        """Canonical columns that the table has."""
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """Columns of the table that nothing reads."""
 
 
 Read = TypeVar("Read", bound=HasIds)
@@ -191,19 +195,19 @@ def missing_faults(
     them. `where`: name of the input, for messages. `places`: key below the input that names a column, where it is not
     ``columns``.
     """
-    faults = [
-        column_fault(
-            f"{where}.{places.get(name, f'columns.{name}')}" if name in renames else where,
-            names[name],
-            known,
-            name,
-            fix="" if name in renames else _rename_fix(where, name),
-        )
-        for name in names
-        if names[name] not in known and (name not in DEFAULTS or name in renames)
-    ]
+    others = [one for one in known if one not in names.values()]
+    faults = []
+    for name, own in names.items():
+        if own not in known and name in renames:
+            key = places.get(name, f"columns.{name}")
+            faults.append(column_fault(f"{where}.{key}", own, known, name))
+        elif own not in known and name not in DEFAULTS:
+            fault = column_fault(where, own, known, name, fix=_rename_fix(where, name))
+            fix = _likely_fix(where, name, others)
+            faults.append(replace(fault, fix=fix) if fix else fault)
     if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
-        hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
+        hints = [_likely_fix(where, name, others) for name in (C.SCORE, C.RANK)]
+        hints += [nearest(names[name], known) for name in (C.SCORE, C.RANK)]
         fix = next(filter(None, hints), f"{_rename_fix(where)}; the table has {', '.join(known)}")
         faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
@@ -214,6 +218,13 @@ def _rename_fix(where: str, name: str = "") -> str:
     if where.startswith("inputs."):
         return f"name it under {where}.columns.{name}" if name else f"name one under {where}.columns"
     return f"rename the column that is it to {name}" if name else "rename the column that is one"
+
+
+def _likely_fix(where: str, name: str, columns: Sequence[str]) -> str:
+    """Return how the column that is likely a canonical one becomes it; empty if none is likely."""
+    likely = likely_column(name, columns)
+    way = f"write {where}.columns.{name}: {likely}" if where.startswith("inputs.") else f"rename it to {name}"
+    return "" if likely is None else f"did you mean {likely!r}? {way}"
 
 
 def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False) -> None:
@@ -262,11 +273,9 @@ def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
     return f"write inputs.{number.name}.types: {{{name}: string}}, or {to_number}"
 
 
-def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> None:
-    """Refuse inputs that lack a column or a table that the request needs, all at once.
-
-    `given`: canonical columns that each input has, by its name.
-    """
+def refuse_missing(sources: Sequence[HasColumns], request: Request) -> None:
+    """Refuse inputs that lack a column or a table that the request needs, all at once."""
+    given = {source.name: source.given for source in sources}
     faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
     for requirement, labels in request.measure_set.requiring().items():
         name, _, column = requirement.partition(".")
@@ -274,7 +283,19 @@ def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> No
             fix = _EITHER.format(column, name)
             faults.append(Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix))
     if faults:
-        raise InputError(*faults)
+        unread = {source.name: source.unread for source in sources}
+        raise InputError(*(_with_likely_column(fault, unread.get(fault.where, ())) for fault in faults))
+
+
+def _with_likely_column(fault: Fault, unread: Sequence[str]) -> Fault:
+    """Name the column that nothing reads and that is likely the one that is missing."""
+    missing = fault.found.removeprefix("no column ").strip("'")
+    likely = likely_column(missing, unread) if missing != fault.found else None
+    if likely is None:
+        return fault
+    is_rename = fault.fix.startswith(_RENAME)
+    way = f"rename it{fault.fix.removeprefix(_RENAME)}" if is_rename else f"rename it to {missing}, or {fault.fix}"
+    return replace(fault, fix=f"did you mean {likely!r}? {way}")
 
 
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from rankeval_spark import evaluate
+from rankeval_spark import evaluate, schemas
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.errors import (
     ConfigError,
@@ -21,6 +21,7 @@ from rankeval_spark.errors import (
     JudgementError,
     RefusedCallError,
 )
+from rankeval_spark.inputs.input_columns import missing_faults
 
 LOG = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 11, 12], "score": [0.9, 0.8, 0.7]})
 HELD_OUT = pd.DataFrame({"user_id": [1, 2], "item_id": [10, 12]})
@@ -240,3 +241,55 @@ def test_a_file_keeps_its_own_words(written: dict[str, Any], said: str) -> None:
 def test_arrow_tables_are_named_like_the_others() -> None:
     log = pa.table({"user_id": pa.array([True]), "item_id": pa.array([b"a"]), "score": [1.0]})
     assert "of type bool for user_id" in str(refused(log))
+
+
+@pytest.mark.parametrize(
+    ("columns", "fixes"),
+    [
+        (
+            {"user_id": "userId", "item_id": "movieId", "score": "prediction"},
+            ["did you mean 'userId'? rename it to user_id", "did you mean 'movieId'? rename it to item_id"],
+        ),
+        (
+            {"user_id": "customer", "item_id": "rated_track"},
+            ["did you mean 'customer'? rename it to user_id", "did you mean 'rated_track'? rename it to item_id"],
+        ),
+        ({"user_id": "qid"}, ["did you mean 'qid'? rename it to user_id"]),
+        ({"score": "rating"}, ["did you mean 'rating'? rename it to score"]),
+        ({"score": "Position"}, ["did you mean 'Position'? rename it to rank"]),
+        ({"score": "scores"}, ["did you mean 'scores'?"]),
+        ({"item_id": "x"}, ["rename the column that is it to item_id"]),
+    ],
+    ids=str,
+)
+def test_a_column_by_another_name_is_named(columns: dict[str, str], fixes: list[str]) -> None:
+    assert [fault.fix for fault in refused(LOG.rename(columns=columns)).faults] == fixes
+
+
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [
+        (
+            {"measures": ["ILD(sim='jaccard')@2"], "items": pd.DataFrame({"item_id": [1], "genres": [["a"]]})},
+            "did you mean 'genres'? rename it to categories",
+        ),
+        (
+            {"measures": ["ILD@2"], "items": pd.DataFrame({"item_id": [1], "embedding": [[1.0]]})},
+            "did you mean 'embedding'? rename it to vector",
+        ),
+        (
+            {"held_out": HELD_OUT.assign(timestamp=5), "held_out_duplicates": "last"},
+            "did you mean 'timestamp'? rename it to interacted_at, or pass held_out_duplicates='max'",
+        ),
+        ({"log": LOG.assign(pos=1), "order": "rank"}, "did you mean 'pos'? rename it to rank, or pass order='score'"),
+    ],
+    ids=str,
+)
+def test_a_column_that_is_asked_for_by_another_name_is_named(options: dict[str, Any], fix: str) -> None:
+    assert [fault.fix for fault in refused(**options).faults] == [fix]
+
+
+def test_a_config_names_the_likely_column_by_its_key() -> None:
+    names = {name: name for name in schemas.TRAIN.field_names()}
+    faults = missing_faults(["user_id", "movieId"], names, {}, "inputs.train")
+    assert [fault.fix for fault in faults] == ["did you mean 'movieId'? write inputs.train.columns.item_id: movieId"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
-from rankeval_spark.inputs.input_columns import GAIN_NAMES, MODEL_NAMES, plain_name
+from rankeval_spark.inputs.column_names import columns_by_name
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -56,12 +56,12 @@ def warn_of_likely_mistakes(
     for note, kind in request.notes.items():
         if kind == "doubtful":
             warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")
-    if likely := _misnamed(C.MODEL_ID, MODEL_NAMES, log):
+    if likely := _misnamed(C.MODEL_ID, log):
         warn_user(
             "recommendations have no column 'model_id', so all lists count as those of one model; "
             f"if {likely!r} names the models, rename it to model_id"
         )
-    if likely := _misnamed(C.GAIN, GAIN_NAMES, held_out):
+    if likely := _misnamed(C.GAIN, held_out):
         warn_user(
             f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely!r} holds the gains, "
             f"rename it to gain, or pass gains={{'column': {likely!r}, 'edges': [...]}}"
@@ -71,10 +71,9 @@ def warn_of_likely_mistakes(
         warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 
 
-def _misnamed(canonical: str, names: Sequence[str], columns: Sequence[str]) -> str | None:
+def _misnamed(canonical: str, columns: Sequence[str]) -> str | None:
     """Return the column that is likely meant where the canonical one is not there."""
-    likely = (column for column in columns if plain_name(column) in names)
-    return None if canonical in columns else next(likely, None)
+    return None if canonical in columns else next(iter(columns_by_name(canonical, columns)), None)
 
 
 def is_of_spark(frame: object) -> bool:

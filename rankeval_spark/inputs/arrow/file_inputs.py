@@ -134,7 +134,7 @@ class FileInput:
         """
         if self._reading.column_faults(self._empty.column_names):
             raise ForSparkError(self.location, "columns are missing")
-        return self._source(self._empty)
+        return replace(self._source(self._empty), unread=self.unread)
 
     def count(self) -> int:
         """Count the rows that the filters keep; of the columns, those of the filters are read.
@@ -292,7 +292,7 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
 def _refuse_missing_of_all(config: EvaluationConfig, request: Request, sources: Mapping[str, Source]) -> None:
     """Refuse what the request needs and the inputs lack, where all of them could be opened."""
     if all(given is None or name in sources for name, given in config.inputs):
-        refuse_missing({name: source.given for name, source in sources.items()}, request)
+        refuse_missing([*sources.values()], request)
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) ->
     try:
         sources = [one.without_rows() for one in inputs]
         check_id_types(sources, own_item=request.policies.own_item)
-        refuse_missing({source.name: source.given for source in sources}, request)
+        refuse_missing(sources, request)
     except FaultsError as error:
         raise ForSparkError(_ALL, error) from error
 

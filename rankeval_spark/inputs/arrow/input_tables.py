@@ -35,6 +35,7 @@ class Source:
     given: frozenset[str]  # canonical columns that the table had
     id_types: Mapping[str, str]  # type of each id, ``string`` or ``bigint``, by canonical column
     unreadable: pa.BooleanArray | None = None  # whether a cell of the row could not be read; None where every one could
+    unread: tuple[str, ...] = ()  # columns of the table that nothing reads, where they are known
 
 
 @dataclass(frozen=True)

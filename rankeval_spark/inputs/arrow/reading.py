@@ -49,7 +49,7 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
     if not is_table(frame):
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
     events = gains if schema.name == schemas.HELD_OUT.name else None
-    table, faults = _read(name, frame, schema, events)
+    table, faults, unread = _read(name, frame, schema, events)
     reading = Reading.of_call(name, schema, table.schema, ranks_from=ranks_from, gains=gains)
     if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
@@ -58,7 +58,7 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1, 
     elif nested_lists.RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     reading = replace(reading, is_of_pandas=_library_of(frame) == "pandas")
-    return source_of(name, reading.cells(table, faults), schema, table.num_rows)
+    return replace(source_of(name, reading.cells(table, faults), schema, table.num_rows), unread=unread)
 
 
 def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
@@ -81,8 +81,8 @@ def _read(
     frame: Any,  # noqa: ANN401 - of any library
     schema: Schema,
     events: Gains | None,
-) -> tuple[pa.Table, list[Fault]]:
-    """Read those columns of a schema that a table has, and find what is wrong with their names."""
+) -> tuple[pa.Table, list[Fault], tuple[str, ...]]:
+    """Read those columns of a schema that a table has, find what is wrong with their names, and list the others."""
     project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
     try:
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
@@ -92,7 +92,7 @@ def _read(
             raise InputError(*faults)
         if project:
             reader = pa.RecordBatchReader.from_stream(project(frame, chosen))
-        return _table(reader, chosen), faults
+        return _table(reader, chosen), faults, tuple(one for one in known if one not in chosen)
     except (pa.ArrowException, TypeError, ValueError) as error:
         found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
         fix = "give each column values of one type"

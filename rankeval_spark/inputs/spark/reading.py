@@ -101,7 +101,8 @@ def from_frame(
     canonical = canonical_of(frame.schema, Reading.of_call(name, schema, columns, ranks_from=ranks_from, gains=gains))
     lists = canonical.to_lists(frame) if canonical.reading.nested else None
     rows = canonical.to_rows(frame)
-    return Source(name, rows, frame, name, "frame", None, canonical.given, canonical.id_types, lists=lists)
+    given, unread = canonical.given, tuple(one for one in frame.columns if one not in schema.field_names())
+    return Source(name, rows, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

@@ -456,7 +456,7 @@ def test_index_of_pandas_that_is_needed_is_to_become_a_column() -> None:
 def test_all_faults_are_reported_at_once() -> None:
     log = pa.table({"user": ["u"], "item_id": [1.5], "scores": [1.0]})
     assert [(fault.found, fault.fix) for fault in faults_of(schemas.RECOMMENDATIONS, log)] == [
-        ("no column 'user_id' among user, item_id, scores", "did you mean 'user'?"),
+        ("no column 'user_id' among user, item_id, scores", "did you mean 'user'? rename it to user_id"),
         ("column 'item_id' of type double for item_id", "cast it to text or to whole numbers"),
     ]
     (fault,) = faults_of(schemas.RECOMMENDATIONS, pd.DataFrame({**IDS, "scores": [1, 2]}))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from rankeval_spark.config.base import Model, Share, Whole, fault_error
-from rankeval_spark.errors import Fault
+from rankeval_spark.errors import Fault, require_same
 from rankeval_spark.limits import LEAST_NIGHTS
 
 LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
@@ -16,6 +16,25 @@ OVER: Final = "a window that is over, for as long as late_data_grace says, when 
 """What is expected of every list by the check `open_windows`."""
 
 OPEN_FIX: Final = "run the date again later, or publish what is there with --set 'checks.open_windows={warn: 0}'"
+
+
+_OfLog = Literal["invalid_scores", "zero_ranks", "unknown_items", "unknown_rows", "seen_in_train", "sampled_candidates"]
+_OfJudgements = Literal["invalid_gains", "negative_gains", "low_gains", "invalid_values", "invalid_weights"]
+_OfItems = Literal["invalid_facts", "vector_lengths"]
+_OfMatches = Literal["unmatched_items", "unmatched_lists", "held_out_in_train", "missing_users", "zero_relevant"]
+_OfLists = Literal["short_lists", "ties", "extra_users", "absent_baseline", "rank_gaps", "score_rank_disagree"]
+_OfTimes = Literal["before_list", "after_window", "consumed_before", "list_times", "untimed_lists"]
+_OfEvents = Literal["untimed_interactions", "open_windows", "events_end", "train_after_cut"]
+_OfOthers = Literal["rows", "null_keys", "duplicates", "own_item", "extra_columns", "alike_values"]
+_OfWeights = Literal["target_sums", "mean_weight", "effective_sample"]
+_OfNights = Literal["volume", "absent_models", "fewer_users", "drift"]
+CheckName = Literal[
+    _OfLog, _OfJudgements, _OfItems, _OfMatches, _OfLists, _OfTimes, _OfEvents, _OfWeights, _OfOthers, _OfNights
+]
+"""Every check by its name, whoever counts it; those of bands are called ``bands.<name>``, which no list can have."""
+
+WITHOUT_THRESHOLDS: Final = ("rows", "vector_lengths")  # and those of bands
+BANDS: Final = "bands."
 
 
 class Threshold(Model):
@@ -178,6 +197,15 @@ class Checks(Model):
     a band."""
 
     def threshold(self, check: str) -> Threshold:
-        """Return the thresholds of the check of this name."""
-        threshold: Threshold = getattr(self, check)
-        return threshold
+        """Return the thresholds of the check of this name, none for one that has none; KeyError without such a check.
+
+        >>> Checks().threshold("ties").warn, Checks().threshold("bands.age").warn
+        (0.1, None)
+        """
+        if check in WITHOUT_THRESHOLDS or check.startswith(BANDS):
+            return Threshold()
+        thresholds: dict[str, Threshold] = dict(self)
+        return thresholds[check]
+
+
+require_same("Checks", (*Checks.model_fields, *WITHOUT_THRESHOLDS), get_args(CheckName))

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.check_thresholds import CheckName
 from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
@@ -147,7 +148,7 @@ def meets(rows: Rows, condition: Condition) -> BoolVector:
 class Check:
     """A check of single rows: the condition that a bad row meets."""
 
-    name: str
+    name: CheckName
     is_bad: Condition
     drops: bool = False  # whether such a row is left out; the checks after this one do not look at it
     refuse: Callable[[], NoReturn] | None = None  # refuses the input for the first such row
@@ -179,9 +180,9 @@ class RowChecks:
         checks = (replace(check, refuse=None) if check.name == is_counted else check for check in self.checks)
         return replace(self, checks=tuple(checks))
 
-    def flags(self, rows: Rows) -> dict[str, BoolVector]:
+    def flags(self, rows: Rows) -> dict[CheckName, BoolVector]:
         """Return which rows do not pass each check; refused where a check refuses one."""
-        is_left, found = np.ones(rows.num_rows, dtype=np.bool_), dict[str, np.ndarray]()
+        is_left, found = np.ones(rows.num_rows, dtype=np.bool_), dict[CheckName, np.ndarray]()
         for check in self.checks:
             found[check.name] = meets(rows, check.is_bad) & is_left
             if check.refuse is not None and found[check.name].any():
@@ -190,7 +191,7 @@ class RowChecks:
                 is_left = is_left & ~found[check.name]
         return found
 
-    def is_usable(self, flags: Mapping[str, BoolVector]) -> BoolVector:
+    def is_usable(self, flags: Mapping[CheckName, BoolVector]) -> BoolVector:
         """Return which rows pass all checks that leave rows out."""
         return ~reduce(np.logical_or, (flags[check.name] for check in self.checks if check.drops))
 
@@ -199,7 +200,7 @@ class RowChecks:
         is_kept = self.is_usable(self.flags(table))
         return table if is_kept.all() else table.filter(to_arrow(is_kept))
 
-    def tallies(self, rows: Rows, flags: Mapping[str, BoolVector]) -> Iterator[Tally]:
+    def tallies(self, rows: Rows, flags: Mapping[CheckName, BoolVector]) -> Iterator[Tally]:
         """Count the rows, and those that do not pass each check."""
         yield Tally(self.input, ROWS, rows.num_rows, rows.num_rows)
         for name, flag in flags.items():
@@ -365,7 +366,7 @@ class Tally:
     """Count of a check in some rows of an input, of how many, with the first and last key concerned."""
 
     input: str
-    check: str
+    check: CheckName
     count: int
     total: int
     first: str | None = None
@@ -383,7 +384,7 @@ class Tally:
         return list(dict.fromkeys(key for key in (self.first, self.last) if key is not None))
 
 
-def add_tallies(found: dict[tuple[str, str], Tally], added: Iterable[Tally]) -> None:
+def add_tallies(found: dict[tuple[str, CheckName], Tally], added: Iterable[Tally]) -> None:
     """Add, in place, to the tallies by input and check."""
     for one in added:
         before = found.get((one.input, one.check))
@@ -430,7 +431,7 @@ class PartitionTallies:
     """Counts of the log and the judgements in one partition."""
 
     is_enabled: bool = False  # whether more than single rows is looked at
-    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)  # by input and check
+    tallies: dict[tuple[str, CheckName], Tally] = field(default_factory=dict)  # by input and check
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)  # of some users each
 
     def usable(self, batches: Iterable[pa.RecordBatch], checks: Mapping[int, RowChecks]) -> Iterator[pa.RecordBatch]:

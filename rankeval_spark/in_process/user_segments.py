@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.inference import NO_INTERACTION, segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
@@ -65,7 +66,7 @@ def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[
         labels = labels_of(numbers, edges, band)
         users = users.set_column(users.column_names.index(column), column, labels)
         sample_keys = [number_text(edge) for edge in edges.tolist()]
-        facts.append(CheckCount(name, f"bands.{column}", int(np.isnan(numbers).sum()), len(numbers), sample_keys))
+        facts.append(CheckCount(name, f"{BANDS}{column}", int(np.isnan(numbers).sum()), len(numbers), sample_keys))
     return users, facts
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.check_thresholds import Threshold
 from rankeval_spark.engine.aggregation.slices import nullable
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
@@ -18,6 +19,7 @@ from rankeval_spark.result_rows.column_types import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
+    from rankeval_spark.config.check_thresholds import CheckName
 
 RECOMMENDATIONS: Final = "recommendations"
 HELD_OUT: Final = "held_out"
@@ -49,7 +51,7 @@ VOLUME: Final = "volume"  # rows of an input, against the nights before
 ABSENT_MODELS: Final = "absent_models"  # models of the last night that have no lists
 FEWER_USERS: Final = "fewer_users"  # users with a list that a model lost
 
-OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
+OF_TIMING: Final[Mapping[CheckName, tuple[str, str]]] = {
     "before_list": ("n_before", "n_interactions"),
     "after_window": ("n_after", "n_interactions"),
     "consumed_before": ("n_consumed", "n_items"),
@@ -59,7 +61,7 @@ OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
 
-OF_RANKS: Final[Mapping[str, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
+OF_RANKS: Final[Mapping[CheckName, str]] = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 """Checks of the ranks of the log, and the flag of a list that each counts."""
 
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
@@ -68,7 +70,7 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
 
-ADVICE: Final[Mapping[str, str]] = {
+ADVICE: Final[Mapping[CheckName, str]] = {
     row_kinds.HELD_OUT_IN_TRAIN: "where users consume items again, this is legitimate, and "
     "checks.held_out_in_train: {} silences it; otherwise set policies.seen_in_train: drop_both, which leaves such "
     "pairs out of lists and judgements",
@@ -79,7 +81,7 @@ ADVICE: Final[Mapping[str, str]] = {
 }
 """What to do about a check whose fault the rows alone do not show."""
 
-OF_WEIGHTS: Final[Mapping[str, str]] = {
+OF_WEIGHTS: Final[Mapping[CheckName, str]] = {
     TARGET_SUMS: "scores of a list that add up to at most 1 for each impression, and to 1 where rewards are predicted",
     MEAN_WEIGHT: "a mean weight of 1, within its interval",
     EFFECTIVE_SAMPLE: "an effective sample that is not far below the number of users",
@@ -106,7 +108,7 @@ class CheckCount:
     """Number of rows of an input that a check finds; ``input`` and ``check`` as in ``schemas.CHECKS``."""
 
     input: str
-    check: str
+    check: str  # a :data:`CheckName`, or that of a band
     count: int
     total: int  # rows, users or lists that were looked at
     sample_keys: Sequence[str] = ()  # a few of the keys concerned
@@ -263,9 +265,8 @@ def to_check_rows(facts: Sequence[CheckCount], checks: Checks, *, repeating: Col
 
 def verdict_of(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
     """Compare the share of a fact with its thresholds, if any; without a total there is no share, and no fault."""
-    warn = error = None
-    if checks is not None and fact.check in type(checks).model_fields:
-        warn, error = (getattr(checks.threshold(fact.check), name) for name in ("warn", "error"))
+    limits = Threshold() if checks is None else checks.threshold(fact.check)
+    warn, error = limits.warn, limits.error
     if (fact.input, fact.check) in _NONE_TOLERATED:
         error = 0.0
     share = fact.share

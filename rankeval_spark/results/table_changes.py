@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, local_tables, local_writes
@@ -173,7 +174,6 @@ class ChangesOnDisk(TableChanges["DataFile"]):
 
 NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
 WITHOUT_USERS: Final = (schemas.METRICS.name, "items")  # inputs whose checks name other things than users, as BANDS
-BANDS: Final = "bands."
 REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
 BETWEEN_KEYS: Final = r"[\s;,]+"
 

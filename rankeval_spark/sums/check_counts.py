@@ -21,6 +21,7 @@ from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
 from rankeval_spark.result_rows.metric_rows import rows_of_mean_weight
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.check_thresholds import CheckName
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.outputs import Part
     from rankeval_spark.measures.arrays import BoolVector, IntVector
@@ -81,18 +82,21 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
     that their users have in the training data; not where these were dropped, which the rows of the log show.
     """
     found = united(rows).to_pylist()
-    by_check: dict[str, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
+    by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == _LISTS), key=lambda row: row[C.MODEL_ID])
-    names = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS, check_rows.SEEN_IN_TRAIN]
-    names += [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END, check_rows.TARGET_SUMS]
+    names: list[CheckName] = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS]
+    always = [*names]
+    names += [check_rows.SEEN_IN_TRAIN, *check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
+    names.append(check_rows.TARGET_SUMS)
     weighs = bool(request.measure_set.weighing)
     if not found:  # no list at all
         has_times, asks_open = request.policies.is_attributed, request.events_until is not None
-        timing = [*check_rows.OF_TIMING, check_rows.EVENTS_END, *([check_rows.OPEN_WINDOWS] if asks_open else [])]
-        others = [*(timing if has_times else []), *([check_rows.TARGET_SUMS] if weighs else [])]
-        by_check = dict.fromkeys([*names[:6], *others], dict.fromkeys(COUNTS.names))
+        always += [*check_rows.OF_TIMING, check_rows.EVENTS_END] if has_times else []
+        always += [check_rows.OPEN_WINDOWS] if has_times and asks_open else []
+        always += [check_rows.TARGET_SUMS] if weighs else []
+        by_check = dict.fromkeys(always, dict.fromkeys(COUNTS.names))
     facts = []
-    for name in names:
+    for name in dict.fromkeys([*names, *by_check]):
         row = by_check.get(name)
         if row is None:
             continue
@@ -183,7 +187,7 @@ class _Lists:
             yield {"check": _LISTS, C.MODEL_ID: model, **counts}
 
     def _row(
-        self, check: str, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None
+        self, check: CheckName, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None
     ) -> dict[str, Any]:
         """Count the lists with a flag, or what is given; with the keys of the first and last list with the flag."""
         first, last = ends_of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)

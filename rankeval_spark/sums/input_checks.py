@@ -29,6 +29,7 @@ from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.sums.sums import ITEMS, Sum
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.check_thresholds import CheckName
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.measures.arrays import BoolVector
@@ -54,9 +55,9 @@ def tally_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([asdict(one) for one in tallies], TALLIES)
 
 
-def to_tallies(rows: pa.Table) -> dict[tuple[str, str], Tally]:
+def to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
     """Add up tallies, by input and check."""
-    found: dict[tuple[str, str], Tally] = {}
+    found: dict[tuple[str, CheckName], Tally] = {}
     add_tallies(found, (Tally(**row) for row in rows.to_pylist()))
     return found
 
@@ -108,7 +109,9 @@ class ItemTallies(Sum):
         ids = in_one_piece(items[C.ITEM_ID])
         n_judged, n_listed, n_known = (to_numpy(items[name]) for name in (*ITEM_FIELDS[1:], N_KNOWN))
 
-        def tally(of: str, check: str, counts: np.ndarray, is_concerned: BoolVector, total: int | None = None) -> Tally:
+        def tally(
+            of: str, check: CheckName, counts: np.ndarray, is_concerned: BoolVector, total: int | None = None
+        ) -> Tally:
             n_all = int(counts.sum()) if total is None else total
             return Tally(of, check, int(counts[is_concerned].sum()), n_all, *ends_of_ids(ids, is_concerned))
 
@@ -209,9 +212,12 @@ class InputChecks:
         }
 
     def facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row."""
+        """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row.
+
+        What else was counted comes after them, so that no count is lost.
+        """
         tallies = to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
-        counted = (tallies.get(key, Tally(*key, 0, 0)) for key in self._names())
+        counted = (tallies.get(key, Tally(*key, 0, 0)) for key in dict.fromkeys([*self._names(), *tallies]))
         facts = [CheckCount(each.input, each.check, each.count, each.total, each.sample_keys) for each in counted]
         if VECTORS in totals:
             facts.append(check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
@@ -221,22 +227,22 @@ class InputChecks:
             facts.append(check_rows.alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist()))
         return facts
 
-    def _names(self) -> list[tuple[str, str]]:
+    def _names(self) -> list[tuple[str, CheckName]]:
         """Return the inputs and checks of the facts of tallies, in their order."""
-        of_judgements = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
+        of_judgements: list[CheckName] = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:
             of_judgements.append(row_kinds.UNMATCHED_LISTS)
         if counted_needs(self.request, has_train="train" in self.of_rows):
             of_judgements.append(row_kinds.HELD_OUT_IN_TRAIN)
-        after = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
-        of_rows = {
+        after: dict[str, list[CheckName]] = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
+        of_rows: dict[str, list[tuple[str, CheckName]]] = {
             of: [(of, name) for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(of, []))]
             for of, rows in self.of_rows.items()
         }
         names = [name for of, own in of_rows.items() if of != "segments" for name in own]
         if self.catalogue is not None:
-            unknown = [check_rows.UNKNOWN_ITEMS, *([check_rows.UNKNOWN_ROWS] if self.drops_unknown else [])]
-            names += [("recommendations", name) for name in unknown]
+            names.append(("recommendations", check_rows.UNKNOWN_ITEMS))
+            names += [("recommendations", check_rows.UNKNOWN_ROWS)] if self.drops_unknown else []
         if self.request.policies.drops_seen and "train" in self.of_rows:
             names.append(("recommendations", check_rows.SEEN_IN_TRAIN))
         return [*names, *(of_rows.get("segments", []) if self.is_judged else [])]

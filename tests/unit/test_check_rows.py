@@ -82,3 +82,10 @@ def test_facts_that_come_in_parts_are_put_together_whatever_their_order(order: i
     assert whole(check_rows.alike_values, values) == (4, 5, ["c: ' de', 'DE'", "c: 'FR', 'Fr'"])
     for make in (check_rows.missing_users, check_rows.vector_lengths, check_rows.alike_values):
         assert whole(make, []) == (0, 0, [])
+
+
+def test_a_check_that_the_list_of_checks_does_not_have_is_an_error() -> None:
+    with pytest.raises(KeyError, match="duplicate_rows"):
+        check_rows.to_check_rows([CheckCount("held_out", "duplicate_rows", 1, 2)], Checks())
+    plain = [CheckCount("held_out", name, 1, 2) for name in ("rows", "bands.age")]
+    assert [row["threshold"] for row in check_rows.to_check_rows(plain, Checks()).to_pylist()] == [None, None]

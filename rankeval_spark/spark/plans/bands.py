@@ -12,6 +12,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.inference import NO_INTERACTION
 from rankeval_spark.result_rows.bands import Quantiles, lists_of
 from rankeval_spark.spark.spark_types import with_columns
@@ -19,7 +20,6 @@ from rankeval_spark.spark.spark_types import with_columns
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import Band
 
-CHECK: Final = "bands."
 """Start of the names of the checks that hold the edges."""
 
 _COUNTED: Final = "band int, spread double, number double, n bigint"
@@ -55,7 +55,7 @@ def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataF
     facts = (
         F.struct(
             F.lit(name).alias("input"),
-            F.lit(f"{CHECK}{column}").alias("check"),
+            F.lit(f"{BANDS}{column}").alias("check"),
             F.col(f"_count_{place}").alias("count"),
             F.col("_total").alias("total"),
             F.col(f"_texts_{place}").alias("sample_keys"),

@@ -13,11 +13,15 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
+from rankeval_spark.engine.checks import Tally
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.hosts.in_process import InProcess
+from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.sums.check_counts import N_LISTED
+from rankeval_spark.sums.input_checks import ROWS, tally_rows
 from tests.support.arrow_sources import source
 from tests.support.input_checks import to_checks
 
@@ -335,3 +339,13 @@ def test_inputs_without_rows_have_facts_of_zero() -> None:
 def test_rank_0_is_refused_before_anything_is_counted() -> None:
     with pytest.raises(RefusedError, match="rank 0"):
         checked(source("recommendations", "user_id item_id rank", ("u", "a", 0)))
+
+
+def test_a_count_that_no_list_of_names_has_is_shown_all_the_same() -> None:
+    """Whoever counts something more in the workers need not name it anywhere else."""
+    tables = Tables(source("recommendations", "user_id item_id score"), source("held_out", "user_id item_id"))
+    host = InProcess(Usable(tables, Request(measures=("P@1",)), 1))
+    totals = host.input_totals()
+    more = Tally("held_out", "train_after_cut", 2, 3, "a", "b")
+    totals[ROWS] = pa.concat_tables([totals[ROWS], pa.Table.from_batches([tally_rows([more])])])
+    assert host.input_checks.facts(totals)[-1] == CheckCount("held_out", "train_after_cut", 2, 3, ["a", "b"])

@@ -70,7 +70,7 @@ OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 NOT_REPEATED: Final = (*OF_NIGHTS, OPEN_WINDOWS)
 """Checks that another run of the same night need not have: they also depend on the time at which it runs."""
 
-ADVICE: Final[Mapping[CheckName, str]] = {
+ADVICE: Final[Mapping[str, str]] = {
     row_kinds.HELD_OUT_IN_TRAIN: "where users consume items again, this is legitimate, and "
     "checks.held_out_in_train: {} silences it; otherwise set policies.seen_in_train: drop_both, which leaves such "
     "pairs out of lists and judgements",
@@ -81,7 +81,7 @@ ADVICE: Final[Mapping[CheckName, str]] = {
 }
 """What to do about a check whose fault the rows alone do not show."""
 
-OF_WEIGHTS: Final[Mapping[CheckName, str]] = {
+OF_WEIGHTS: Final[Mapping[str, str]] = {
     TARGET_SUMS: "scores of a list that add up to at most 1 for each impression, and to 1 where rewards are predicted",
     MEAN_WEIGHT: "a mean weight of 1, within its interval",
     EFFECTIVE_SAMPLE: "an effective sample that is not far below the number of users",

@@ -83,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``rankeval``.
 
     Exit codes: 0 published, 1 unexpected, 2 usage or config, 3 checks failed and nothing published, 4 an input is
-    missing or unreadable. 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs.
+    missing or unreadable. 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs,
+    8 the environment is not usable.
     130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -509,7 +510,7 @@ def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
-    """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
+    """Check Java, jars, Python, time zone and disk, and say how to fix each fault; nothing is changed."""
     from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - only this command
 
     raise typer.Exit(doctor_command(root, is_quick=quick))

@@ -40,6 +40,7 @@ class Build(NamedTuple):
     jars: tuple[Jar, ...]
 
 
+FOLDER: Final = "jars"  # in the cache
 DELTA: Final = "4.4.0"
 _STORAGE: Final = Jar(f"delta-storage-{DELTA}.jar", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc")
 _SUMS: Final = {
@@ -74,7 +75,7 @@ def brings_delta(options: Mapping[str, str]) -> bool:
 
 def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
     """Return the folder that the jars are kept in."""
-    return cache_dir(env) / "jars"
+    return cache_dir(env) / FOLDER
 
 
 def cached_jars(folder: Path) -> tuple[Path, ...] | None:

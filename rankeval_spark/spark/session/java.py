@@ -67,7 +67,7 @@ def _ask(executable: Path, source: str) -> Java | str:
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         # stdin is closed because a shim may wait for input where no one can give it.
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):
         return f"{executable} does not run"
     version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", run.stderr)

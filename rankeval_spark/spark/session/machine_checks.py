@@ -8,10 +8,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from threading import Thread
 from typing import Final
 from urllib.parse import unquote
 
@@ -20,6 +24,7 @@ from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.session import jars
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import (
+    CACHE_VARIABLE,
     cache_dir,
     conf_dir,
     find_spark_home,
@@ -33,8 +38,12 @@ PYTHONS: Final = ((3, 11), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
 LEAST_FREE_GIGABYTES: Final = 2
+SECONDS: Final = 20.0  # that a check has
+SECONDS_OF_JAVA: Final = 90.0  # for three places, in each of which a Java has 30
+SECONDS_UNTIL_TOLD: Final = 2.0
 _GIGABYTE: Final = 1 << 30
 PYSPARK: Final = "pyspark"
+DELTA_JARS: Final = "Delta jars"
 _ZONE: Final = "spark.sql.session.timeZone"
 
 
@@ -48,25 +57,56 @@ class Check:
     fix: str = ""
 
 
-def checks(results_root: str | None = None) -> Iterator[Check]:
-    """Yield the outcomes of all checks as soon as they are known; no Spark starts.
+def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Check]:
+    """Yield the outcomes of all checks as soon as they are known; no Spark starts, and nothing is left behind.
 
-    ``results_root``: where a run would publish; a file is made there, and removed again.
+    ``results_root``: where a run would publish; a file is made there, and removed again. ``tell`` hears what is waited
+    for.
     """
-    yield guarded(check_python_version)
-    spark = guarded(check_packages)
+    run = partial(within, tell=tell)
+    yield run(check_python_version, "Python of the driver")
+    spark = run(check_packages, PYSPARK)
     yield spark
-    of_spark = (check_spark_version, check_java, check_delta_jars, check_time_zone)
-    yield guarded(check_arrow)
-    yield guarded(lambda: Check("cache folder", ok=True, found=str(cache_dir())))
-    for check in of_spark if spark.ok else ():
-        yield guarded(check)
-    spill = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
-    root = _local_path(results_root) if results_root else None
-    for folder in filter(None, (spill, cache_dir(), root)):  # whose disks a run fills
-        yield check_free_disk(folder)
+    yield run(check_arrow, "pyarrow")
+    yield run(check_cache, "cache folder")
+    if spark.ok:
+        yield run(check_spark_version, "jars of Spark")
+        yield run(check_java, "Java", seconds=SECONDS_OF_JAVA)
+        yield run(check_delta_jars, "Delta jars")
+        yield run(check_time_zone, "time zone")
+    for folder in _filled_folders(results_root):
+        yield run(partial(check_free_disk, folder), f"free disk for {folder}")
     if results_root is not None:
-        yield guarded(lambda: check_writable_root(results_root))
+        yield run(partial(check_writable_root, results_root), "results root")
+
+
+def within(check: Callable[[], Check], name: str, *, tell: Callable[[str], None], seconds: float = SECONDS) -> Check:
+    """Run a check for so many seconds at most; after some of them ``tell`` hears what is waited for."""
+    outcome = Future[Check]()
+
+    def look() -> None:
+        try:
+            outcome.set_result(guarded(check))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=look, name=name, daemon=True).start()  # one that hangs ends with the process
+    if not wait([outcome], SECONDS_UNTIL_TOLD).done:
+        tell(f"waiting for {name}, at most {seconds:.0f} s")
+        if not wait([outcome], seconds - SECONDS_UNTIL_TOLD).done:
+            fix = "the machine is busy, or one of its disks does not answer: look at it, and try again"
+            return Check(name, ok=False, found=f"no answer within {seconds:.0f} s", fix=fix)
+    return outcome.result()
+
+
+def _filled_folders(results_root: str | None) -> Iterator[Path]:
+    """Yield the folders whose disks a run fills."""
+    yield Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+    with suppress(FaultsError):
+        yield cache_dir(makes=False)
+    root = _local_path(results_root) if results_root else None
+    if root is not None:
+        yield root
 
 
 def require_startable(options: Mapping[str, str], *, why: str) -> None:
@@ -128,19 +168,28 @@ def check_spark_version() -> Check:
     return Check("jars of Spark", installed == [wanted], found, fix)
 
 
+def check_cache() -> Check:
+    """Check the cache folder, which is not made."""
+    folder = cache_dir(makes=False)
+    return Check("cache folder", ok=True, found=str(folder) + ("" if folder.exists() else ", will be made"))
+
+
 def check_java() -> Check:
     """Check Java, and where it was found."""
-    found = find_java()
-    return Check("Java", ok=True, found=f"{found.version} from {found.source}, {found.home}")
+    with allowed_folders.temporary_folder() as folder:  # for the wrapper of the wheel's
+        found = find_java({**os.environ, CACHE_VARIABLE: folder})
+    home = "" if str(found.home).startswith(folder) else f", {found.home}"
+    return Check("Java", ok=True, found=f"{found.version} from {found.source}{home}")
 
 
 def check_delta_jars() -> Check:
-    """Check the Delta jars; they are fetched if a run would fetch them."""
+    """Check the Delta jars; none is fetched."""
     if any((find_spark_home() / "jars").glob("delta-spark*.jar")):
-        return Check("Delta jars", ok=True, found=f"brought by {find_spark_home()}")
-    how = "in the cache" if jars.cached_jars(jars.jars_dir()) else "fetched now"
-    paths = jars.delta_jars(find_java())
-    return Check("Delta jars", ok=True, found=f"{' and '.join(path.stem for path in paths)} {how}")
+        return Check(DELTA_JARS, ok=True, found=f"brought by {find_spark_home()}")
+    folder = cache_dir(makes=False) / jars.FOLDER
+    if paths := jars.cached_jars(folder):
+        return Check(DELTA_JARS, ok=True, found=f"{' and '.join(path.stem for path in paths)} in the cache")
+    return Check(DELTA_JARS, ok=True, found=f"not in {folder} yet; the first start of Spark fetches them")
 
 
 def check_time_zone() -> Check:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 _ROWS = 3
 
 
-def probe(spark: SparkSession) -> Iterator[Check]:
-    """Yield the outcomes of the two jobs that every evaluation depends on.
+def of_session(spark: SparkSession) -> Iterator[tuple[str, Callable[[], Check]]]:
+    """Yield the two jobs that every evaluation depends on, with what is waited for.
 
     Delta is tried in a temporary folder of the driver, so only on a local master, whose executors see it too.
     """
-    yield worker_python(spark)
+    yield "a worker of Spark", partial(worker_python, spark)
     if spark.conf.getAll.get("spark.master", "").startswith("local"):
-        yield delta_table(spark)
+        yield "a table of Delta", partial(delta_table, spark)
 
 
 def worker_python(spark: SparkSession) -> Check:

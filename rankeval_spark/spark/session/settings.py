@@ -170,8 +170,8 @@ def is_under_spark_submit() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the cache folder, made if missing; refused where none can be written to.
+def cache_dir(env: Mapping[str, str] = os.environ, *, makes: bool = True) -> Path:
+    """Return the cache folder, made if missing unless ``makes`` is false; refused where none can be written to.
 
     ``RANKEVAL_CACHE`` and no other where it is set, else ``rankeval-spark`` in ``XDG_CACHE_HOME``, else in
     ``~/.cache``, else in the folder for temporary files (a user without a writable home, as in many containers). In
@@ -184,7 +184,7 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
         homes += [Path(home) / ".cache"] if (home := env.get("HOME")) else []
         candidates = [home / "rankeval-spark" for home in homes if home.is_absolute()]
     for candidate in candidates:
-        if _is_writable(candidate):
+        if _is_writable(candidate, makes=makes):
             return candidate
     found = f"no writable folder among {', '.join(map(str, candidates))}"
     expected = "a folder that this user may write to"
@@ -192,9 +192,10 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
         # The user id keeps two users of one machine out of each other's temporary cache.
         temporary = Path(tempfile.gettempdir()) / f"rankeval-spark-{os.getuid()}"
         with suppress(OSError):
-            temporary.mkdir(mode=stat.S_IRWXU)
-        reason = _why_not_private(temporary)
-        if reason is None and _is_writable(temporary):
+            if makes:
+                temporary.mkdir(mode=stat.S_IRWXU)
+        reason = _why_not_private(temporary) if makes or temporary.exists() else None
+        if reason is None and _is_writable(temporary, makes=makes):
             return temporary
         found = f"{temporary}, which is {reason or 'not writable'}"
         expected = "a folder of this user with mode 0700, as the home of the user has no writable one"
@@ -217,10 +218,12 @@ def _why_not_private(path: Path) -> str | None:
     return None if mode == stat.S_IRWXU else f"of mode {mode:04o}"
 
 
-def _is_writable(folder: Path) -> bool:
-    """Create the folder if it is missing; return True if a file can be created in it."""
+def _is_writable(folder: Path, *, makes: bool) -> bool:
+    """Return True if a file can be created in a folder, which is made, or could be made, if it is missing."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if makes:
+            folder.mkdir(parents=True, exist_ok=True)
+        folder = next(place for place in (folder, *folder.parents) if place.exists())
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +18,7 @@ from rankeval_spark.cli import doctor
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.session import machine_checks
 from rankeval_spark.spark.session.machine_checks import Check
+from tests.support.cli import PROJECT
 
 FIT = Check("Java", ok=True, found="17")
 UNFIT = Check("free disk", ok=False, found="0.1 GB for /tmp", fix="free 2 GB there")
@@ -90,8 +94,56 @@ def test_error_made_for_people_is_an_outcome() -> None:
 
 @pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 8)])
 def test_doctor_ends_with_8_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
-    monkeypatch.setattr(machine_checks, "checks", lambda _: iter([FIT, outcome]))
+    monkeypatch.setattr(machine_checks, "checks", lambda *_: iter([FIT, outcome]))
     said = io.StringIO()
 
     assert doctor.doctor_command(is_quick=True, console=Console(file=said, width=100)) == code
     assert (UNFIT.fix in said.getvalue()) == (not outcome.ok)
+
+
+def test_a_check_that_hangs_is_a_fault_after_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang() -> Check:
+        time.sleep(10)
+        return FIT
+
+    monkeypatch.setattr(machine_checks, "SECONDS_UNTIL_TOLD", 0.05)
+    told = list[str]()
+
+    outcome = machine_checks.within(hang, "a disk", tell=told.append, seconds=0.2)
+
+    assert (outcome.name, outcome.ok, outcome.found) == ("a disk", False, "no answer within 0 s")
+    assert told == ["waiting for a disk, at most 0 s"]
+    assert machine_checks.within(lambda: FIT, "Java", tell=told.append) == FIT
+    assert len(told) == 1
+
+
+def test_no_check_leaves_anything_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cache = tmp_path / "new" / "cache"
+    monkeypatch.setenv("RANKEVAL_CACHE", str(cache))
+
+    found = {check.name: check.found for check in machine_checks.checks(str(tmp_path / "results"))}
+
+    assert found["cache folder"] == f"{cache}, will be made"
+    assert found["Delta jars"] == f"not in {cache / 'jars'} yet; the first start of Spark fetches them"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_line_reaches_a_pipe_while_the_next_check_waits(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nsleep 4\n")
+    java.chmod(0o755)
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "rankeval_spark", "doctor", "--quick"]
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        lines = list[str]()
+        while "waiting for Java, at most 90 s" not in (lines[-1:] or [""])[0]:
+            lines.append(running.stdout.readline())
+        is_waiting = running.poll() is None
+        rest = running.communicate(timeout=60)[0]
+
+    assert is_waiting
+    assert any(line.startswith("ok     pyarrow") for line in lines)
+    assert "Java" in rest

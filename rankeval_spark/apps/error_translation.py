@@ -6,7 +6,7 @@ import errno
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from rankeval_spark.errors import (
@@ -21,6 +21,7 @@ from rankeval_spark.errors import (
     note,
     notes_of,
 )
+from rankeval_spark.jar_faults import of_jars
 from rankeval_spark.refusals import refusal_in, unreadable_in
 
 # Texts of the system, the same in Python and in Java: of a disk that takes no more, and of one mounted read-only.
@@ -80,6 +81,8 @@ def _of_machine(error: Exception) -> FaultsError | None:
     if is_denied or _READ_ONLY in str(error):  # a root became read-only, or has other permissions
         expected, fix = "files that can be read and written", "check the permissions and the mounts, and run again"
         return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
+    if said := of_jars(str(error)):
+        return EnvironmentFaultError(*_jar_faults(said))
     # A lost JVM: py4j has no answer, no connection, or an error without Java's trace.
     protocol = sys.modules.get("py4j.protocol")
     if protocol is None:
@@ -89,3 +92,18 @@ def _of_machine(error: Exception) -> FaultsError | None:
         return None
     fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
     return DriverLostError(Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix))
+
+
+def _jar_faults(said: str) -> list[Fault]:
+    """Return the jars that do not fit the Spark of this process; where all seem to, what Java said of them."""
+    known = list[Fault]()
+    if "pyspark" in sys.modules:
+        from rankeval_spark.spark.session.builder import faults_of_jars  # noqa: PLC0415 - imports pyspark
+
+        with suppress(Exception):  # the JVM may be gone by now
+            known = faults_of_jars()
+    expected, fix = (
+        "jars that are built for this Spark, Scala and Hadoop",
+        "run 'rankeval doctor', and remove other jars",
+    )
+    return known or [Fault("jars of Spark", said, expected, fix)]

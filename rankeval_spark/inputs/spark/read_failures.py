@@ -16,6 +16,7 @@ from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
 from rankeval_spark.inputs import input_files
 from rankeval_spark.inputs.input_columns import NANOSECONDS, PARQUET_UUID, UUIDS
 from rankeval_spark.inputs.input_files import missing_input
+from rankeval_spark.jar_faults import of_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,8 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
+        if of_jars(str(error)):  # which is no fault of the input: `apps.error_translation` says what it is one of
+            raise
         raise InputError(missing_input(name, location, expected, _describe(error))) from error
 
 

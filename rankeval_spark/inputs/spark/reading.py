@@ -37,7 +37,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
         if given is not None:
             try:
                 found[name] = read_input(spark, name, given, by_name[name], date)
-            except FaultsError as error:
+            except (InputError, ConfigError) as error:  # others, such as of the environment, are no faults of inputs
                 faults.append(error)
     if faults:
         raise _merged(faults)

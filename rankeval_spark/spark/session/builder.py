@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import unquote
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
@@ -25,12 +26,12 @@ from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from rankeval_spark import allowed_folders
+from rankeval_spark import allowed_folders, jar_faults
 from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line, hide
 from rankeval_spark.spark.session import jars as delta, secrets, settings as ours
 from rankeval_spark.spark.session.java import find_java
-from rankeval_spark.spark.version import require_spark
+from rankeval_spark.spark.version import require_spark, spark_line
 
 Settings = Mapping[str, str]
 
@@ -164,6 +165,7 @@ def _submitted(app_name: str, *, master: str | None, user_settings: Settings) ->
         package, expected = delta.build().package, "the Delta jars among its own"
         fix = f"add --packages {package}, or --jars with the two files in {delta.jars_dir()}"
         raise EnvironmentFaultError(Fault("spark-submit", "a driver without Delta", expected, fix))
+    _refuse_other_delta()
     target = {"spark.master": master} if master else {}
     wanted = _own_settings(master or given.get("spark.master", ""))
     return _create({"spark.app.name": app_name, **wanted, **given, **target, **user_settings})
@@ -177,18 +179,43 @@ def _started(
     given = ours.spark_defaults()
     target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
     options = {"spark.app.name": app_name, **_own_settings(target), **given, **user_settings, "spark.master": target}
-    if jars is None and not delta.brings_delta(options):
+    is_brought = jars is None and delta.brings_delta(options)
+    if jars is None and not is_brought:
         jars = delta.delta_jars(java)
     options |= _added_jars(options, jars or ())
     with ours.driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
         shown = _with_delta_extension(jvm_settings)
-        return _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
+        session = _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
+    if is_brought:
+        _refuse_other_delta()
+    return session
 
 
 def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
     """Return the setting that has Spark load jars, and send them to executors."""
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
     return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
+
+
+def _refuse_other_delta() -> None:
+    """Refuse several Delta jars, or one of another Spark: jobs would fail for them, in words about the inputs."""
+    if faults := [fault for fault in faults_of_jars() if fault.where.startswith("Delta")]:
+        raise EnvironmentFaultError(*faults)
+
+
+def faults_of_jars() -> list[Fault]:
+    """Find jars of the driver of this process that do not fit its Spark; none where there is no driver."""
+    jvm = SparkContext._jvm
+    if jvm is None or spark_line() not in delta.BUILDS:
+        return []
+    loader, found = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader(), dict[str, list[str]]()
+    for kind, mark in jar_faults.MARKS.items():
+        places = loader.getResources(mark)
+        while places.hasMoreElements():  # such as jar:file:/opt/jars/delta-spark_4.2_2.13-4.4.0.jar!/io/delta/...
+            jar = places.nextElement().toString().partition("!")[0]
+            found.setdefault(kind, []).append(unquote(jar.rpartition("/")[2]))
+    hadoop = str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+    return jar_faults.jar_faults(found, spark=spark_line(), hadoop=hadoop, package=delta.build().package)
 
 
 def _create(

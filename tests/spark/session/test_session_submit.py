@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,16 @@ def test_driver_without_delta_is_refused_with_the_option_to_add(tmp_path: Path) 
 
     assert run.returncode == 8
     assert f"add --packages {jars.build().package}" in run.stdout
+
+
+@pytest.mark.slow
+def test_a_driver_with_several_jars_of_delta_is_refused_with_those_to_remove(tmp_path: Path) -> None:
+    own, storage = jars.delta_jars(find_java())
+    other = tmp_path / own.name.replace(jars.DELTA, "4.3.0")
+    shutil.copy(own, other)
+
+    run = submit(tmp_path, "--master", "local[1]", "--jars", f"{own},{storage},{other}")
+
+    assert run.returncode == 8
+    assert f"Delta jars: found 2 on the class path: {other.name}, {own.name}; expected {own.name} alone" in run.stdout
+    assert f"remove {other.name}: look at --jars" in run.stdout

@@ -16,6 +16,7 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.inputs.arrow import file_inputs
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.input_files import ForSparkError
@@ -220,6 +221,20 @@ def test_rows_that_need_much_memory_are_left_to_spark(workspace: Workspace, monk
     monkeypatch.setattr(file_inputs, "physical_bytes", lambda: 10_000.0)
     with pytest.raises(ForSparkError, match="54 rows, which are many for one process"):
         opened(workspace)
+
+
+def test_a_session_that_does_not_start_is_no_fault_of_the_inputs(workspace: Workspace) -> None:
+    starts = list[int]()
+
+    def start() -> Any:  # noqa: ANN401 - never returns
+        starts.append(1)
+        raise EnvironmentFaultError(Fault("Delta jars", "two", "one", "remove one"))
+
+    session = on_demand(start, why="chosen")
+    for _ in range(2):
+        with pytest.raises(EnvironmentFaultError, match="Delta jars: found two; expected one"):
+            run_night(session, load_config(workspace.config), FIRST)
+    assert starts == [1]
 
 
 @pytest.mark.parametrize("override", ["inputs.recommendations.timestamp=2099-01-01", "results.root='results[1]'"])

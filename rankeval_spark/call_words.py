@@ -20,7 +20,7 @@ _INPUTS: Final = "recommendations|held_out|segments|train|items"
 _WORD: Final = r"[a-z_0-9-]+"
 _WORDS: Final = rf"{_WORD}(?:, {_WORD})*(?: (?:or|and) {_WORD})?"
 
-_VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "keys with values": "a dict"}
+_VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "none": "None", "keys with values": "a dict"}
 """Values that YAML and Python write in other words."""
 
 _PYTHON_TYPES: Final = {

@@ -185,6 +185,7 @@ class Evaluation(Generic[Frame]):
         if self._n_blocks <= 0:
             self.release()
 
+    @refusals_of_call()
     def gap_tests(
         self,
         *,
@@ -235,10 +236,10 @@ class Evaluation(Generic[Frame]):
         asked = gap_tests_of(given, self.request, has_one_list=self.host.has_one_list)
         gaps = gap_rows.gaps_of(self._metrics, asked)
         tests = {GAP_TESTS: GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
-        with refusals_of_call():
-            found = self.host.totals(tests)[GAP_TESTS]
+        found = self.host.totals(tests)[GAP_TESTS]
         return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.confidence))
 
+    @refusals_of_call()
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
 
@@ -258,10 +259,11 @@ class Evaluation(Generic[Frame]):
         measures = [one for one in self.request.measure_set.measures if k in (None, one.k)]
         if not measures:
             cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measure_set.measures})))
-            raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
+            raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a cutoff that was asked for: {cutoffs}"))
         names = {(one.label, one.k): str(one) for one in measures}
         return self.host.frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
 
+    @refusals_of_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """Agreement of the lists of each model with those of a baseline: Overlap, Jaccard and RBO, user by user.
 
@@ -298,9 +300,9 @@ class Evaluation(Generic[Frame]):
         ]
         if faults:
             raise ConfigError(*faults)
-        with refusals_of_call():
-            return self.host.agreement(baseline, k=int(k), p=float(p))
+        return self.host.agreement(baseline, k=int(k), p=float(p))
 
+    @refusals_of_call()
     def hit_ranks(self, model: str, baseline: str) -> Frame:
         """At which rank each of two models had the hits of every user.
 

@@ -15,6 +15,7 @@ from rankeval_spark.errors import (
     ConfigError,
     Fault,
     InputError,
+    InvalidCallError,
     JudgementError,
     RefusedCallError,
     nearest,
@@ -86,11 +87,13 @@ def unreadable_in(text: str) -> InputError | None:
 
 @contextmanager
 def refusals_of_call() -> Iterator[None]:
-    """Raise what is refused within the block as a :class:`RefusedCallError`, which names arguments of ``evaluate``."""
+    """Raise what is refused within the block in the words of a call: what the inputs hold as a RefusedCallError."""
     try:
         yield
-    except RefusedCallError:
+    except (RefusedCallError, InvalidCallError):
         raise
+    except ConfigError as error:
+        raise InvalidCallError(*map(_of_call, error.faults)) from error.__cause__
     except JudgementError as error:
         raise JudgementError(*map(_of_call, error.faults)) from error
     except ChecksFailedError as error:
@@ -117,7 +120,7 @@ def model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault
     """Find models, by the argument that names each, that an evaluation does not have; an empty log has any."""
     expected = f"a model of the log: {', '.join(models)}"
     return [
-        Fault(place, repr(name), expected, nearest(name, models))
+        Fault(place, repr(name), expected, nearest(str(name), models))
         for place, name in wanted.items()
         if models and name not in models
     ]

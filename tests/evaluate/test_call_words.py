@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import polars as pl
@@ -22,6 +23,9 @@ from rankeval_spark.errors import (
     RefusedCallError,
 )
 from rankeval_spark.inputs.input_columns import missing_faults
+
+if TYPE_CHECKING:
+    from rankeval_spark import Evaluation
 
 LOG = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 11, 12], "score": [0.9, 0.8, 0.7]})
 HELD_OUT = pd.DataFrame({"user_id": [1, 2], "item_id": [10, 12]})
@@ -293,3 +297,22 @@ def test_a_config_names_the_likely_column_by_its_key() -> None:
     names = {name: name for name in schemas.TRAIN.field_names()}
     faults = missing_faults(["user_id", "movieId"], names, {}, "inputs.train")
     assert [fault.fix for fault in faults] == ["did you mean 'movieId'? write inputs.train.columns.item_id: movieId"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda result: result.gap_tests(measures="RR"), "gap_tests(measures=): found 'RR'; expected a list; write"),
+        (lambda result: result.gap_tests(measures={}), "gap_tests(measures=): found a dict; expected a list"),
+        (lambda result: result.gap_tests(replicates="5"), "gap_tests(replicates=): found '5'; expected a whole number"),
+        (lambda result: result.gap_tests(), "evaluate(slices=): found None; expected segments whose groups are compar"),
+        (lambda result: result.comparisons, "evaluate(baseline=): found None; expected the model that others are com"),
+        (lambda result: result.leaderboard(k=7), "leaderboard(k=): found 7; expected a cutoff that was asked for: 10"),
+        (lambda result: result.hit_ranks(None, "model"), "hit_ranks(model=): found None; expected a model of the log"),
+        (lambda result: result.agreement("pop"), "agreement(baseline=): found 'pop'; expected a model of the log"),
+    ],
+)
+def test_a_result_that_is_refused_speaks_of_its_own_call(call: Callable[[Evaluation], object], said: str) -> None:
+    with pytest.raises(InvalidCallError) as raised:
+        call(evaluate(LOG, HELD_OUT, measures=["nDCG@10"]))
+    assert said in str(raised.value)

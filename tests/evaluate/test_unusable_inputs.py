@@ -393,8 +393,8 @@ def test_the_cause_why_nothing_is_measured_is_that_of_ids_and_gains(
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:
-    with pytest.raises(InputError, match=r"no column 'item_id' among user_id, sku, score; .*; rename"):
-        evaluate(table("user_id sku score", ("u", "a", 1.0)), held_out(), measures=["RR"])
+    with pytest.raises(InputError, match=r"no column 'item_id' among user_id, thing, score; .*; rename"):
+        evaluate(table("user_id thing score", ("u", "a", 1.0)), held_out(), measures=["RR"])
     with pytest.raises(InputError, match=r"no column 'recommended_at'; .*; rename the column"):
         evaluate(log(order="score"), held_out(), measures=["RR"], attribution="all", attribution_window="1d")
 

@@ -17,6 +17,8 @@ Ties = Literal["item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic",
 Unit = Literal["user", "list"]
 Lists = Literal["separate", "pooled"]
 Attribution = Literal["none", "last_touch", "first_touch", "all"]
+Duplicates = Literal["best", "error", "keep"]
+HeldOutDuplicates = Literal["max", "sum", "last", "error"]
 OwnItem = Literal["keep", "drop", "drop_both"]
 
 TieKey = Literal["item", "item_desc", "item_bytes_desc", "rank", "gain", "gain_desc"]  # smaller is better, or larger
@@ -113,12 +115,12 @@ class Policies(Model):
     rank_gaps: Literal["renumber", "keep"] = "renumber"
     """Gaps in the ranks of the log. `renumber`: ranks become 1, 2, 3. `keep`: ranks keep their gaps and order the list,
     and scores are ignored."""
-    duplicates: Literal["best", "error", "keep"] = "best"
+    duplicates: Duplicates = "best"
     """An item twice in one list. `best`: keep its best position. `error`: the run fails. `keep`: keep both, only to
     reproduce other tools."""
     judged_only: Flag = False
     """Remove items without a judgement, or with a negative gain, from the lists before ranking, as trec_eval -J."""
-    held_out_duplicates: Literal["max", "sum", "last", "error"] = "max"
+    held_out_duplicates: HeldOutDuplicates = "max"
     """A held-out (user, item) twice. `max`: largest gain. `sum`: sum of gains. `last`: gain of the newest by
     interacted_at (the largest of several at that time). `error`: the run fails."""
     invalid_scores: Literal["drop", "error"] = "drop"

@@ -117,10 +117,12 @@ class Job:
     def count(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> None:
         """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
         counting = replace(self, checks={kind: of_input.counting() for kind, of_input in self.checks.items()})
-        duplicates = self.rules.duplicates_of_users.replace("error", "max")
+        duplicates = self.rules.duplicates_of_users
         for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
             left = self._left_to_judge(batch, tallies)
-            judged = to_judgements(left.judged, n_items=left.n_items, duplicates=duplicates)
+            judged = to_judgements(
+                left.judged, n_items=left.n_items, duplicates="max" if duplicates == "error" else duplicates
+            )
             tallies.add(left, judged, counts_seen=self.rules.drops_seen)
 
     def _ranked(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.config import Policies
+    from rankeval_spark.config.policies import ZeroRelevant
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
 
@@ -199,9 +200,15 @@ def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVec
     is_judged, has_list = n_judged > 0, n_recommended > 0
     has_both, is_missing = is_judged & has_list, is_judged & ~has_list
     is_zero_relevant = is_judged & (n_relevant == 0)
-    belongs = {"intersection": has_both, "intersection_judged": has_both, "run": has_list}.get(
-        policies.population, is_judged
-    )
+    match policies.population:
+        case "truth" | "judged":
+            belongs = is_judged
+        case "intersection" | "intersection_judged":
+            belongs = has_both
+        case "run":
+            belongs = has_list
+        case population:
+            assert_never(population)
     if policies.missing == "exclude":
         belongs = belongs & has_list
     if policies.missing == "error" and np.any(is_missing):
@@ -246,7 +253,7 @@ class Scorer:
     measures: MeasureSet
     # policies: what a user scores where a measure is undefined, and whether values are means over all orders of tied
     # items
-    zero_relevant: str
+    zero_relevant: ZeroRelevant
     ties: str
     judged_only: bool = False  # policy: whether unjudged items have left the lists
 
@@ -261,9 +268,17 @@ class Scorer:
         tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
         spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(self.ties).value == "mean" else lists
         values = measures.score(spread, judged_only=self.judged_only)
-        for name, measure in measures.by_column.items() if self.zero_relevant in {"zero", "one"} else ():
+        for name, measure in measures.by_column.items():
+            match self.zero_relevant:
+                case "zero":
+                    fill = measure.without_relevant
+                case "one":
+                    fill = measure.at_best
+                case "exclude" | "error":
+                    break
+                case _:
+                    assert_never(self.zero_relevant)
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
-            fill = measure.without_relevant if self.zero_relevant == "zero" else measure.at_best
             values[name] = filled(values[name], can_be, fill)
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])

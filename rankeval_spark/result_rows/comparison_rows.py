@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -81,29 +81,37 @@ class PairTests:
 
         What t has stays for few differences and randomization, and where all are equal. Wilcoxon's p is 1 if all are 0.
         """
-        if test == "bootstrap":
-            replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
-            low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
-            p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
-            is_equal = of_t["method"] == "equal"
-            keeps = is_equal | np.isnan(of_t["delta"])
-            return {
-                "ci_low": np.where(keeps, of_t["ci_low"], low),
-                "ci_high": np.where(keeps, of_t["ci_high"], high),
-                **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
-                **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
-            }
-        if test == "randomization":
-            sums = self._sums(comparison_state.SIGNS)
-            drawn, kind, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
-            return _tested(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
-        if test == "sign":
-            p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
-            return _tested(of_t, p, np.full(len(p), "binomial"))
-        zeros = self.requested.wilcoxon_zeros
-        columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
-        found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
-        return _tested(of_t, np.where(self._of_means.is_all_zero[0], 1.0, found), np.full(len(found), zeros))
+        match test:
+            case "bootstrap":
+                replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
+                low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
+                p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
+                is_equal = of_t["method"] == "equal"
+                keeps = is_equal | np.isnan(of_t["delta"])
+                return {
+                    "ci_low": np.where(keeps, of_t["ci_low"], low),
+                    "ci_high": np.where(keeps, of_t["ci_high"], high),
+                    **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
+                    **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
+                }
+            case "randomization":
+                sums = self._sums(comparison_state.SIGNS)
+                drawn, kind, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
+                return _tested(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
+            case "sign":
+                p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
+                return _tested(of_t, p, np.full(len(p), "binomial"))
+            case "wilcoxon":
+                zeros = self.requested.wilcoxon_zeros
+                columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
+                found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
+                p = np.where(self._of_means.is_all_zero[0], 1.0, found)
+                return _tested(of_t, p, np.full(len(found), zeros))
+            case "t" | "tukey" | "randomized_tukey":
+                message = f"{test} does not take the place of t for one pair"
+                raise ValueError(message)
+            case _:
+                assert_never(test)
 
     @cached_property
     def _means(self) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
 import numpy as np
 
@@ -67,15 +67,18 @@ def adjust(
 
 def _adjusted(p: Values, correction: Correction) -> Values:
     """Adjust the p-values of one family; they may exceed 1."""
-    if correction == "none":
-        return p
-    if correction == "bonferroni":
-        return p * len(p)
     order = np.argsort(p, kind="stable")
-    if correction == "holm":
-        steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    else:
-        steps = np.minimum.accumulate((p[order] * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1]
+    match correction:
+        case "none":
+            return p
+        case "bonferroni":
+            return p * len(p)
+        case "holm":
+            steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+        case "benjamini-hochberg":
+            steps = np.minimum.accumulate((p[order] * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1]
+        case _:
+            assert_never(correction)
     adjusted = np.empty_like(steps)
     adjusted[order] = steps
     return adjusted

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
+from rankeval_spark.config.policies import HeldOutDuplicates
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
@@ -137,7 +138,9 @@ def models_in(table: pa.Table) -> tuple[str, ...]:
     return tuple(sorted({name for name in found if name is not None})) or ("m",)
 
 
-def judgements_of(batch: Batch, *, duplicates: str = "max", groups: Mapping[str, int] | None = None) -> Judgements:
+def judgements_of(
+    batch: Batch, *, duplicates: HeldOutDuplicates = "max", groups: Mapping[str, int] | None = None
+) -> Judgements:
     """Make one judgement per (user, item), with the bits of the groups of each item where these are given."""
     bits = None if groups is None else np.array([groups.get(item, 0) for item in batch.items.to_pylist()])
     return to_judgements(batch.held_out, n_items=batch.n_items, duplicates=duplicates, item_groups=bits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from rankeval_spark.engine.batch.codes import Codes, ascending, to_codes
 from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import Attribution
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.ranking.matching import ListKeys
     from rankeval_spark.measures.arrays import BoolVector, IntVector
@@ -60,7 +61,7 @@ def text_of_micros(micros: int) -> str:
 class AttributionRules:
     """Rules by which interactions are attributed."""
 
-    claim: str  # {"last_touch", "first_touch", "all"} which of several lists an interaction belongs to
+    claim: Attribution  # which of several lists an interaction belongs to
     window: int  # longest time between a list and an interaction, in microseconds
     drops_consumed: bool  # whether items that the user interacted with no later than the list was shown leave it
 
@@ -219,7 +220,15 @@ def _claim(
     """Write, in place, the list of each interaction that has one in its window."""
     first, end = window
     found = np.flatnonzero(end > first)
-    chosen = end[found] - 1 if rules.claim == "last_touch" else first[found]
+    match rules.claim:
+        case "last_touch":
+            chosen = end[found] - 1
+        case "first_touch":
+            chosen = first[found]
+        case "all" | "none":  # no interaction is claimed
+            return
+        case _:
+            assert_never(rules.claim)
     owner[found] = lists[in_time.entry[chosen]]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates
     from rankeval_spark.engine.batch.batch import Batch, CodedRows, Owners
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
@@ -66,7 +67,7 @@ class Judgements:
 
 
 def to_judgements(
-    held_out: CodedRows, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
+    held_out: CodedRows, *, n_items: int, duplicates: HeldOutDuplicates, item_groups: IntVector | None = None
 ) -> Judgements:
     """Build one judgement per (owner, item); ``user`` of the rows is the owner.
 
@@ -93,18 +94,21 @@ def to_judgements(
         refuse_input("held_out", "a user has two weights for an item", expected=expected, fix=fix)
     pair_code = np.cumsum(is_first) - 1
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
-    if duplicates == "sum":
-        lengths = np.diff(last, prepend=-1)
-        gains = _finite_sums("gains", rows.gain, lengths)
-        values = None if rows.value is None else _finite_sums("values", rows.value, lengths)
-        return replace(rows.at(last), gain=gains, value=values)
-    if duplicates == "last":
-        times = _times(held_out)[order]
-        gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
-        value = gain if rows.value is None else rows.at(np.lexsort((rows.value, rows.gain, times, pair_code)))
-    else:
-        gain = rows.at(np.lexsort((rows.gain, pair_code)))
-        value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
+    match duplicates:
+        case "sum":
+            lengths = np.diff(last, prepend=-1)
+            gains = _finite_sums("gains", rows.gain, lengths)
+            values = None if rows.value is None else _finite_sums("values", rows.value, lengths)
+            return replace(rows.at(last), gain=gains, value=values)
+        case "last":
+            times = _times(held_out)[order]
+            gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
+            value = gain if rows.value is None else rows.at(np.lexsort((rows.value, rows.gain, times, pair_code)))
+        case "max":
+            gain = rows.at(np.lexsort((rows.gain, pair_code)))
+            value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
+        case _:
+            assert_never(duplicates)
     best = gain.at(last)
     return replace(best, value=None if value.value is None else value.value[last])
 
@@ -153,8 +157,8 @@ class ListRules:
 
     order: str  # {"score", "rank"} column that orders the lists: descending scores or ascending ranks
     ties: str  # what decides between items of equal score: a key of ``config.policies.TIES``
-    duplicates: str  # {"best", "keep", "error"} what happens to an item with several rows in a list
-    held_out_duplicates: str = "max"  # {"max", "sum", "last", "error"} the same for several rows of a judgement
+    duplicates: Duplicates  # what happens to an item with several rows in a list
+    held_out_duplicates: HeldOutDuplicates = "max"  # the same for several rows of a judgement
     # whether items keep the rank of the log instead of being numbered from 1: policy ``rank_gaps``
     keeps_gaps: bool = False
     judged_only: bool = False  # whether items without a judgement leave the lists before ranks are given
@@ -167,7 +171,7 @@ class ListRules:
     max_rows_per_user: int = MAX_ROWS_PER_USER  # rows of a user in all inputs together above which the job fails
 
     @property
-    def duplicates_of_users(self) -> str:
+    def duplicates_of_users(self) -> HeldOutDuplicates:
         """Gain of a judgement of a user that has several rows: where lists have them, no two are refused."""
         is_refused_of_lists = self.attribution is not None and self.held_out_duplicates == "error"
         return "max" if is_refused_of_lists else self.held_out_duplicates

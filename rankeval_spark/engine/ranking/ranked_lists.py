@@ -130,8 +130,8 @@ def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
 
 def _copies(matched: MatchedLog, best_first: UintVector, logged: IntVector | None, rules: ListRules) -> Copies:
     """Find the items with several rows in a list, and the best row of each; only these rows are sorted."""
-    none = np.zeros(0, dtype=np.int64)
-    if rules.duplicates == "keep":
+    none, policy = np.zeros(0, dtype=np.int64), rules.duplicates
+    if policy == "keep":
         return Copies(none, none, none)
     batch = matched.batch
     pair = matched.list_code * batch.n_items + batch.log.item
@@ -139,10 +139,12 @@ def _copies(matched: MatchedLog, best_first: UintVector, logged: IntVector | Non
     repeated = ascending_pairs[1:][ascending_pairs[1:] == ascending_pairs[:-1]]
     if not len(repeated):
         return Copies(none, none, none)
-    if rules.duplicates == "error":
+    if policy == "error":
         row = int(np.argmax(pair == repeated[0]))
         item, user = batch.items[int(batch.log.item[row])], batch.users[int(batch.log.user[row])]
         refuse("duplicates", f"item {quoted(item.as_py())} occurs twice in a list of user {quoted(user.as_py())}")
+    if policy != "best":
+        assert_never(policy)
     is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
     rows = np.flatnonzero(is_repeated)
     by_rank = () if logged is None else (logged[rows],)

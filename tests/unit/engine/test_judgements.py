@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.policies import HeldOutDuplicates
 from rankeval_spark.engine.failures import RefusedError
 from tests.support.engine_rows import Row, batch_of, held_out, input_table, judgement_rows, judgements_of, tuples
 
@@ -20,7 +21,7 @@ LATER = AT + dt.timedelta(seconds=1)
 def judged(
     columns: str,
     *rows: tuple[Any, ...],
-    duplicates: str,
+    duplicates: HeldOutDuplicates,
     ids: str = "string",
     groups: Mapping[str, int] | None = None,
 ) -> list[Row]:
@@ -33,7 +34,7 @@ def judged(
 
 
 @pytest.mark.parametrize(("policy", "gain"), [("max", 3.0), ("sum", 1.0 + 3.0 + 2.0)])
-def test_a_repeated_judgement_has_the_gain_of_the_policy(policy: str, gain: float) -> None:
+def test_a_repeated_judgement_has_the_gain_of_the_policy(policy: HeldOutDuplicates, gain: float) -> None:
     rows = [*(("u", "a", each) for each in (1.0, 3.0, 2.0)), ("u", "b", 0.5)]
     found = judged("user_id item_id gain", *rows, duplicates=policy)
     assert tuples(found, "item_id", "gain") == [("a", gain), ("b", 0.5)]
@@ -79,12 +80,12 @@ def test_the_last_of_several_judgements_can_count() -> None:
 
 
 @pytest.mark.parametrize("duplicates", ["max", "sum", "last", "error"])
-def test_nothing_held_out_makes_no_judgement(duplicates: str) -> None:
+def test_nothing_held_out_makes_no_judgement(duplicates: HeldOutDuplicates) -> None:
     assert judged("user_id item_id gain", duplicates=duplicates) == []
 
 
 @pytest.mark.parametrize(("policy", "value"), [("max", 40.0), ("sum", 10.0 + 40.0 + 20.0), ("last", 20.0)])
-def test_values_follow_the_rule_of_the_gains_each_for_itself(policy: str, value: float) -> None:
+def test_values_follow_the_rule_of_the_gains_each_for_itself(policy: HeldOutDuplicates, value: float) -> None:
     """The newest rows are two: of those the larger gain decides, and of equal gains the larger value."""
     rows = [("u", "a", 3.0, 40.0, AT), ("u", "a", 2.0, 10.0, LATER), ("u", "a", 2.0, 20.0, LATER)]
     found = judged("user_id item_id gain value interacted_at", *rows, duplicates=policy)

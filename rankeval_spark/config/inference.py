@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, assert_never
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
@@ -146,22 +146,33 @@ class Band(Model):
         faults, edges = [], self.edges or ()
         if self.edges is not None and self.quantiles is not None:
             faults.append(Fault("", "both edges and quantiles", "one of them", "remove one"))
-        elif self.edges is None and self.quantiles is None and self.of is None:
+        elif self.edges is None and self.quantiles is None and self.input != "train":
             faults.append(Fault("", "neither edges nor quantiles", "one of them", "write edges: [18, 25, 40]"))
         if any(low >= high for low, high in pairwise(edges)):
             faults.append(Fault(".edges", f"{list(edges)}", "numbers in ascending order, each once"))
-        elif self.of is not None and edges and edges[0] <= 1:
+        elif self.input == "train" and edges and edges[0] <= 1:
             fix = f"users without an interaction are {NO_INTERACTION!r}, the first band begins at 1"
             faults.append(Fault(".edges", f"{edges[0]:g}", "numbers above 1", fix))
         refuse_faults(faults)
         labels = self.labels or ()
         if labels and len(labels) != self.n_bands:
             refuse_faults([Fault(".labels", f"{len(labels)} labels", f"{self.n_bands}, one for each band")])
-        taken = {NO_INTERACTION} if self.of is not None else set()
+        taken = {NO_INTERACTION} if self.input == "train" else set()
         expected = "each label once, other than that of users without an interaction"
         again = [index for index, label in enumerate(labels) if label in labels[:index] or label in taken]
         refuse_faults([Fault(f".labels[{index}]", repr(labels[index]), expected) for index in again])
         return self
+
+    @property
+    def input(self) -> Literal["segments", "train"]:
+        """Input that the numbers are of."""
+        match self.of:
+            case None:
+                return "segments"
+            case "train":
+                return "train"
+            case _:
+                assert_never(self.of)
 
     @property
     def n_bands(self) -> int:
@@ -171,7 +182,7 @@ class Band(Model):
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the bands; None where their bounds are their names."""
-        if self.labels is None and self.of is not None and self.n_bands == len(TIERS):
+        if self.labels is None and self.input == "train" and self.n_bands == len(TIERS):
             return TIERS
         return self.labels
 
@@ -190,12 +201,11 @@ def band_faults(
         found = f"bands of {name!r}, which no slice names"
         yield Fault(f"/bands.{name}", found, "a segment of slices", nearest(name, sliced))
     for name, band in bands.items():
-        needed = "train" if band.of else "segments"
-        if needed not in given:
-            found = f"bands of {name!r}, but no {needed}"
-            yield Fault(f"/bands.{name}", found, f"the input {needed}", f"add the input {needed}")
+        if band.input not in given:
+            found = f"bands of {name!r}, but no {band.input}"
+            yield Fault(f"/bands.{name}", found, f"the input {band.input}", f"add the input {band.input}")
 
 
 def segments_from_train(bands: Mapping[str, Band]) -> tuple[str, ...]:
     """Names of the segments that are made of the training data."""
-    return tuple(name for name, band in bands.items() if band.of == "train")
+    return tuple(name for name, band in bands.items() if band.input == "train")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
-from rankeval_spark.config.policies import HeldOutDuplicates
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import Batch, to_batch
@@ -22,6 +21,9 @@ from rankeval_spark.engine.ranking.matching import Judgements, ListRules, match_
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.sums.check_counts import counted_lists
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.policies import HeldOutDuplicates
 
 Row = dict[str, Any]
 """A row of an input, or of a result, by column."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.policies import HeldOutDuplicates
 from rankeval_spark.engine.failures import RefusedError
 from tests.support.engine_rows import Row, batch_of, held_out, input_table, judgement_rows, judgements_of, tuples
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.policies import HeldOutDuplicates
 
 AT = dt.datetime(2026, 1, 3, tzinfo=dt.UTC)
 LATER = AT + dt.timedelta(seconds=1)
@@ -99,7 +101,7 @@ def test_a_value_that_is_no_finite_number_counts_as_0_and_its_judgement_stays(va
 
 
 @pytest.mark.parametrize("duplicates", ["max", "sum", "last"])
-def test_groups_of_an_item_stay_with_its_judgement(duplicates: str) -> None:
+def test_groups_of_an_item_stay_with_its_judgement(duplicates: HeldOutDuplicates) -> None:
     """Bits of groups are the same in all copies."""
     rows = [("u", "a", 1.0, AT), ("u", "b", 2.0, AT), ("u", "a", 4.0, LATER)]
     found = judged("user_id item_id gain interacted_at", *rows, duplicates=duplicates, groups={"a": 5, "b": 2})

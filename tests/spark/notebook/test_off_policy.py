@@ -10,6 +10,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from tests.evaluate.test_off_policy import MEASURES, inputs, with_predictions
+from tests.support.impressions import rare_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,21 @@ def test_estimates_and_intervals_are_those_of_this_process(
     for name, row in wanted.items():
         for column in ("value", "ci_low", "ci_high", "n_users"):
             assert found[name][column] == pytest.approx(row[column], rel=1e-12), (name, column)
+
+
+def test_what_weights_say_is_warned_of_with_the_first_result(spark: SparkSession) -> None:
+    here = [pa.Table.from_pylist(rows) for rows in rare_rows()]
+    there = [spark.createDataFrame(table.to_pandas()) for table in here]
+    options: dict[str, Any] = {"measures": ["IPS"], "population": "judged"}
+    result = evaluate(*there, **options)
+    with pytest.warns(UserWarning, match="effective_sample: rare: 1,000 users say as much as 5 of the target policy"):
+        _ = result.metrics
+    wanted, found = (
+        {row["check"]: row for row in rows if row["check"] in ("mean_weight", "effective_sample", "target_sums")}
+        for rows in (evaluate(*here, **options).checks.to_pylist(), result.checks.toArrow().to_pylist())
+    )
+    assert found == wanted
+    assert len(found) == 3
 
 
 def test_a_propensity_above_1_is_a_readable_fault(spark: SparkSession) -> None:

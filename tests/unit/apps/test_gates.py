@@ -253,6 +253,42 @@ def test_a_rule_that_too_few_differences_cannot_decide_says_so() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [{"at_least": 0.1}, {"least_gain": 0}, {"margin": 0.1}, {"alpha": 0.05}, {"margin": 0.1, "against": "previous"}],
+)
+@pytest.mark.parametrize("lacking", ["als", "popular"])
+def test_a_rule_is_not_judged_where_a_value_has_too_little_support(rule: dict[str, Any], lacking: str) -> None:
+    metrics = [
+        metric(name, n_effective=2.1 if name == lacking else 500.0, has_support=name != lacking)
+        for name in ("als", "popular")
+    ]
+    of_night = {"p_less": None, "p_greater": None, "reason": "too_little_support" if lacking == "als" else None}
+    before = gates.Previous(date(2026, 1, 31), [{**change("als", 0.02), **of_night}])
+    compared = [comparison("als", 0.02, None, reason="too_little_support", verdict="undecided")]
+    rows = judged(
+        {"measure": "nDCG@10", **rule, "models": ("als",)}, metrics=metrics, comparisons=compared, previous=before
+    )
+    is_of_both = "at_least" not in rule and "against" not in rule
+    if lacking == "als" or is_of_both:
+        assert verdicts(rows) == [("als", "", "too_little_support")]
+        assert rows[0]["explanation"] == (
+            "als: nDCG@10 is undecided: too little support, an effective sample of 2 of 500 users of "
+            f"{lacking}, where a verdict needs 30: not judged."
+        )
+        assert not gates.failed(rows)
+    else:
+        assert verdicts(rows) == [("als", "", "passed")]
+
+
+def test_a_change_from_a_night_with_too_little_support_is_not_judged() -> None:
+    before = gates.Previous(date(2026, 1, 31), [{**change("als", 0.02), "reason": "too_little_support"}])
+    rule = {"measure": "nDCG@10", "margin": 0.1, "against": "previous"}
+    (row,) = judged(rule, metrics=[metric("als", n_effective=500.0, has_support=True)], previous=before)
+    assert row["verdict"] == "too_little_support"
+    assert "an effective sample of the night of 2026-01-31 below 30 users" in row["explanation"]
+
+
 def test_how_many_users_a_verdict_needs_is_min_slice_size_alone() -> None:
     gain, metrics = {"measure": "nDCG@10", "least_gain": 0}, [metric("als"), metric("popular")]
     for n_users, least, verdict in ((12, 12, "passed"), (12, 13, "too_few_users"), (2, 1, "passed")):

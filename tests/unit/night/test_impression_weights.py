@@ -11,7 +11,7 @@ import pytest
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.impressions import rare_rows
-from tests.support.nights import FIRST
+from tests.support.nights import FIRST, SECOND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,3 +118,23 @@ def test_scores_that_add_up_to_2_refuse_a_night(tmp_path: Path) -> None:
         "recommendations, target_sums: found 1,000 (100.00%), for example same u000; same u999; expected scores" in said
     )
     assert "give as score the probability with which the target policy shows the item" in said
+
+
+def test_a_change_from_another_night_has_no_verdict_without_support(tmp_path: Path) -> None:
+    log, held_out = rare_rows()
+    workspace = night_of(tmp_path, log, held_out)
+    measures, gates = ["IPS(agg='macro')"], [{"measure": "IPS(agg='macro')", "margin": 0.5, "against": "previous"}]
+    workspace.change(measures=measures, gates=gates)
+    for name, rows in (("recommendations", log), ("held_out", held_out)):
+        workspace.write(name, [{**row, "day": day.isoformat()} for day in (FIRST, SECOND) for row in rows])
+    for day in (FIRST, SECOND):
+        done = rankeval("run", workspace.config, "--date", day)
+        assert done.code == 0, done.err
+    rows = json.loads(rankeval("compare", workspace.root, "--against", "previous", "--format", "json").out)
+    found = {row["model_id"]: (row["p_value"], row["reason"], row["verdict"]) for row in rows}
+    assert found["rare"] == (None, "too_little_support", "undecided")
+    assert found["same"][1:] == (None, "undecided")
+    judged = json.loads(rankeval("gate", workspace.root, "--json").out)
+    judged = judged if isinstance(judged, list) else judged["rows"]
+    verdicts = {row["model_id"]: row["verdict"] for row in judged}
+    assert verdicts == {"rare": "too_little_support", "same": "passed"}

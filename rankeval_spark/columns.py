@@ -77,7 +77,7 @@ TIMING: Final = "_timing"
 counts. Not published."""
 
 SCORE_SUM: Final = "_score_sum"
-"""Sum of the scores of a list, where these are probabilities of showing its items; not published."""
+"""Sum of the sizes of a list's scores, where these are probabilities of showing its items; not published."""
 
 FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING, SCORE_SUM)
 """Columns of lists that only the checks read."""

@@ -281,7 +281,9 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
 def _marks_of(rows: Sequence[Row]) -> list[str]:
     """Return the explanations of marks that intervals have."""
     explained = {
-        f"{UNCERTAIN} uncertain: few users decide about it": any(row.get("is_uncertain") for row in rows),
+        f"{UNCERTAIN} uncertain: few users decide about it": any(
+            row.get("is_uncertain") and _has_support(row) for row in rows
+        ),
         f"{UNSUPPORTED} {NO_SUPPORT} (n_effective is below min_slice_size)": not all(map(_has_support, rows)),
     }
     biases = map(escape, biases_of(row[C.MEASURE] for row in rows))

@@ -94,6 +94,7 @@ def test_a_log_that_is_what_it_says_is_not_warned_of() -> None:
     [
         ({"a": 1.0, "b": 1.0}, N_USERS),  # of one slot
         ({"a": 0.7, "b": 0.4}, N_USERS),
+        ({"a": 0.5, "b": 0.5, "c": -3.0}, N_USERS),  # of an item that nobody was shown
         ({"a": 0.505, "b": 0.5}, 0),  # rounded
         ({"a": 0.6, "b": 0.4}, 0),
         ({"a": 0.2, "b": 0.1}, 0),  # items that were not shown may be left out

@@ -75,7 +75,7 @@ def to_lists(
     if keeps_predictions:
         columns |= _predictions(ranked)
     if sums_scores:
-        columns[C.SCORE_SUM] = to_arrow(_sums(ranked, _numbers(ranked, C.SCORE)))
+        columns[C.SCORE_SUM] = to_arrow(_sums(ranked, np.abs(_numbers(ranked, C.SCORE))))
     if rules.keeps_gaps:
         columns[C.EMPTY_RANKS] = _empty_ranks(ranked)
     if rules.checks_ranks:

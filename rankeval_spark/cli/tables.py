@@ -327,7 +327,8 @@ def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> st
         return "-"
     text = f"{row[C.VALUE]:.4f}"
     shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best and _has_support(row) else text
-    mark = "" if _has_support(row) else f" {UNSUPPORTED}"
-    mark = mark or (f" {UNCERTAIN}" if row.get("is_uncertain") else "")
-    interval = f"-{mark}" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]{mark}")
+    unsupported = "" if _has_support(row) else f" {UNSUPPORTED}"
+    mark = unsupported or (f" {UNCERTAIN}" if row.get("is_uncertain") else "")
+    ends = "-" if row["ci_low"] is None else f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]"
+    interval = escape(f"{ends}{unsupported if row['ci_low'] is None else mark}")
     return f"{shown}{before_interval}[dim]{interval}[/dim]"

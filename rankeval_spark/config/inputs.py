@@ -199,18 +199,25 @@ POSITION: Final = "_position"
 """Column of the place of an item in its array, from 1, once a list is written as one row per item."""
 
 
-class Nested(Model):
-    """Columns of the items and scores of a list, best item first, where a row of the table is a whole list."""
+class NestedItems(Model):
+    """Column of the items, where a row of the table holds several of them."""
 
     items: ColumnName
-    """Column of the ids: an array, text with a JSON array, or `column.field` for a field of an array of structs."""
-    scores: ColumnName | None = None
-    """Column of the scores, of the same forms. Without it, the order of the items is their rank."""
+    """Column of the ids: an array, text with a JSON array or a separator, or `column.field` for a field of an array of
+    structs."""
+    separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    """Separator of the elements where a cell is text, such as " " or "|". Blanks around elements and empty elements do
+    not count. Without this key, such text is a JSON array."""
+
+    @property
+    def arrays(self) -> Mapping[str, str]:
+        """Columns with several values a row, by the canonical name of a value."""
+        return {C.ITEM_ID: self.items}
 
     @property
     def renames(self) -> Mapping[str, str]:
         """The columns of an item by their canonical names."""
-        return {C.ITEM_ID: self.items, **({C.SCORE: self.scores} if self.scores else {}), C.RANK: POSITION}
+        return self.arrays
 
     @property
     def places(self) -> Mapping[str, str]:
@@ -222,8 +229,25 @@ class Nested(Model):
 
         ``columns`` are all columns of the table.
         """
-        own = {column_and_field(path, columns)[0] for path in (self.items, self.scores) if path}
+        own = {column_and_field(path, columns)[0] for path in self.arrays.values()}
         return name in {*own, C.ITEM_ID, C.SCORE, C.RANK}
+
+
+class Nested(NestedItems):
+    """Columns of the items and scores of a list, best item first, where a row of the table is a whole list."""
+
+    scores: ColumnName | None = None
+    """Column of the scores, of the same forms. Without it, the order of the items is their rank."""
+
+    @property
+    @override
+    def arrays(self) -> Mapping[str, str]:
+        return {C.ITEM_ID: self.items, **({C.SCORE: self.scores} if self.scores else {})}
+
+    @property
+    @override
+    def renames(self) -> Mapping[str, str]:
+        return {**self.arrays, C.RANK: POSITION}
 
 
 def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | None]:
@@ -363,7 +387,7 @@ class InputConfig(ModelWithPaths):
         return []
 
     @property
-    def shape(self) -> Gains | Nested | None:
+    def shape(self) -> Gains | NestedItems | None:
         """What its rows hold in place of canonical columns; None where each column is in `columns`."""
         return None
 
@@ -383,7 +407,7 @@ class InputConfig(ModelWithPaths):
         ``columns`` are all columns of the table.
         """
         paths = [self.renames.get(name, name) for name in names]
-        return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, Nested) else paths
+        return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, NestedItems) else paths
 
     def of_models(self) -> Mapping[str, InputConfig]:
         """Return where the rows of each model are, where they are in several places; empty where they are in one."""
@@ -494,6 +518,8 @@ class HeldOutInput(InputConfig):
 
     gains: Gains | None = None
     """How events, ratings or seconds become gains, instead of a column with gains."""
+    nested: NestedItems | None = None
+    """Column of the items, where a row of the table holds several judgements of a user, of its gain and its time."""
     late_data_grace: Grace | None = None
     """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
     long after the window of its last list: see the check `open_windows`. The clock is that of the run, also with
@@ -504,6 +530,9 @@ class HeldOutInput(InputConfig):
         if self.gains is not None and C.GAIN in self.columns:
             found = "both gains and columns.gain"
             raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
+        if self.nested is not None and (self.gains is not None or C.ITEM_ID in self.columns):
+            found = f"both nested and {'gains' if self.gains is not None else f'columns.{C.ITEM_ID}'}"
+            raise fault_error(Fault("", found, "one of them", "nested.items names the column of the items"))
         return self
 
     def complete_until(self, date: dt.date, now: dt.datetime) -> dt.datetime:
@@ -517,8 +546,8 @@ class HeldOutInput(InputConfig):
 
     @property
     @override
-    def shape(self) -> Gains | None:
-        return self.gains
+    def shape(self) -> Gains | NestedItems | None:
+        return self.gains or self.nested
 
 
 class SegmentsInput(InputConfig):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -37,10 +37,12 @@ from rankeval_spark.sums.input_warnings import warn_of_left_out
 from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finished
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains
+    from rankeval_spark.config.inputs import Gains, NestedItems
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
+    from rankeval_spark.inputs.arrow.input_tables import Source
+    from rankeval_spark.schemas import Schema
     from rankeval_spark.sums.sums import Sum, Writer
 
 
@@ -51,12 +53,16 @@ def of_call(
     ranks_from: int,  # rank of the first item of a list in the log
     threads: int | None,  # threads that work at a time; None for one a core
     gains: Gains | None = None,  # how events of the judgements become gains
+    nested: Mapping[str, NestedItems] | None = None,  # columns of items, by input, where a row has several
 ) -> InProcess:
     """Read the inputs of a call of ``evaluate``."""
     if threads is not None and (type(threads) is not int or threads < 1):
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
-    read = partial(to_source, ranks_from=ranks_from, gains=gains)
+
+    def read(name: str, frame: object, schema: Schema) -> Source:
+        return to_source(name, frame, schema, ranks_from=ranks_from, gains=gains, nested=(nested or {}).get(name))
+
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
     refuse_missing(tables.all(), request)

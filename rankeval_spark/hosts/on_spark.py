@@ -32,7 +32,7 @@ from rankeval_spark.sums.input_warnings import warn_if_nothing_is_measured
 from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, USER_ROWS, Files, ListTotals
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains
+    from rankeval_spark.config.inputs import Gains, NestedItems
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
@@ -42,11 +42,19 @@ if TYPE_CHECKING:
     from rankeval_spark.sums.sums import Sum, Writer
 
 
-def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, gains: Gains | None = None) -> OnSpark:
+def of_call(
+    frames: Mapping[str, object],
+    request: Request,
+    *,
+    ranks_from: int,
+    gains: Gains | None = None,
+    nested: Mapping[str, NestedItems] | None = None,
+) -> OnSpark:
     """Plan the inputs of a call of ``evaluate``; no Spark job starts.
 
     ``frames``: the inputs by their names; None where one is not given. ``ranks_from``: rank of the first item of a list
-    in the log. ``gains``: how events of the judgements become gains.
+    in the log. ``gains``: how events of the judgements become gains. ``nested``: columns of items, by
+    input, where a row has several.
     """
     expected = "a DataFrame of Spark"
 
@@ -54,7 +62,7 @@ def of_call(frames: Mapping[str, object], request: Request, *, ranks_from: int, 
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
-        return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains)
+        return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains, nested=(nested or {}).get(name))
 
     with refusals_of_call():
         sources = Sources(**read_given(frames, request, read, expected=expected))

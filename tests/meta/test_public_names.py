@@ -58,6 +58,7 @@ EVALUATE: Final = {
     "rank_gaps": None,
     "ranks_from": 1,
     "gains": None,
+    "nested": None,
     "duplicates": None,
     "judged_only": None,
     "held_out_duplicates": None,

@@ -12,9 +12,9 @@ from pydantic import ValidationInfo, field_validator
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import column_names
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
-from rankeval_spark.config.base import fault_error, refuse_faults
+from rankeval_spark.config.base import Model, fault_error, refuse_faults
 from rankeval_spark.config.inference import band_faults, segments_from_train
-from rankeval_spark.config.inputs import Gains, RanksFrom
+from rankeval_spark.config.inputs import Gains, Nested, NestedItems, RanksFrom
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
@@ -33,6 +33,20 @@ _NEEDED: Final = {
 """Arguments that only some measures need, for messages."""
 
 
+class NestedInputs(Model):
+    """Inputs of which a row has several items; the keys of ``recommendations`` may stand alone."""
+
+    recommendations: Nested | None = None
+    """Columns of the items and scores of a list of the log."""
+    held_out: NestedItems | None = None
+    """Column of the items of the judgements."""
+
+    @property
+    def by_input(self) -> dict[str, NestedItems]:
+        """Those that are given, by the name of their input."""
+        return {name: given for name, given in self if given is not None}
+
+
 class Call(Request):
     """Request of a call, and the rest of its arguments that a config has among its inputs."""
 
@@ -40,10 +54,20 @@ class Call(Request):
     """Rank of the first item of a list in the log."""
     gains: Gains | None = None
     """Rules by which events of the judgements become gains."""
+    nested: NestedInputs = NestedInputs()
+    """Columns of the items and scores of a list, by input."""
     not_compared: Comparisons | None = None
     """Arguments of comparisons where none is requested: they are checked and not used."""
     given: Mapping[str, tuple[str, ...]]
     """Optional arguments that are given, with the columns of `segments`."""
+
+    @field_validator("nested", mode="before")
+    @classmethod
+    def _is_of_the_log(cls, given: object) -> object:
+        if given is None:
+            return NestedInputs()
+        is_by_input = not isinstance(given, Mapping) or not given.keys() - NestedInputs.model_fields
+        return given if is_by_input else {"recommendations": given}
 
     @field_validator("evaluation_date", mode="before")
     @classmethod

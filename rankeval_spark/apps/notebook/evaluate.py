@@ -36,6 +36,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     rank_gaps: str | None = None,
     ranks_from: int = 1,
     gains: Mapping[str, Any] | None = None,
+    nested: Mapping[str, Any] | None = None,
     duplicates: str | None = None,
     judged_only: bool | None = None,
     held_out_duplicates: str | None = None,
@@ -123,6 +124,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         How events in a column of `held_out` become gains, instead of a column ``gain``:
         ``{"column": "event", "values": {"purchase": 3, "view": 1, "skip": 0}}``, or by the edges of a number,
         ``{"column": "rating", "edges": [4]}``. An event without a gain makes its row unusable.
+    nested : mapping, optional
+        Columns of the items and scores where a row of the log is a whole list and they are not called ``item_id`` and
+        ``score``, or are text: ``{"items": "prediction", "separator": " "}``. Judgements with several items a row are
+        named by their input: ``{"held_out": {"items": "bought", "separator": " "}}``.
     duplicates : {"best", "error", "keep"}, optional
         An item twice in one list: its best place counts, by default, the job fails, or both count.
     judged_only : bool, optional
@@ -229,7 +234,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         if not is_on_spark(frames):
             from rankeval_spark.hosts import in_process  # noqa: PLC0415 - one host is loaded
 
-            found = in_process.of_call(frames, request, ranks_from=ranks_from, threads=threads, gains=call.gains)
+            found = in_process.of_call(
+                frames, request, ranks_from=ranks_from, threads=threads, gains=call.gains, nested=call.nested.by_input
+            )
             return Evaluation(found)
         if threads is not None:
             fix = "leave it out: the cores of Spark are those of its session"
@@ -237,4 +244,6 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         import_module("rankeval_spark.spark.version").require_spark()
         from rankeval_spark.hosts import on_spark  # noqa: PLC0415 - as above
 
-        return Evaluation(on_spark.of_call(frames, request, ranks_from=ranks_from, gains=call.gains))
+        return Evaluation(
+            on_spark.of_call(frames, request, ranks_from=ranks_from, gains=call.gains, nested=call.nested.by_input)
+        )

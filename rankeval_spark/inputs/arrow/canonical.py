@@ -27,7 +27,7 @@ from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW, missing_faults
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, InputConfig, Nested
+    from rankeval_spark.config.inputs import Gains, InputConfig, NestedItems
     from rankeval_spark.schemas import Field, Schema
 
 MOST_LISTS: Final = 1000
@@ -48,7 +48,7 @@ class Reading:
     list_separator: str | None = None  # separates the elements of a list that is text; None: such text is a JSON array
     ranks_from: int = 1  # rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1
     gains: Gains | None = None  # how the column of ``gain`` becomes gains, where it holds events, ratings or seconds
-    nested: Nested | None = None  # columns of the items and scores, where a row of the table is a whole list
+    nested: NestedItems | None = None  # columns of items and scores, where a row of the table has several items
     is_of_pandas: bool = False  # whether pandas has the table, for messages
 
     @classmethod
@@ -62,16 +62,29 @@ class Reading:
         return cls(f"inputs.{name}", schema, config.renames, config.places, config.types, **given)
 
     @classmethod
-    def of_call(cls, name: str, schema: Schema, columns: pa.Schema, *, ranks_from: int, gains: Gains | None) -> Reading:
-        """Return how a table of a caller is read, whose columns have canonical names; events of judgements excepted.
+    def of_call(
+        cls,
+        name: str,
+        schema: Schema,
+        columns: pa.Schema,
+        *,
+        ranks_from: int,
+        gains: Gains | None,
+        nested: NestedItems | None = None,
+    ) -> Reading:
+        """Return how a table of a caller is read, whose columns have canonical names but for events and lists.
+
+        `gains`: how events of the judgements become gains. `nested`: where the items are, if a row has several.
 
         Raises InputError: its rows are lists that also have ranks, or whose items have no name.
         """
-        is_log = schema.name == schemas.RECOMMENDATIONS.name
-        nested = nested_lists.nested_of(columns, name, ranks_from=ranks_from) if is_log else None
-        events = gains if schema.name == schemas.HELD_OUT.name else None
-        shape = nested or events
-        renames, places = (shape.renames, shape.places) if shape else ({}, {})
+        is_log, is_judged = (schema.name == one.name for one in (schemas.RECOMMENDATIONS, schemas.HELD_OUT))
+        if is_log or is_judged:
+            nested = nested_lists.nested_of(columns, name, is_log=is_log, ranks_from=ranks_from, given=nested)
+        events = gains if is_judged else None
+        shapes = [shape for shape in (nested, events) if shape is not None]
+        renames = {canonical: own for shape in shapes for canonical, own in shape.renames.items()}
+        places = {canonical: key for shape in shapes for canonical, key in shape.places.items()}
         return cls(name, schema, renames, places, ranks_from=ranks_from, gains=events, nested=nested)
 
     @property
@@ -184,11 +197,11 @@ def _without_keys(
     return {name: texts.null_unless(columns[name], pc.invert(is_broken)) for name in schema.key if name in columns}
 
 
-def _raw_items(flat: pa.Table, nested: Nested) -> pa.ChunkedArray:
+def _raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
     """Add item, score and place to the JSON of the other columns of their list; a broken line stays as it is."""
     of_list = plain(flat[RAW])
     parts: list[pa.Array | pa.ChunkedArray | str] = [pc.utf8_slice_codeunits(of_list, 0, -1)]
-    for name in (nested.items, nested.scores, POSITION):
+    for name in (*nested.arrays.values(), POSITION):
         if name in flat.column_names:
             values = in_one_piece(texts.to_text(plain(flat[name])))
             if is_text(flat[name].type):

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inputs import RecommendationsInput, column_and_field
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.config.inputs import NestedItems, column_and_field
+from rankeval_spark.engine.batch.arrays import lengths_of, to_arrow, to_numpy
 from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
-from rankeval_spark.inputs.arrow import files
+from rankeval_spark.inputs.arrow import files, nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.files import FileTable, NanosecondsError, SwappedFilesError
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.config.inputs import InputConfig, Nested
+    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.config.request import Request
     from rankeval_spark.schemas import Schema
 
@@ -53,6 +53,9 @@ BYTES_A_TEXT: Final = 60
 
 TEXT_FORMATS: Final = ("csv", "json", "trec")
 """Formats whose ids are text."""
+
+FIRST_TEXTS: Final = 1000
+"""Texts of lists that are looked at before a night, to tell JSON from text with a separator."""
 
 _ALL: Final = "inputs"
 
@@ -142,6 +145,8 @@ class FileInput:
         Raises InputError: a file is damaged, or gone meanwhile. Raises ForSparkError: the files are too many.
         """
         n_rows = self.n_rows
+        if self._nested is not None and n_rows:
+            return self._count_items()
         if n_rows == 0 or self.condition is None:
             return n_rows
         with self._damage_reported():
@@ -163,20 +168,37 @@ class FileInput:
     def n_rows(self) -> int:
         """Rows that are read at most: items, where a row of the table is a list."""
         lists = None if self._nested is None else column_and_field(self._nested.items, self.table.schema.names)[0]
+        if lists is not None and self._nested is not None and self._nested.separator and self._is_text(lists):
+            return self._count_items()
         return self.table.count(self.condition, elements_of=lists)
 
+    def _count_items(self) -> int:
+        """Count the items of the lists that the filters keep."""
+        if self._nested is None:
+            raise ValueError
+        own = column_and_field(self._nested.items, self.table.schema.names)[0]
+        items = NestedItems(items=self._nested.items, separator=self._nested.separator)
+        with self._damage_reported():
+            lists = nested_lists.arrays_of(self.table.read([own], self.condition), items, self._reading.where)
+        return int(lengths_of(lists[C.ITEM_ID]).sum())
+
     @property
-    def _nested(self) -> Nested | None:
-        return self.config.nested if isinstance(self.config, RecommendationsInput) else None
+    def _nested(self) -> NestedItems | None:
+        return self.config.shape if isinstance(self.config.shape, NestedItems) else None
+
+    def _is_text(self, name: str) -> bool:
+        return name in self.table.schema.names and is_text(self.table.schema.field(name).type)
 
     @cached_property
     def _empty(self) -> pa.Table:
         """The table without a row, with one row per item where its rows are lists."""
         if self._nested is not None:
-            for path in (self._nested.items, self._nested.scores):
-                name = column_and_field(path, self.table.schema.names)[0] if path else ""
-                if name in self.table.schema.names and is_text(self.table.schema.field(name).type):
-                    raise ForSparkError(self.location, "JSON, which Spark takes apart")
+            own = {column_and_field(path, self.table.schema.names)[0] for path in self._nested.arrays.values()}
+            of_text = [name for name in own if self._is_text(name)] if self._nested.separator is None else []
+            if of_text:
+                first = self.table.dataset.head(FIRST_TEXTS, columns=sorted(own & {*self.table.schema.names}))
+                nested_lists.arrays_of(first, self._nested, self._reading.where)
+                raise ForSparkError(self.location, "JSON, which Spark takes apart")
         return self._reading.to_items(self.table.schema.empty_table())
 
     @cached_property
@@ -274,7 +296,7 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
     """Refuse csv files that only Spark reads and whose header lacks columns."""
     given: InputConfig = getattr(config.inputs, name)
-    if given.path is None or (isinstance(given, RecommendationsInput) and given.nested):
+    if given.path is None or isinstance(given.shape, NestedItems):
         return
     location = given.location(date)
     header = header_here(location, given.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inputs import POSITION, Nested, column_and_field
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, to_arrow
+from rankeval_spark.config.inputs import POSITION, Nested, NestedItems, column_and_field
+from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.engine.batch.listed_rows import flat_lists
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, plain, spark_name
-from rankeval_spark.inputs.input_columns import CORRUPT, column_fault
+from rankeval_spark.inputs.input_columns import CORRUPT, HELD_OUT, column_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,28 +28,34 @@ RECOMMENDATIONS: Final = "recommendations"
 SCORE_FIELDS: Final = (C.SCORE, "rating")
 """Fields of such a struct that are its score; MLlib's is ``rating``."""
 
-EXPECTED: Final = "an array, a field of an array of structs, or text with a JSON array"
+EXPECTED: Final = "an array, a field of an array of structs, or text with a JSON array or a separator"
+
+_SEPARATORS: Final = ("|", ";", ",", "\t", " ")
+"""Likely separators, those first next to which others may stand too."""
 
 
-def nested_of(schema: pa.Schema, where: str, *, ranks_from: int) -> Nested | None:
-    """Recognise a table whose rows are whole lists, by the types of its columns; None where rows are items.
+def nested_of(
+    schema: pa.Schema, where: str, *, is_log: bool, ranks_from: int, given: NestedItems | None = None
+) -> NestedItems | None:
+    """Return how a table of a caller has several items a row; None where rows are items.
 
-    `where`: name of the input, for messages. `ranks_from`: rank of the first item of a list, as the caller gives it;
-    arrays have no ranks, so only 1 is accepted.
+    Without `given`, it is recognised by the types of the columns. `where`: name of the input, for messages.
+    `ranks_from`: rank of the first item of a list, as the caller gives it; arrays have no ranks, so only 1 is accepted.
 
     Raises InputError: the items are structs without an item, or there are ranks in addition to the order of the arrays.
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
-    found = None
-    if C.ITEM_ID in types:
+    found = given
+    if found is None and C.ITEM_ID in types:
         if is_list(types[C.ITEM_ID]):
-            found = Nested(items=C.ITEM_ID, scores=C.SCORE if C.SCORE in types else None)
-    elif is_list(types.get(RECOMMENDATIONS, pa.null())):
+            scores = C.SCORE if C.SCORE in types else None
+            found = Nested(items=C.ITEM_ID, scores=scores) if is_log else NestedItems(items=C.ITEM_ID)
+    elif found is None and is_log and is_list(types.get(RECOMMENDATIONS, pa.null())):
         found = _of_structs(where, types[RECOMMENDATIONS])
-    if found is not None and (C.RANK in types or ranks_from != 1):
-        given = "a column 'rank'" if C.RANK in types else f"ranks_from={ranks_from}"
+    if is_log and found is not None and (C.RANK in types or ranks_from != 1):
+        ranks = "a column 'rank'" if C.RANK in types else f"ranks_from={ranks_from}"
         expected = "no ranks, because the order of the items in their array is the rank"
-        raise InputError(Fault(where, f"arrays of items and {given}", expected, "leave it out"))
+        raise InputError(Fault(where, f"arrays of items and {ranks}", expected, "leave it out"))
     return found
 
 
@@ -66,25 +73,24 @@ def _of_structs(where: str, kind: pa.DataType) -> Nested:
     )
 
 
-def arrays_of(table: pa.Table, nested: Nested, where: str) -> dict[str, pa.Array]:
+def arrays_of(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.Array]:
     """Return the arrays of a log with one row per list, by the canonical column of their elements.
 
     Raises InputError: columns that are missing or hold neither arrays nor text; all of them.
     """
     faults: list[Fault] = []
     found: dict[str, pa.Array] = {}
-    for name, key in nested.places.items():
-        if name in nested.renames:
-            try:
-                found[name] = _array(table, nested.renames[name], f"{where}.{key}")
-            except InputError as error:
-                faults.extend(error.faults)
+    for name, path in nested.arrays.items():
+        try:
+            found[name] = _array(table, path, nested.separator, f"{where}.{nested.places[name]}")
+        except InputError as error:
+            faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
     return found
 
 
-def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:
+def to_items(table: pa.Table, nested: NestedItems, where: str) -> pa.Table:
     """Write a log with one row per item: its other columns, then item, score and :data:`POSITION`.
 
     The columns of the items have the names by which the config calls the arrays. A list whose arrays differ in length
@@ -97,23 +103,28 @@ def to_items(table: pa.Table, nested: Nested, where: str) -> pa.Table:
     row = to_arrow(flat.row)
     columns = {name: pc.take(plain(table[name]), row) for name in columns_of_lists(table.column_names, nested)}
     columns[nested.items] = flat.items
-    if nested.scores is not None and flat.scores is not None:
-        columns[nested.scores] = flat.scores
+    if flat.scores is not None:
+        columns[nested.arrays[C.SCORE]] = flat.scores
     return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
 
-def columns_of_lists(names: Sequence[str], nested: Nested) -> list[str]:
+def columns_of_lists(names: Sequence[str], nested: NestedItems) -> list[str]:
     """Return the columns of a table that an item has of its list."""
     return [name for name in names if not nested.is_of_items(name, names)]
 
 
-def _array(table: pa.Table, path: str, where: str) -> pa.Array:
+def _array(table: pa.Table, path: str, separator: str | None, where: str) -> pa.Array:
     name, field = column_and_field(path, table.column_names)
     if name not in table.column_names:
         raise InputError(column_fault(where, name, [each for each in table.column_names if each != CORRUPT]))
     column = plain(table[name])
     if is_text(column.type):
-        return _of_json(column, field, table[CORRUPT] if CORRUPT in table.column_names else None)
+        if CORRUPT in table.column_names:
+            column = pc.if_else(table[CORRUPT].is_valid(), "", column)
+        if separator is not None and field is None:
+            return _of_text(column, separator, table[CORRUPT] if CORRUPT in table.column_names else None)
+        _require_json(column, path, where)
+        return in_one_piece(texts.to_text_lists(column, field, broken=[None]))
     lists = in_one_piece(column)
     element = lists.type.value_type if is_list(lists.type) else None
     if element is not None and field is not None:
@@ -121,18 +132,40 @@ def _array(table: pa.Table, path: str, where: str) -> pa.Array:
         lists = _field_of(lists, field) if has_field else lists
         element = lists.type.value_type if has_field else None
     if element is None or pa.types.is_nested(element):
-        raise InputError(Fault(where, f"{path!r} of type {spark_name(table[name].type)}", EXPECTED))
+        fix = "" if separator is None else "read the column as text, with the zeros that its ids begin with"
+        raise InputError(Fault(where, f"{path!r} of type {spark_name(table[name].type)}", EXPECTED, fix))
     return lists
 
 
-def _of_json(column: pa.ChunkedArray, field: str | None, corrupt: pa.ChunkedArray | None) -> pa.Array:
-    """Read JSON arrays as lists of text.
+def _of_text(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
+    """Split texts into lists; a line that could not be split into columns becomes one NULL, which is counted."""
+    if corrupt is None:
+        return in_one_piece(texts.split(column, separator))
+    is_broken = in_one_piece(corrupt.is_valid())
+    one_element = "+" if "-" in separator else "-"
+    lists = in_one_piece(texts.split(pc.if_else(is_broken, one_element, column), separator))
+    is_kept = pc.invert(pc.take(is_broken, to_arrow(owners_of(lists))))
+    elements = texts.null_unless(pc.list_flatten(lists), is_kept)
+    return list_column(lengths_of(lists), elements, is_null=to_numpy(lists.is_null()))
 
-    Text that is none, or of a line that could not be split, becomes a list of one NULL, which is counted as unusable.
-    """
-    if corrupt is not None:
-        column = pc.if_else(corrupt.is_valid(), "", column)
-    return in_one_piece(texts.to_text_lists(column, field, broken=[None]))
+
+def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
+    """Refuse texts of which none begins as a JSON array does, with the separator that they likely have."""
+    if pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():
+        return
+    written = texts.trimmed(column)
+    written = written.filter(pc.not_equal(written, ""))
+    if not len(written):
+        return
+    first = written[0].as_py()
+    separator = next((each for each in _SEPARATORS if each in first), _SEPARATORS[-1])
+    input_, _, in_nested = where.partition(".nested.")
+    if input_.startswith("inputs."):
+        fix = f"write {input_}.nested.separator: {json.dumps(separator)}"
+    else:
+        given = {in_nested: path, "separator": separator}
+        fix = f"pass nested={ ({input_: given} if input_ == HELD_OUT else given)!r}"
+    raise InputError(Fault(where, f"{path!r} with text such as {shortened(first)!r}", EXPECTED, fix))
 
 
 def _field_of(lists: pa.Array, field: str) -> pa.Array:

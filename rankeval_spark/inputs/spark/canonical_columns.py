@@ -75,7 +75,7 @@ class Canonical:
         names, known = self.reading.names, self.table.column_names
         own = [names[name] for name in self.types if names[name] in known]
         if self.reading.nested is not None:
-            own += [column_and_field(path, known)[0] for path in self.reading.nested.renames.values()]
+            own += [column_and_field(path, known)[0] for path in self.reading.nested.arrays.values()]
         return [name for name in dict.fromkeys([*own, CORRUPT]) if name in known]
 
     def to_rows(self, table: DataFrame, *, has_raw: bool = False) -> DataFrame:
@@ -146,7 +146,7 @@ class Canonical:
             return None
         found: dict[str, Column] = {}
         for name, array in nested_lists.arrays_of(self.table, nested, self.reading.where).items():
-            own, field = column_and_field(nested.renames[name], self.table.column_names)
+            own, field = column_and_field(nested.arrays[name], self.table.column_names)
             element = spark_name(array.type.value_type)
             is_id = element == self.id_types[C.ITEM_ID] or {element, self.id_types[C.ITEM_ID]} <= {*_WHOLE}
             is_right = is_id if name == C.ITEM_ID else is_number(array.type.value_type)

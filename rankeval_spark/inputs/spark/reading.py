@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.filters import RowFilter
-from rankeval_spark.inputs.input_columns import CORRUPT, check_id_types, filter_faults, input_schemas
+from rankeval_spark.inputs.input_columns import CORRUPT, LOG, check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, canonical_of, column
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
 from rankeval_spark.inputs.spark.source import Source, Sources
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.inputs import Gains, InputConfig
+    from rankeval_spark.config.inputs import Gains, InputConfig, NestedItems
     from rankeval_spark.schemas import Schema
 
 
@@ -83,23 +83,30 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         unread=tuple(name for name in table.columns if name not in wanted),
         rows=filtered,
         canonical=canonical,
-        lists=canonical.to_lists(filtered) if canonical.reading.nested else None,
+        lists=canonical.to_lists(filtered) if canonical.reading.nested and name == LOG else None,
     )
 
 
 def from_frame(
-    name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1, gains: Gains | None = None
+    name: str,
+    frame: DataFrame,
+    schema: Schema,
+    *,
+    ranks_from: int = 1,
+    gains: Gains | None = None,
+    nested: NestedItems | None = None,
 ) -> Source:
     """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
 
     ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
-    of the judgements become gains.
+    of the judgements become gains; ``nested`` where the items of a list are.
 
     Raises InputError if a column is missing or of a type that cannot be cast.
     """
     columns = arrow_schema(frame.schema)
-    canonical = canonical_of(frame.schema, Reading.of_call(name, schema, columns, ranks_from=ranks_from, gains=gains))
-    lists = canonical.to_lists(frame) if canonical.reading.nested else None
+    reading = Reading.of_call(name, schema, columns, ranks_from=ranks_from, gains=gains, nested=nested)
+    canonical = canonical_of(frame.schema, reading)
+    lists = canonical.to_lists(frame) if canonical.reading.nested and name == LOG else None
     rows = canonical.to_rows(frame)
     given, unread = canonical.given, tuple(one for one in frame.columns if one not in schema.field_names())
     return Source(name, rows, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)

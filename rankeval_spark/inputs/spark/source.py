@@ -55,7 +55,8 @@ class Source:
         """As many rows as `frame` has, of which no cell is read."""
         if self.lists is not None:
             return self.lists.select(F.explode(row_kinds.LISTED_ITEMS))
-        return self.frame if self.rows is None else self.rows
+        has_lists = self.canonical is not None and self.canonical.reading.nested is not None
+        return self.frame if self.rows is None or has_lists else self.rows
 
     @property
     def n_columns(self) -> int:

@@ -55,7 +55,7 @@ _SLICE_VALUE: Final = (
 _SHARED: Final = {
     "*run": """
         evaluation string! Name of the evaluation
-        evaluation_date date! Day that is evaluated (UTC)
+        evaluation_date date! Day that is evaluated, of the time_zone in runs.config
         run_id string! Run that wrote the row
     """,
     "*list": """
@@ -135,7 +135,7 @@ ITEMS: Final = Schema(
         item_id string! Item
         categories array<string> Categories of the item; NULL or empty is unknown
         vector array<double> Feature vector of the item, of the same length for all items; NULL is unknown
-        published_at date Day the item was published (UTC); NULL is unknown
+        published_at date Day the item was published, of the time_zone; NULL is unknown
     """),
 )
 

@@ -27,6 +27,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rankeval_spark.allowed_folders import FILE_SYSTEMS, RESULT_SCHEMES, scheme_fix, scheme_of
 from rankeval_spark.errors import Fault, visible
+from rankeval_spark.time_zones import zone_fault
 
 FOLDER_KEY = "folder"  # key of the validation context: the folder from which relative paths start
 
@@ -221,6 +222,15 @@ def date_placeholder(days: int) -> str:
     """
     return f"{{date{days:+d}}}" if days else DATE_PLACEHOLDER
 
+
+def check_time_zone(name: str) -> str:
+    """Refuse a name that is no time zone."""
+    if fault := zone_fault(name):
+        raise fault_error(fault)
+    return name
+
+
+TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(check_time_zone)]
 
 _MICROSECONDS: Final[Mapping[str, int]] = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 """Microseconds of the units."""

@@ -165,7 +165,7 @@ class Checks(Model):
     """Part of the window of the last list that lies after the newest interaction of all users with a list. Share of the
     window: a large one means that not all events of the window are read."""
     train_after_cut: Threshold = Threshold(warn=0)
-    """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
+    """Training interactions on or after the evaluation date, where they have a time. Share of the rows."""
     target_sums: Threshold = Threshold(warn=0, error=0.5)
     """Lists whose scores are no probabilities of a target policy: they add up to more than 1 for each impression of the
     user or, where a measure reads predicted rewards, to less than 1; 1 % is left to rounding. Share of the lists of

@@ -18,6 +18,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from rankeval_spark import columns as C
@@ -191,6 +192,13 @@ class EvaluationConfig(Request):
             faults += _input_faults(info.data, inputs)
         spark: SparkConfig = with_faults(handler, value, faults)
         return spark
+
+    @model_validator(mode="after")
+    def _inputs_have_its_days(self) -> EvaluationConfig:
+        for _, one in self.inputs:
+            if one is not None:
+                one.read_in(self.time_zone)
+        return self
 
     @property
     def expected_models(self) -> tuple[str, ...] | None:

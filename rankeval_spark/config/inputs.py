@@ -52,6 +52,7 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.inference import ModelName
 from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.time_zones import UTC, moment_of
 
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in", "last", "next"]
@@ -86,7 +87,8 @@ class Filter(Model):
     evaluation date, and those after it."""
     value: FilterValue
     """Value to compare with, converted to the type of the column; `{date}` is the evaluation date, `{date-1}` the day
-    before. A number is compared with the numeric value of a text column. With `last` and `next`, 1d to 3660d."""
+    before, and where the column has times, the moment at which that day begins in `time_zone`. A number is compared
+    with the numeric value of a text column. With `last` and `next`, 1d to 3660d."""
 
     _place: int = PrivateAttr(default=0)
 
@@ -290,15 +292,20 @@ def _timestamp(text: str) -> str:
     try:
         parse_moment(fill_date(text, dt.date(2000, 1, 1)))
     except ValueError:
-        expected = "a time such as 2026-01-31 06:00:00 (UTC) or 2026-01-31T06:00:00+02:00"
+        expected = "a time such as 2026-01-31 06:00:00 (in time_zone) or 2026-01-31T06:00:00+02:00"
         raise fault_error(Fault("", repr(text), expected)) from None
     return text
 
 
-def parse_moment(text: str) -> dt.datetime:
-    """Parse an ISO time, in UTC without an offset; raise ValueError for other text."""
-    moment = dt.datetime.fromisoformat(re.sub("z$", "Z", text))  # only the capital letter is known
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+def parse_time(text: str) -> dt.datetime:
+    """Parse an ISO time, with or without an offset; raise ValueError for other text."""
+    return dt.datetime.fromisoformat(re.sub("z$", "Z", text))  # only the capital letter is known
+
+
+def parse_moment(text: str, time_zone: str = UTC) -> dt.datetime:
+    """Parse an ISO time, in the time zone without an offset; raise ValueError for other text."""
+    time = parse_time(text)
+    return time if time.tzinfo else moment_of(time, time_zone)
 
 
 def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
@@ -337,9 +344,20 @@ class InputConfig(ModelWithPaths):
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
     """Version of a Delta table. Without version and timestamp, the newest version is read."""
     timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
-    """Time whose newest version of a Delta table is read; UTC unless it has an offset."""
+    """Time whose newest version of a Delta table is read; in `time_zone` unless it has an offset."""
     options: Mapping[str, OptionValue] = {}
     """Options of Spark's csv or json reader."""
+
+    _time_zone: str = PrivateAttr(default=UTC)
+
+    @property
+    def time_zone(self) -> str:
+        """Zone of its days, and of times without one: that of the evaluation."""
+        return self._time_zone
+
+    def read_in(self, time_zone: str) -> None:
+        """Set the zone of the evaluation that reads the input."""
+        self._time_zone = time_zone
 
     @field_validator("filters")
     @classmethod
@@ -429,7 +447,7 @@ class InputConfig(ModelWithPaths):
 
     def moment(self, date: dt.date) -> dt.datetime | None:
         """Return the time whose version of a Delta table is read; None without one."""
-        return None if self.timestamp is None else parse_moment(fill_date(self.timestamp, date))
+        return None if self.timestamp is None else parse_moment(fill_date(self.timestamp, date), self.time_zone)
 
     @classmethod
     def __get_pydantic_json_schema__(

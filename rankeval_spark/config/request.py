@@ -26,6 +26,7 @@ from rankeval_spark.config import requested_measures as requested
 from rankeval_spark.config.base import (
     Model,
     Number,
+    TimeZone,
     Whole,
     each_once,
     fault_error,
@@ -52,6 +53,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
 from rankeval_spark.measures.names import biases_of, notes_on
+from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     from rankeval_spark.config.evaluation_config import EvaluationConfig
@@ -164,6 +166,9 @@ class Request(Model):
     """How intervals of means are computed."""
     comparisons: Comparisons | None = None
     """Which models are compared. Without this key, none are."""
+    time_zone: TimeZone = UTC
+    """Zone of all days, such as Asia/Tokyo: of the evaluation date, of `{date}` and windows in filters, and of the days
+    of times. Times of the inputs without a zone are read in it; others are the moments that they are."""
 
     evaluation_date: dt.date | None = None
     """Day at which the age of the items is taken."""

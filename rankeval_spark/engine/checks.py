@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time
 from functools import partial, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, assert_never
@@ -23,8 +23,10 @@ from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.failures import RefusedError, refuse, refuse_input
+from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scorer import RELEVANT
+from rankeval_spark.time_zones import UTC, moment_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import OwnItem
@@ -278,12 +280,11 @@ def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> 
     return RowChecks("held_out", key, tuple(checks))
 
 
-def train_checks(columns: Collection[str], *, before: date | None = None) -> RowChecks:
-    """Return the checks of training data; interactions are to be before a day (UTC), if they have times."""
+def train_checks(columns: Collection[str], *, before: date | None = None, time_zone: str = UTC) -> RowChecks:
+    """Return the checks of training data; interactions are to be before a day of a time zone, if they have times."""
     key, of_times = schemas.TRAIN.key, list[Check]()
     if before is not None and C.INTERACTED_AT in columns:
-        midnight = datetime.combine(before, time(), tzinfo=UTC)
-        micros = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        micros = micros_of(moment_of(datetime.combine(before, time()), time_zone))
         of_times.append(Check(row_kinds.TRAIN_AFTER_CUT, Since(C.INTERACTED_AT, micros)))
     return RowChecks("train", key, (_null_keys(key), *of_times))
 

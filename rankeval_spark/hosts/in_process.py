@@ -61,7 +61,15 @@ def of_call(
     refuse_large(frames)
 
     def read(name: str, frame: object, schema: Schema) -> Source:
-        return to_source(name, frame, schema, ranks_from=ranks_from, gains=gains, nested=(nested or {}).get(name))
+        return to_source(
+            name,
+            frame,
+            schema,
+            ranks_from=ranks_from,
+            gains=gains,
+            nested=(nested or {}).get(name),
+            time_zone=request.time_zone,
+        )
 
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)

@@ -62,7 +62,15 @@ def of_call(
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
-        return from_frame(name, frame, schema, ranks_from=ranks_from, gains=gains, nested=(nested or {}).get(name))
+        return from_frame(
+            name,
+            frame,
+            schema,
+            ranks_from=ranks_from,
+            gains=gains,
+            nested=(nested or {}).get(name),
+            time_zone=request.time_zone,
+        )
 
     with refusals_of_call():
         sources = Sources(**read_given(frames, request, read, expected=expected))

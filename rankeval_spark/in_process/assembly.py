@@ -199,7 +199,8 @@ class Usable:
             held_out_checks({*tables.held_out.table.column_names} - read, own_item=policies.own_item),
         ]
         if tables.train is not None:
-            found.append(train_checks(tables.train.table.column_names, before=self.request.evaluation_date))
+            day, zone = self.request.evaluation_date, self.request.time_zone
+            found.append(train_checks(tables.train.table.column_names, before=day, time_zone=zone))
         if tables.items is not None:
             unreadable = None if tables.items.unreadable is None else UNREADABLE
             found.append(item_checks(tables.items.table.column_names, unreadable=unreadable))

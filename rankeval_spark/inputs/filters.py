@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inputs import COMPARE, parse_moment
+from rankeval_spark.config.inputs import COMPARE, parse_moment, parse_time
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.inputs.input_columns import is_bigint
 from rankeval_spark.inputs.input_files import ForSparkError
+from rankeval_spark.time_zones import UTC, clock_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, types as T
@@ -34,6 +35,7 @@ class RowFilter:
     filters: Sequence[Filter]
     date: dt.date
     where: str = ""  # place of the filters in the config, for messages
+    time_zone: str = UTC  # zone in which days begin, and of times without one
 
     def spark(self, schema: T.StructType) -> Column | None:
         """Build the condition in Spark; None without filters. The table has the columns of all of them.
@@ -45,7 +47,7 @@ class RowFilter:
         for each in self.filters:
             kind = schema[each.column].dataType.simpleString()
             try:
-                conditions.append(_sql_condition(each, kind, self.date))
+                conditions.append(_sql_condition(each, kind, self))
             except ValueError as error:
                 found = f"{error} for column {each.column!r} of type {kind}"
                 place = f"{self.where}[{each.place}].value"
@@ -60,11 +62,11 @@ class RowFilter:
         Raises ForSparkError: a column is missing, a value is none of its type, or the comparison is one that depends on
         how numbers are rounded.
         """
-        conditions = [_arrow_condition(each, schema, self.date) for each in self.filters]
+        conditions = [_arrow_condition(each, schema, self) for each in self.filters]
         return reduce(operator.and_, conditions) if conditions else None
 
 
-def _sql_condition(each: Filter, kind: str, date: dt.date) -> Column:
+def _sql_condition(each: Filter, kind: str, rows: RowFilter) -> Column:
     """Build one condition on a column of a type, as Spark names it; a number is compared with the number in a text."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - this module is loaded without Spark too
 
@@ -73,25 +75,25 @@ def _sql_condition(each: Filter, kind: str, date: dt.date) -> Column:
             return F.lit(value.isoformat()).cast(kind)
         return F.lit(value).cast("bigint") if isinstance(value, int) and kind != "boolean" else F.lit(value)
 
-    values, left = each.values(date), F.col(C.quoted_name(each.column))
+    values, left = each.values(rows.date), F.col(C.quoted_name(each.column))
     if _READERS.get(re.split(r"\W", kind)[0]) is _text and not any(isinstance(value, str | bool) for value in values):
         left, kind = left.try_cast("double"), "double"
-    literals = [literal(_of_type(value, kind)) for value in values]
+    literals = [literal(_of_type(value, kind, rows.time_zone)) for value in values]
     if each.op == "in":
         return left.isin(*literals)
     compared: Column = COMPARE[each.op](left, literals[0])
     return compared
 
 
-def _arrow_condition(each: Filter, schema: pa.Schema, date: dt.date) -> pc.Expression:
+def _arrow_condition(each: Filter, schema: pa.Schema, rows: RowFilter) -> pc.Expression:
     if schema.get_field_index(each.column) < 0:
         raise ForSparkError(each.column, "no such column")
     type_, field = schema.field(each.column).type, pc.field(each.column)
     kind = next((kind for is_kind, kind in _ARROW_KINDS if is_kind(type_)), "")
     values = []
-    for value in each.values(date):
+    for value in each.values(rows.date):
         try:
-            typed = _of_type(value, kind)
+            typed = _of_type(value, kind, rows.time_zone)
         except ValueError:
             typed = 0.0  # as a number with a fraction, which is compared as Spark rounds it
         if isinstance(typed, float):
@@ -113,12 +115,14 @@ _ARROW_KINDS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 """Types whose values Arrow compares as Spark does, with Spark's names."""
 
 
-def _of_type(value: Scalar, kind: str) -> Value:
+def _of_type(value: Scalar, kind: str, time_zone: str) -> Value:
     """Convert a value to one of a type that Spark names; raise ValueError with the value where it is none."""
-    read = _READERS.get(re.split(r"\W", kind)[0])
+    name = re.split(r"\W", kind)[0]
     try:
-        if read is not None:
-            return read(value)
+        if name in _READERS_OF_TIMES:
+            return _READERS_OF_TIMES[name](value, time_zone)
+        if name in _READERS:
+            return _READERS[name](value)
     except (ValueError, TypeError, OverflowError):
         pass
     raise ValueError(repr(value))
@@ -155,14 +159,23 @@ def _day(value: Scalar) -> dt.date:
     return day
 
 
-def _moment(value: Scalar) -> dt.datetime:
-    return parse_moment(str(value)).astimezone(dt.UTC)
+def _moment(value: Scalar, time_zone: str) -> dt.datetime:
+    return parse_moment(str(value), time_zone).astimezone(dt.UTC)
+
+
+def _clock(value: Scalar, time_zone: str) -> dt.datetime:
+    """Return what the clocks of the zone show; a time without an offset stays, also one that they skip."""
+    time = parse_time(str(value))
+    return time if time.tzinfo is None else clock_of(time, time_zone)
 
 
 _READERS: Final[Mapping[str, Callable[[Scalar], Value]]] = {
     **dict.fromkeys(("string", "char", "varchar"), _text),
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
     **dict.fromkeys(("float", "double", "decimal"), _number),
-    **{"boolean": _flag, "date": _day, "timestamp": _moment},
-    "timestamp_ntz": lambda value: _moment(value).replace(tzinfo=None),  # a column without a zone is in UTC
+    **{"boolean": _flag, "date": _day},
+}
+_READERS_OF_TIMES: Final[Mapping[str, Callable[[Scalar, str], dt.datetime]]] = {
+    "timestamp": _moment,
+    "timestamp_ntz": _clock,
 }

@@ -13,7 +13,7 @@ import pytest
 from tests.support.code import PACKAGE, ROOT, Module, modules
 
 LAYERS: Final = (
-    {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "limits", "spark"},
+    {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "limits", "spark", "time_zones"},
     {"measures", "statistics"},
     {"config", "call_words"},
     {"report"},
@@ -102,8 +102,9 @@ def test_imports_go_downwards_only() -> None:
 
 
 def test_the_words_at_the_bottom_import_in_one_direction() -> None:
-    """``schemas`` uses ``columns``; ``allowed_folders``, jars and the version of Spark the errors; no other does."""
-    allowed = {("schemas", "columns"), ("allowed_folders", "errors"), ("jar_faults", "errors"), ("spark", "errors")}
+    """``schemas`` uses ``columns``; folders, jars, time zones and the version of Spark the errors; no other does."""
+    of_errors = ("allowed_folders", "jar_faults", "spark", "time_zones")
+    allowed = {("schemas", "columns"), *((name, "errors") for name in of_errors)}
     found = {
         (part_of(module.name), part_of(name))
         for module in ALL_MODULES

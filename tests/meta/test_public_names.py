@@ -75,6 +75,7 @@ EVALUATE: Final = {
     "train": None,
     "items": None,
     "evaluation_date": None,
+    "time_zone": "UTC",
     "baseline": None,
     "pairs": "baseline",
     "margin": None,

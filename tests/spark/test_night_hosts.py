@@ -230,8 +230,10 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
                     "own_item": "drop_both",
                 },
                 "measures": ["P", "RR"],
+                "time_zone": "America/Sao_Paulo",
+                "inputs__held_out__filters": [{"column": "interacted_at", "op": "last", "value": "1d"}],
             },
-            id="run",
+            id="run, a window of days of a zone",
         ),
     ],
 )

@@ -6,6 +6,7 @@ pair of interaction and list.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, Window, functions as F
@@ -20,6 +21,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark import from_frame
 from rankeval_spark.spark.plans import usable_rows
+from rankeval_spark.time_zones import zone_fault
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -37,7 +39,12 @@ _ORDERS: Final = (C.SCORE, C.RANK)
 
 
 def attributed_interactions(
-    recommendations: DataFrame, held_out: DataFrame, *, attribution: str, attribution_window: str | timedelta
+    recommendations: DataFrame,
+    held_out: DataFrame,
+    *,
+    attribution: str,
+    attribution_window: str | timedelta,
+    time_zone: str = "UTC",
 ) -> DataFrame:
     """Plan which list each interaction is a judgement of; no job starts.
 
@@ -51,6 +58,8 @@ def attributed_interactions(
         As for ``evaluate``. Of lists that were shown at the same time, the first is that of the smallest ``list_id``.
     attribution_window : str or datetime.timedelta
         As for ``evaluate``: an interaction belongs to a list if ``shown < interacted_at <= shown + window``.
+    time_zone : str
+        As for ``evaluate``: the zone of times without one.
 
     Returns
     -------
@@ -77,8 +86,11 @@ def attributed_interactions(
             if not is_of_spark(frame):
                 fix = "spark.createDataFrame makes one"
                 raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
-        log = _log(recommendations)
-        rows = _exposures(log).unionByName(_events(_judged(held_out, attribution), log), allowMissingColumns=True)
+        if fault := zone_fault(time_zone):
+            raise ConfigError(replace(fault, where=_place(("time_zone",))))
+        log = _log(recommendations, time_zone)
+        events = _events(_judged(held_out, attribution, time_zone), log)
+        rows = _exposures(log).unionByName(events, allowMissingColumns=True)
     return _claimed(rows, policies).select(
         C.MODEL_ID,
         C.USER_ID,
@@ -91,9 +103,9 @@ def attributed_interactions(
     )
 
 
-def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
+def _canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -> DataFrame:
     """Return the canonical columns, of score and rank those that the table has, and the time in microseconds."""
-    found = from_frame(schema.name, frame, schema)
+    found = from_frame(schema.name, frame, schema, time_zone=time_zone)
     if time not in found.given:
         expected = "times, because they attribute interactions"
         raise InputError(Fault(schema.name, f"no column {time!r}", expected, f"rename the column that is {time}"))
@@ -101,17 +113,17 @@ def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
     return found.frame.drop(*lacking).withColumn(_TIME, F.unix_micros(time))
 
 
-def _log(recommendations: DataFrame) -> DataFrame:
+def _log(recommendations: DataFrame, time_zone: str) -> DataFrame:
     """Keep the rows that enter lists."""
-    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
+    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT, time_zone)
     return usable_rows.keep_usable(log, log_checks(log.columns, are_judged=False))
 
 
-def _judged(held_out: DataFrame, attribution: str) -> DataFrame:
+def _judged(held_out: DataFrame, attribution: str, time_zone: str) -> DataFrame:
     """Keep the judgements that have a time."""
     if C.LIST_ID in held_out.columns:
         raise InputError(attributed_lists_fault(attribution))
-    judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT)
+    judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT, time_zone)
     usable = usable_rows.keep_usable(judged, held_out_checks(schemas.HELD_OUT.key))
     return usable.where(F.col(_TIME).isNotNull())
 

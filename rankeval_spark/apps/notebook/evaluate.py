@@ -57,6 +57,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     train: object = None,
     items: object = None,
     evaluation_date: date | None = None,
+    time_zone: str = "UTC",
     baseline: str | None = None,
     pairs: str = "baseline",
     margin: float | None = None,
@@ -179,6 +180,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         time]: the catalogue, for the measures that need it.
     evaluation_date : date, optional
         Day at which the age of the items is taken, for the measures that need it.
+    time_zone : str
+        Zone of all days, such as ``"Asia/Tokyo"``. Times without a zone are read in it: those of pandas or text without
+        an offset, ``timestamp_ntz``; others are the moments that they are, whatever the zone of the session is.
     baseline : str, optional
         Model that the others are compared with, in ``comparisons``.
     pairs : {"baseline", "all"}

@@ -25,6 +25,7 @@ from rankeval_spark.inputs.arrow import nested_lists, texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, plain
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW, missing_faults
+from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains, InputConfig, NestedItems
@@ -49,6 +50,7 @@ class Reading:
     ranks_from: int = 1  # rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1
     gains: Gains | None = None  # how the column of ``gain`` becomes gains, where it holds events, ratings or seconds
     nested: NestedItems | None = None  # columns of items and scores, where a row of the table has several items
+    time_zone: str = UTC  # zone of days, and of times without one
     is_of_pandas: bool = False  # whether pandas has the table, for messages
 
     @classmethod
@@ -59,7 +61,9 @@ class Reading:
             for key in ("list_separator", "ranks_from", "gains", "nested")
             if hasattr(config, key)
         }
-        return cls(f"inputs.{name}", schema, config.renames, config.places, config.types, **given)
+        return cls(
+            f"inputs.{name}", schema, config.renames, config.places, config.types, time_zone=config.time_zone, **given
+        )
 
     @classmethod
     def of_call(
@@ -71,10 +75,12 @@ class Reading:
         ranks_from: int,
         gains: Gains | None,
         nested: NestedItems | None = None,
+        time_zone: str = UTC,
     ) -> Reading:
         """Return how a table of a caller is read, whose columns have canonical names but for events and lists.
 
         `gains`: how events of the judgements become gains. `nested`: where the items are, if a row has several.
+        `time_zone`: zone of days, and of times without one.
 
         Raises InputError: its rows are lists that also have ranks, or whose items have no name.
         """
@@ -85,7 +91,16 @@ class Reading:
         shapes = [shape for shape in (nested, events) if shape is not None]
         renames = {canonical: own for shape in shapes for canonical, own in shape.renames.items()}
         places = {canonical: key for shape in shapes for canonical, key in shape.places.items()}
-        return cls(name, schema, renames, places, ranks_from=ranks_from, gains=events, nested=nested)
+        return cls(
+            name,
+            schema,
+            renames,
+            places,
+            ranks_from=ranks_from,
+            gains=events,
+            nested=nested,
+            time_zone=time_zone,
+        )
 
     @property
     def names(self) -> dict[str, str]:
@@ -133,6 +148,7 @@ class Reading:
             wanted=self.types.get(field.name),
             separator=self.list_separator,
             ranks_from=self.ranks_from,
+            time_zone=self.time_zone,
         )
 
     def _id_fix(self, field: Field, kind: pa.DataType) -> str:

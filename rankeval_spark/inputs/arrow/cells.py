@@ -15,6 +15,7 @@ from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_nested, is_number, is_text, plain, spark_name
 from rankeval_spark.inputs.input_columns import IDS, NUMBERS_FIX, RANK_FIX, type_fault
+from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ class Cells:
     unreadable: pa.BooleanArray | None = None  # whether the cell could not be read; None where every one could
 
 
-def read_cells(
+def read_cells(  # noqa: PLR0913 - a setting of the input each
     column: pa.ChunkedArray,
     field: Field,
     *,
@@ -45,6 +46,7 @@ def read_cells(
     wanted: str | None = None,
     separator: str | None = None,
     ranks_from: int = 1,
+    time_zone: str = UTC,
 ) -> Cells:
     """Read a column of a table as the column `field` of the schema.
 
@@ -52,7 +54,7 @@ def read_cells(
     that of the column if it is another one, for messages. `id_fix`: how ids that are no whole numbers become so, for
     messages. `wanted`: type of ids, ``string`` or ``integer``, where the config says it. `separator`: separates the
     elements of a list that is text; such text is a JSON array without it. `ranks_from`: rank of the first item of a
-    list, 0 or 1.
+    list, 0 or 1. `time_zone`: zone of days, and of times that have none.
 
     Raises InputError if the type of the column cannot be read as that of the field.
     """
@@ -62,9 +64,9 @@ def read_cells(
         if field.name in IDS:
             values = _ids(given, wanted)
         elif separator is not None and field.type.startswith("array<") and is_text(given.type):
-            values = _read(texts.split(given, separator), field)
+            values = _read(texts.split(given, separator), field, time_zone)
         else:
-            values = _read(given, field)
+            values = _read(given, field, time_zone)
     except pa.ArrowException as error:  # a value beyond the canonical type, such as an id from 2^63 on
         found += f" ({first_line(str(error))})"
     if values is None:
@@ -110,14 +112,16 @@ def _is_seconds(column: pa.ChunkedArray, field: Field) -> bool:
     return field.type == "timestamp" and is_number(column.type)
 
 
-def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # noqa: PLR0911 - a type each
+def _read(  # noqa: PLR0911 - a type each
+    column: pa.ChunkedArray, field: Field, time_zone: str
+) -> pa.ChunkedArray | None:
     """Read a plain column; None where its type cannot be read."""
     if field.type.startswith("array<"):
         return _lists(column, field.type.removeprefix("array<").removesuffix(">"))
     if field.type == "timestamp":
-        return _times(column)
+        return _times(column, time_zone)
     if field.type == "date":
-        return _days(column)
+        return _days(column, time_zone)
     if is_nested(column.type):
         return texts.uuid_texts(column) if is_binary(column.type) and field.name in (C.LIST_ID, C.MODEL_ID) else None
     if field == schemas.JUDGED_LIST and pa.types.is_floating(column.type):
@@ -191,19 +195,19 @@ def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
 
 
-def _times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _times(column: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray | None:
     kind = column.type
     if is_text(kind):
-        return texts.read_times(column)
+        return texts.read_times(column, time_zone)
     if is_number(kind):
         return texts.from_seconds(column)
-    return texts.to_times(column) if _is_time(kind) else None
+    return texts.to_times(column, time_zone) if _is_time(kind) else None
 
 
-def _days(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _days(column: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray | None:
     if is_text(column.type):
-        return texts.read_days(column)
-    return texts.to_days(column) if _is_time(column.type) else None
+        return texts.read_days(column, time_zone)
+    return texts.to_days(column, time_zone) if _is_time(column.type) else None
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -290,7 +290,9 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     faults = FileInput(name, given, table, schema, None).column_faults()
     if faults:
         raise InputError(*faults)
-    return FileInput(name, given, table, schema, RowFilter(given.filters, date).arrow(table.schema))
+    return FileInput(
+        name, given, table, schema, RowFilter(given.filters, date, time_zone=given.time_zone).arrow(table.schema)
+    )
 
 
 def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
@@ -343,7 +345,7 @@ def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     given: InputConfig = getattr(config.inputs, name)
     table = files.open_files(given, date)
-    condition = RowFilter(given.filters, date).arrow(table.schema)
+    condition = RowFilter(given.filters, date, time_zone=given.time_zone).arrow(table.schema)
     return FileInput(name, given, table, _schema_of(config, name), condition)
 
 

@@ -202,7 +202,7 @@ def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
     kept = np.arange(len(files))
     if folders is not None:
         of_folders = [each for each in config.filters if each.column in folders.column_names]
-        condition = RowFilter(of_folders, date).arrow(folders.schema)
+        condition = RowFilter(of_folders, date, time_zone=config.time_zone).arrow(folders.schema)
         if condition is not None:
             kept = to_numpy(folders.append_column(_PLACE, [kept]).filter(condition)[_PLACE])
     return files, folders, kept

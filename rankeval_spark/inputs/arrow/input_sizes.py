@@ -171,7 +171,7 @@ def _kept_delta_files(
     with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
         here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
         dataset = table.to_pyarrow_dataset(filesystem=here)
-        condition = RowFilter(config.filters, date).arrow(dataset.schema)
+        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
         return {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
     return None
 
@@ -182,7 +182,7 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
     dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
-        condition = RowFilter(config.filters, date).arrow(dataset.schema)
+        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
     fragments = list(dataset.get_fragments(filter=condition))
     has_rows = len(fragments) <= MOST_FILES
     return [

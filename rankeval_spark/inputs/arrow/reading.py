@@ -20,6 +20,7 @@ from rankeval_spark.inputs.arrow import nested_lists
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.input_tables import Source, refuse_rows
 from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults
+from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains, NestedItems
@@ -44,13 +45,14 @@ def to_source(
     ranks_from: int = 1,
     gains: Gains | None = None,
     nested: NestedItems | None = None,
+    time_zone: str = UTC,
 ) -> Source:
     """Bring a table into the canonical columns of a schema; its stream is read once, here.
 
     `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``, whose columns
     have their canonical names; others are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of
     segments. `ranks_from`: rank of the first item of a list, 0 or 1. `gains`: how events of the judgements become
-    gains. `nested`: where the items are, if a row has several.
+    gains. `nested`: where the items are, if a row has several. `time_zone`: zone of days, and of times without one.
 
     Raises InputError if it is no such table, or a column is missing or of a type that cannot be cast; all faults at
     once.
@@ -59,7 +61,9 @@ def to_source(
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
     events = gains if schema.name == schemas.HELD_OUT.name else None
     table, faults, unread = _read(name, frame, schema, events, nested)
-    reading = Reading.of_call(name, schema, table.schema, ranks_from=ranks_from, gains=gains, nested=nested)
+    reading = Reading.of_call(
+        name, schema, table.schema, ranks_from=ranks_from, gains=gains, nested=nested, time_zone=time_zone
+    )
     if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
         table = reading.to_items(table)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, owners_of, to_arrow, to_numpy, to_texts
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.input_columns import LAST_SECOND, is_bigint
+from rankeval_spark.time_zones import DAY, UTC, to_local, to_utc, zone_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,18 +312,33 @@ def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
     return pa.chunked_array([pc.take(change(coded.dictionary), coded.indices)])
 
 
-def to_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Bring days and times to microseconds in UTC, in which what has no zone is.
+def to_times(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
+    """Bring days and times to microseconds in UTC; what has no zone is read in the one that is given.
 
     `column`: date or timestamp, of any unit and zone.
     """
-    return pc.cast(column, options=pc.CastOptions(TIMES, allow_time_truncate=True))
+    times = pc.cast(column, options=pc.CastOptions(TIMES, allow_time_truncate=True))
+    if time_zone == UTC or _has_zone(column.type):
+        return times
+    return _times(to_utc(_micros(times), time_zone), is_null=to_numpy(times.is_null()))
 
 
-def to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the days of times in UTC."""
-    is_time = pa.types.is_timestamp(column.type) and column.type.tz is not None
-    return (column.cast(pa.timestamp(column.type.unit)) if is_time else column).cast(pa.date32())
+def to_days(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
+    """Return the days of times, in the time zone where they have one of their own."""
+    if not _has_zone(column.type):
+        return column.cast(pa.date32())
+    times = to_times(column)
+    shown = _times(to_local(_micros(times), time_zone), is_null=to_numpy(times.is_null()))
+    return shown.cast(pa.timestamp("us")).cast(pa.date32())
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _micros(times: pa.ChunkedArray) -> IntVector:
+    micros: IntVector = to_numpy(times.cast(pa.int64()), null=0)
+    return micros
 
 
 def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -342,8 +358,8 @@ def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return _times(micros.astype(np.int64), is_null=is_null | ~is_near)
 
 
-def read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read times from text: each by its own zone, or in UTC where it has none; what is none becomes NULL.
+def read_times(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
+    """Read times from text: each by its own zone, or in the one that is given; what is no time becomes NULL.
 
     >>> read_times(pa.chunked_array([["2026-01-31", "2026-01-31 05:00 +05:30", "noon"]])).cast(pa.string()).to_pylist()
     ['2026-01-31 00:00:00.000000Z', '2026-01-30 23:30:00.000000Z', None]
@@ -354,17 +370,24 @@ def read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     fraction = _numbers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6))
     micros = (((days * 24 + hour) * 60 + minute) * 60 + second) * _SECOND + fraction
     is_time = is_day & (hour < 24) & (minute < 60) & (second < 60)  # noqa: PLR2004 - of clocks
-    shifted, is_zone = _in_utc(micros, parts.field("zone"))
+    shifted, is_zone = _in_utc(micros, parts.field("zone"), time_zone)
     return _times(shifted, is_null=~(is_time & is_zone))
 
 
-def read_days(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+def read_days(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     """Read days from text, where a time may follow; what is none becomes NULL.
+
+    The day of a time with a zone of its own is that of the time zone.
 
     >>> read_days(pa.chunked_array([["2026-01-31", " 2026-1-3T05:00", "2026-02-30"]])).cast(pa.string()).to_pylist()
     ['2026-01-31', '2026-01-03', None]
     """
     days, is_day = _days(_parts(texts, _DAY_PATTERN))
+    zones = _parts(texts, _TIME_PATTERN).field("zone")
+    if pc.any(pc.not_equal(zones, "")).as_py():
+        times = read_times(texts, time_zone)
+        has_zone = to_numpy(pc.not_equal(zones, ""), null=0).astype(np.bool_) & to_numpy(times.is_valid())
+        days = np.where(has_zone, to_local(_micros(times), time_zone) // DAY, days)
     return pa.chunked_array([to_arrow(days.astype(np.int32), is_null=~is_day).view(pa.date32())])
 
 
@@ -396,16 +419,19 @@ def _first_days(months: IntVector) -> IntVector:
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _in_utc(micros: IntVector, zones: pa.Array) -> tuple[IntVector, BoolVector]:
-    """Move times from their zones to UTC, one zone at a time, and return which zones exist."""
+def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVector, BoolVector]:
+    """Move times from their zones to UTC, one zone at a time, and return which zones exist.
+
+    A time without a zone is one of the zone that is given.
+    """
     coded = zones.dictionary_encode()
     code = to_numpy(coded.indices, null=0)
     shifted, is_known = micros.copy(), np.ones(len(micros), dtype=np.bool_)
     for number, zone in enumerate(coded.dictionary.to_pylist()):
-        if zone in _UTC:
+        if zone in _UTC and (zone or time_zone == UTC):
             continue
         chosen = np.flatnonzero(code == number)
-        moved = _from_zone(micros[chosen], zone)
+        moved = _from_zone(micros[chosen], zone or time_zone)
         is_known[chosen] = moved is not None
         shifted[chosen] = 0 if moved is None else moved
     return shifted, is_known
@@ -419,13 +445,7 @@ def _from_zone(micros: IntVector, zone: str) -> IntVector | None:
         distance = (hours * 60 + minutes) * 60 + seconds
         is_offset = max(minutes, seconds) < 60 and distance <= _MAX_OFFSET  # noqa: PLR2004 - of clocks
         return micros - int(f"{sign}{distance}") * _SECOND if is_offset else None
-    local = to_arrow(micros).view(pa.timestamp("us"))
-    try:  # an hour that clocks repeat is the first of the two; one that they skip is the moment they do
-        there = pc.assume_timezone(local, timezone=zone, ambiguous="earliest", nonexistent="latest")
-    except pa.ArrowInvalid:
-        return None
-    moved: IntVector = to_numpy(there.view(pa.int64()))
-    return moved
+    return to_utc(micros, zone) if zone in zone_names() else None
 
 
 def _times(micros: IntVector, *, is_null: BoolVector) -> pa.ChunkedArray:

@@ -11,6 +11,7 @@ from rankeval_spark.inputs.input_columns import CORRUPT, LOG, check_id_types, fi
 from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, canonical_of, column
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
 from rankeval_spark.inputs.spark.source import Source, Sources
+from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -67,7 +68,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         differing = parquet_faults(spark, table, wanted, where, date)
         if differing:
             raise InputError(*differing)
-    condition = RowFilter(config.filters, date, f"{where}.filters").spark(table.frame.schema)
+    condition = RowFilter(config.filters, date, f"{where}.filters", config.time_zone).spark(table.frame.schema)
     if condition is not None and CORRUPT in table.frame.columns:
         condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     filtered = table.frame if condition is None else table.frame.where(condition)
@@ -95,16 +96,20 @@ def from_frame(
     ranks_from: int = 1,
     gains: Gains | None = None,
     nested: NestedItems | None = None,
+    time_zone: str = UTC,
 ) -> Source:
     """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
 
     ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
-    of the judgements become gains; ``nested`` where the items of a list are.
+    of the judgements become gains; ``nested`` where the items of a list are; ``time_zone`` the zone of days, and of
+    times without one.
 
     Raises InputError if a column is missing or of a type that cannot be cast.
     """
     columns = arrow_schema(frame.schema)
-    reading = Reading.of_call(name, schema, columns, ranks_from=ranks_from, gains=gains, nested=nested)
+    reading = Reading.of_call(
+        name, schema, columns, ranks_from=ranks_from, gains=gains, nested=nested, time_zone=time_zone
+    )
     canonical = canonical_of(frame.schema, reading)
     lists = canonical.to_lists(frame) if canonical.reading.nested and name == LOG else None
     rows = canonical.to_rows(frame)

@@ -82,7 +82,8 @@ class InputFrames:
             held_out_checks(self.held_out.columns, own_item=own_item),
         ]
         if self.train is not None:
-            found.append(train_checks(self.train.columns, before=request.evaluation_date))
+            day, zone = request.evaluation_date, request.time_zone
+            found.append(train_checks(self.train.columns, before=day, time_zone=zone))
         if self.items is not None:
             found.append(item_checks(self.items.columns, unreadable=self.unreadable))
         return {one.input: one for one in (*found, *([segment_checks()] if self.segment_table is not None else []))}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Filter
+from rankeval_spark.engine.ranking.attribution import micros_of
+from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
+from rankeval_spark.time_zones import moment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,3 +107,59 @@ def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: st
         condition = RowFilter(of_day, DAY).spark(frame.schema)
         assert condition is not None
         assert [row.id for row in frame.where(condition).collect()] == [1, 2]
+
+
+AN_HOUR: Final = dt.timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        pytest.param("UTC", dt.date(2026, 3, 29), 24, id="UTC"),
+        pytest.param("Asia/Tokyo", dt.date(2026, 1, 31), 24, id="Tokyo"),
+        pytest.param("Asia/Kolkata", dt.date(2026, 1, 31), 24, id="half an hour apart"),
+        pytest.param("Europe/Berlin", dt.date(2026, 3, 29), 23, id="day of 23 hours"),
+        pytest.param("America/New_York", dt.date(2026, 11, 1), 25, id="day of 25 hours"),
+        pytest.param("Australia/Lord_Howe", dt.date(2026, 4, 5), 24.5, id="day of 24 hours and a half"),
+        pytest.param("America/Sao_Paulo", dt.date(2018, 11, 4), 23, id="no midnight"),
+        pytest.param("Africa/Cairo", dt.date(2026, 4, 24), 23, id="no midnight in Cairo"),
+        pytest.param("America/Havana", dt.date(2026, 11, 1), 25, id="two midnights"),
+        pytest.param("Asia/Beirut", dt.date(2026, 10, 24), 25, id="an hour before midnight twice"),
+    ],
+)
+def test_day_of_a_zone_is_the_same_on_both_hosts(spark: SparkSession, zone: str, day: dt.date, hours: float) -> None:
+    """Every half hour around it: as moments, as its clocks show them, and as both are read from text without a zone."""
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    noon = dt.datetime(day.year, day.month, day.day, 12, tzinfo=dt.UTC)
+    moments = [noon + place * AN_HOUR / 2 for place in range(-96, 96)]
+    shown = [moment.astimezone(ZoneInfo(zone)) for moment in moments]
+    texts = [f"{each:%Y-%m-%d %H:%M:%S}" for each in shown]
+    here = pa.table(
+        {
+            "id": list(range(len(moments))),
+            "moment": pa.array(moments, pa.timestamp("us", "UTC")),
+            "clock": pa.array([each.replace(tzinfo=None) for each in shown], pa.timestamp("us")),
+            "text": texts,
+        }
+    )
+    there = spark.createDataFrame(here.drop_columns("clock")).withColumn("clock", F.col("text").cast("timestamp_ntz"))
+    in_day = [place for place, each in enumerate(shown) if each.date() == day]
+    assert len(in_day) == hours * 2
+    kinds = ("moment", "clock", "text")
+    windows = [RowFilter(Filter(column=kind, op="last", value="1d").plain(0), day, time_zone=zone) for kind in kinds]
+    conditions = [(window.spark(there.schema), kind) for kind, window in zip(kinds, windows, strict=True)]
+    flags = [condition.alias(kind) for condition, kind in conditions if condition is not None]
+    on_spark = there.select("id", *flags).toArrow().sort_by("id")
+    for kind, window in zip(kinds, windows, strict=True):
+        assert here.filter(window.arrow(here.schema))["id"].to_pylist() == in_day, kind
+        assert [place for place, is_in in enumerate(on_spark[kind].to_pylist()) if is_in] == in_day, kind
+    expected = [micros_of(moment_of(each.replace(tzinfo=None), zone)) for each in shown]
+    for kind in kinds[1:]:
+        named = there.select(
+            F.lit("u").alias("user_id"), F.lit("a").alias("item_id"), F.col(kind).alias("interacted_at")
+        )
+        read = from_frame("train", named, schemas.TRAIN, time_zone=zone).frame
+        assert sorted(row[0] for row in read.select(F.unix_micros("interacted_at")).collect()) == sorted(expected), kind
+        named_here = pa.table({"user_id": texts, "item_id": texts, "interacted_at": here[kind]})
+        source = to_source("train", named_here, schemas.TRAIN, time_zone=zone).table
+        assert source["interacted_at"].cast(pa.int64()).to_pylist() == expected, kind

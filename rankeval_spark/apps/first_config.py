@@ -42,6 +42,7 @@ from rankeval_spark.config.json_schema import SCHEMA
 from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
 from rankeval_spark.inputs.column_names import plain_name
 from rankeval_spark.inputs.input_columns import input_schemas
+from rankeval_spark.measures import MeasureSet
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.sampled_tables import TableSample
@@ -64,6 +65,17 @@ MOST_VALUES: Final = 50  # of a segment in the sample; more texts name single us
 _FEW_NUMBERS: Final = 10  # in the sample, up to which each is a value of its own, not a band
 _OF_SEGMENTS: Final = (is_text, is_number, pa.types.is_boolean, pa.types.is_dictionary)  # types of their columns
 _SEPARATORS: Final = ("|", ";", ",")
+_OF_FACTS: Final = {
+    "ItemCoverage": "coverage: the share of the items that are recommended",
+    "MIUF": "novelty: few users have the items in the training data",
+    "ARP": "popularity of the items in the training data",
+    "ILD(sim='jaccard')": "diversity of a list by the categories",
+    "ILD": "diversity of a list by the vectors",
+    "Calibration": "distance of the categories from those of the user's history",
+    "Freshness": "age of the items",
+}
+"""Measures of items, with what they say, the most asked for first."""
+
 CUTOFFS: Final = (5, 10, 20)
 WINDOW_DAYS: Final = 7  # of the attribution window
 _COMMENTS_FROM: Final = 44  # column of the comments
@@ -181,6 +193,20 @@ def guessed(tables: Mapping[str, TableSample]) -> Guesses:
     return Guesses(inputs, slices, bands, models, _cutoffs(log))
 
 
+def _measures_of_facts(inputs: Mapping[str, GuessedInput], k: int) -> list[tuple[str, str]]:
+    """List the measures of coverage, novelty, diversity and age that the tables have all columns for, with why."""
+    given = {name for name in ("train", "items") if name in inputs}
+    if not given:
+        return []
+    given |= {f"{name}.{column}" for name in given for column in inputs[name].columns}
+    given |= {"evaluation_date"} if inputs["recommendations"].newest_date else set()
+    return [
+        (measure, why)
+        for measure, why in _OF_FACTS.items()
+        if set(MeasureSet.parse([f"{measure}@{k}"]).requiring()) <= given
+    ]
+
+
 def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
     table, log = tables[name], date_column(tables["recommendations"])
     day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
@@ -221,8 +247,9 @@ def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess
     keys = [columns[name].column for name in (C.MODEL_ID, C.USER_ID) if name in columns] + ([day.column] if day else [])
     shown = columns[C.RECOMMENDED_AT].column
     keys = [name for name in dict.fromkeys(keys) if name in table.rows.column_names and name != shown]
-    lists = table.rows.group_by([*keys, shown]).aggregate([([], "count_all")])
-    return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= table.rows.num_rows
+    rows = table.of_some_users([*keys, shown], columns[C.USER_ID].column)
+    lists = rows.group_by([*keys, shown]).aggregate([([], "count_all")])
+    return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= rows.num_rows
 
 
 def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:
@@ -255,14 +282,16 @@ def _segments(one: GuessedInput) -> tuple[list[str], list[str]]:
 
 
 def _cutoffs(log: GuessedInput) -> tuple[int, ...]:
-    """Choose cutoffs up to the longest list of the sample."""
-    rows = log.table.rows
+    """Choose cutoffs up to the longest list of some users, whose rows may be anywhere in the table."""
     if log.nested is not None:
+        rows = log.table.rows
         lists = rows[column_and_field(log.nested.items, rows.column_names)[0]]
         longest = pc.max(pc.list_value_length(lists)).as_py() or CUTOFFS[-1]
     else:
         keys = [log.columns[name].column for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID) if name in log.columns]
-        keys += [log.day.column] if log.day else []
+        keys = list(dict.fromkeys([*keys, *([log.day.column] if log.day else [])]))
+        user = log.columns.get(C.USER_ID)
+        rows = log.table.rows if user is None else log.table.of_some_users(keys, user.column)
         if not keys or not rows.num_rows:
             return CUTOFFS
         longest = pc.max(rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
@@ -295,13 +324,34 @@ def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
         yield "  attribution: last_touch"
         yield _with_comment(f"  attribution_window: {WINDOW_DAYS}d", "a night runs once this window is over")
     yield ""
-    yield "measures: [nDCG, AP, R, RR, Success]        # rankeval measures lists the others"
+    of_facts = _measures_of_facts(guesses.inputs, guesses.cutoffs[-1])
+    yield (
+        "measures:" if of_facts else "measures: [nDCG, AP, R, RR, Success]        # rankeval measures lists the others"
+    )
+    if of_facts:
+        yield from (f"  - {name}" for name in ("nDCG", "AP", "R", "RR", "Success"))
+        yield from (_with_comment(f"  - {_text(name)}", why) for name, why in of_facts)
     yield f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]"
     yield from _slice_lines(guesses)
     yield ""
+    if of_facts:
+        yield from _gate_lines(guesses)
+        yield ""
     yield "results:"
     yield f"  root: {_path(results, config)}"
     yield "  lists: true" + " " * (_COMMENTS_FROM - 13) + "# so that rankeval score can add measures later"
+
+
+def _gate_lines(guesses: Guesses) -> Iterator[str]:
+    """Write rules: one about the night before, which holds on the first night, and others to be chosen."""
+    measure = f"nDCG@{guesses.cutoffs[-1]}"
+    yield _with_comment("gates:", "rules for shipping a model: exit code 6 where one is not met")
+    rule = f"  - {{measure: {measure}, against: previous, margin: 0.02}}"
+    yield _with_comment(rule, "at most so much below the night before: yours to choose")
+    if guesses.baseline is not None:
+        yield _with_comment(f"  # - {{measure: {measure}, least_gain: 0}}", "better than the baseline")
+    bound = f"  # - {{measure: ItemCoverage@{guesses.cutoffs[-1]}, at_least: 0.1}}"
+    yield _with_comment(bound, "of the items are recommended to someone")
 
 
 def _input_lines(one: GuessedInput, config: Path, *, window: str | None) -> Iterator[str]:

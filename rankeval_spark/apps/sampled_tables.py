@@ -8,7 +8,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
@@ -21,14 +21,18 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
 import pyarrow.json as pa_json
+import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from rankeval_spark import columns as C
 from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import Gains, Nested, column_and_field
+from rankeval_spark.engine.batch.buckets import hashes_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
+from rankeval_spark.inputs.arrow.files import parquet_dataset
+from rankeval_spark.inputs.arrow.partition_folders import files_below, folder_columns, with_folder_columns
 from rankeval_spark.inputs.column_names import (
     columns_by_name,
     columns_by_part,
@@ -36,9 +40,14 @@ from rankeval_spark.inputs.column_names import (
     is_score_name,
     plain_name,
 )
+from rankeval_spark.inputs.input_files import ForSparkError
 
 SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
 ROWS_OF_A_COLUMN: Final = 2_000_000  # of which a single column is read
+ROWS_OF_USERS: Final = 400_000  # that are kept of whole users
+_LEAST_SHARE: Final = 1 << 20  # one user in so many
+_SKIPPED_BITS: Final = 1  # of a hash, so that its rest is none of the shares that a night draws
+_HASH: Final = "hash of the user"
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SUFFIXES: Final = {
@@ -62,19 +71,66 @@ class TableSample:
     path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
     separator: str = ","  # of csv
     dataset: ds.Dataset | None = None  # all rows, of Delta and Parquet
+    files: tuple[Path, ...] = ()  # all files, of csv and json
+    folders: pa.Table | None = None  # what the folders of these files say of their rows
 
     def distinct(self, column: str) -> list[str]:
-        """List the values of a column, of many rows where only that column has to be read for it."""
-        if self.dataset is None:
-            return texts_of(self.rows[column])
+        """List the values of a column, of many rows: only that column is kept of them."""
         found: set[str] = set()
         n_rows = 0
-        for batch in self.dataset.to_batches(columns=[column]):
-            found.update(texts_of(batch[column]))
-            n_rows += batch.num_rows
+        for rows in self.all_rows([column]):
+            found.update(texts_of(rows[column]))
+            n_rows += rows.num_rows
             if n_rows >= ROWS_OF_A_COLUMN:
                 break
         return sorted(found)
+
+    def all_rows(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield some columns of all rows of the table, a part at a time; of csv as text.
+
+        The sample alone where the rest cannot be read as its first lines are.
+        """
+        if self.dataset is not None:
+            yield from (pa.Table.from_batches([part]) for part in self.dataset.to_batches(columns=list(columns)))
+            return
+        of_folders = [] if self.folders is None else self.folders.column_names
+        own = [name for name in columns if name not in of_folders]
+        try:
+            for place, file in enumerate(self.files):
+                for part in self._lines(file, own).to_batches(columns=own):
+                    rows = pa.Table.from_batches([part])
+                    if self.folders is not None:
+                        rows = with_folder_columns(rows, self.folders, place)
+                    yield rows.select(list(columns))
+        except (OSError, pa.ArrowException, ValueError):
+            yield self.rows.select(list(columns))
+
+    def _lines(self, file: Path, columns: Sequence[str]) -> ds.Dataset:
+        """Open one file of csv or json."""
+        if self.format == "json":
+            return ds.dataset([str(file)], format="json")
+        parse = pa_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        texts = pa.schema([(name, pa.string()) for name in columns])
+        return ds.dataset([str(file)], schema=texts, format=ds.CsvFileFormat(parse_options=parse))
+
+    def of_some_users(self, columns: Sequence[str], user: str) -> pa.Table:
+        """Return some columns of all rows of some users, wherever these rows are: all users, or a share by hash.
+
+        The share is halved whenever more than :data:`ROWS_OF_USERS` rows are kept.
+        """
+        kept, share = list[pa.Table](), 1
+        for rows in self.all_rows(list(dict.fromkeys([*columns, user]))):
+            named = rows.filter(pc.is_valid(rows[user]))
+            hashes = pa.array(hashes_of(named[user].cast(pa.string())) >> _SKIPPED_BITS)
+            kept.append(_of_share(named.append_column(_HASH, hashes), share))
+            while sum(each.num_rows for each in kept) > ROWS_OF_USERS and share < _LEAST_SHARE:
+                share *= 2
+                kept = [_of_share(pa.concat_tables(kept), share)]
+        return pa.concat_tables(kept).drop_columns([_HASH]) if kept else self.rows
+
+
+def _of_share(rows: pa.Table, share: int) -> pa.Table:
+    return rows.filter(pa.array(rows[_HASH].to_numpy() % share == 0))
 
 
 def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
@@ -93,7 +149,7 @@ def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     if format_ == "delta":
         require_allowed(*((option, log) for log in delta_log_paths(str(found))))
     try:
-        files = _files_of(found)
+        files = files_below(found)
         if format_ == "delta":
             files = [found / name for name in deltalake.DeltaTable(str(found)).to_pyarrow_dataset().files]
         require_allowed(*((option, str(file)) for file in files))  # links may lead elsewhere
@@ -134,19 +190,12 @@ def _newest(option: str, path: str) -> tuple[Path, str | None]:
 def _format_of(option: str, path: Path) -> str:
     if (path / "_delta_log").is_dir():
         return "delta"
-    files = _files_of(path)
+    files = files_below(path)
     formats = {format_ for file in files for suffix, format_ in _SUFFIXES.items() if file.name.endswith(suffix)}
     if len(formats) != 1:
         found = "files of several formats" if formats else "files of no known format" if files else "no file"
         raise ConfigError(Fault(option, f"{found} at {path}", _EXPECTED, _FIX))
     return formats.pop()
-
-
-def _files_of(path: Path) -> Sequence[Path]:
-    if path.is_file():
-        return [path]
-    files = (file for file in path.rglob("*") if file.is_file())
-    return sorted(file for file in files if not any(part[0] in "_." for part in file.relative_to(path).parts))
 
 
 def _of_columns(path: Path, format_: str) -> TableSample:
@@ -157,11 +206,10 @@ def _of_columns(path: Path, format_: str) -> TableSample:
         found = [(name, str(folder[name])) for folder in (table.partitions() if names else ()) for name in names]
         dataset = table.to_pyarrow_dataset()
     else:
-        files = _files_of(path)
-        folders = dict.fromkeys(file.parent for file in files) if path.is_dir() else ()
-        parts = (part.partition("=") for folder in folders for part in folder.relative_to(path).parts)
-        found = [(name, value) for name, is_given, value in parts if is_given]
-        dataset = ds.dataset([str(file) for file in files], format="parquet", partitioning="hive")
+        files = files_below(path)
+        folders = _folders_of(path, files)
+        found = _values_of(folders)
+        dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
     partitions: dict[str, set[str]] = {}
     for name, value in found:
         partitions.setdefault(name, set()).add(value)
@@ -169,18 +217,39 @@ def _of_columns(path: Path, format_: str) -> TableSample:
     return TableSample(str(path), format_, dataset.head(SAMPLE_ROWS), values, separator="", dataset=dataset)
 
 
+def _folders_of(path: Path, files: Sequence[Path]) -> pa.Table | None:
+    """Return what the folders of files say of their rows; ValueError where only Spark surely reads them."""
+    try:
+        return folder_columns(path, files)
+    except ForSparkError as error:
+        raise ValueError(str(error)) from error
+
+
+def _values_of(folders: pa.Table | None) -> list[tuple[str, str]]:
+    """List the columns of folders with each of their values."""
+    names = [] if folders is None else folders.column_names
+    return [(name, value) for name in names if folders is not None for value in texts_of(folders[name])]
+
+
 def _of_lines(path: Path, format_: str) -> TableSample:
     """Sample the first lines of csv or json; the separator of csv is the one that the header has most of."""
-    file = _files_of(path)[0]
+    files = files_below(path)
+    folders, file = _folders_of(path, files), files[0]
+    given: dict[str, list[str]] = {}
+    for name, value in _values_of(folders):
+        given.setdefault(name, []).append(value)
     open_ = gzip.open if file.suffix == ".gz" else open
     with open_(file, "rt", encoding="utf-8") as lines:
         text = "".join(islice(lines, SAMPLE_ROWS))
     if format_ == "json":
-        return TableSample(str(path), "json", pa_json.read_json(io.BytesIO(text.encode())), separator="")
-    header = text.split("\n", 1)[0]
-    separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
-    rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
-    return TableSample(str(path), "csv", rows, separator=separator)
+        rows, separator = pa_json.read_json(io.BytesIO(text.encode())), ""
+    else:
+        header = text.split("\n", 1)[0]
+        separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
+    if folders is not None:
+        rows = with_folder_columns(rows, folders, 0)
+    return TableSample(str(path), format_, rows, given, separator=separator, files=tuple(files), folders=folders)
 
 
 def texts_of(values: pa.ChunkedArray) -> list[str]:

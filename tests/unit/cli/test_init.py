@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import TYPE_CHECKING, Any
 
 import deltalake
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from rankeval_spark.apps import sampled_tables
 from rankeval_spark.config import load_config
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
@@ -563,3 +568,92 @@ def test_events_that_are_attributed_are_of_several_days(folder: Path) -> None:
     inputs = written(recommendations="logs", held_out="truth").inputs
 
     assert (inputs.recommendations.path, inputs.held_out.path) == ("../logs/{date}", "../truth")
+
+
+def write_shuffled(folder: Path, format_: str, *, n_users: int = 4000, n_items: int = 17) -> None:
+    """Write lists whose rows are in no order, and whose models come one after the other."""
+    shuffled = np.random.default_rng(7).permutation(n_users * n_items)
+    users, items = shuffled // n_items, shuffled % n_items
+    columns = {
+        "userId": [*users.tolist(), 0],
+        "movieId": [*items.tolist(), 0],
+        "prediction": [*(-items / 2).tolist(), 0.0],
+    }
+    rows = pa.table({**columns, "model": ["als"] * len(users) + ["popular"]})
+    folder.mkdir(parents=True, exist_ok=True)
+    if format_ == "parquet":
+        pq.write_table(rows, folder / "lists.parquet", row_group_size=5000)
+    elif format_ == "csv":
+        pa_csv.write_csv(rows, folder / "lists.csv")
+    else:
+        (folder / "lists.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist()))
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("most_rows", [400_000, 500])
+def test_cutoffs_are_those_of_whole_lists_wherever_their_rows_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, format_: str, most_rows: int
+) -> None:
+    monkeypatch.setattr(sampled_tables, "ROWS_OF_USERS", most_rows)
+    write_shuffled(folder, format_)
+    write_parquet(folder / "truth.parquet", userId=[1, 2], movieId=[0, 1])
+
+    config = written(recommendations=f"lists.{format_}")
+
+    assert config.cutoffs == (5, 10)
+    assert config.comparisons is not None
+    assert config.comparisons.baseline == "popular"  # in the last row
+
+
+def test_rows_of_some_users_are_all_of_theirs_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled_tables, "ROWS_OF_USERS", 500)
+    write_shuffled(folder, "parquet")
+
+    rows = sampled_tables.look_at("--recommendations", "lists.parquet").of_some_users(["movieId"], "userId")
+
+    counts = rows.filter(pc.field("userId") > 0).group_by("userId").aggregate([([], "count_all")])["count_all"]
+    assert counts.unique().to_pylist() == [17]
+    assert 0 < rows.num_rows <= 500
+
+
+@pytest.mark.parametrize(
+    ("tables", "measures"),
+    [
+        ((), ()),
+        (("train",), ("ItemCoverage", "MIUF", "ARP")),
+        (("items",), ("ItemCoverage", "ILD(sim='jaccard')", "Freshness")),
+        (("train", "items"), ("ItemCoverage", "MIUF", "ARP", "ILD(sim='jaccard')", "Calibration", "Freshness")),
+    ],
+)
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+def test_measures_of_the_catalogue_and_of_training_data_run_where_they_were_written(
+    folder: Path, format_: str, tables: tuple[str, ...], measures: tuple[str, ...]
+) -> None:
+    users, items = of_users()
+    day = "2026-01-02"
+    rows = {
+        "lists": pa.table({"userId": users, "movieId": items, "prediction": [float(-n) for n in items]}),
+        "truth": pa.table({"userId": users[::5], "movieId": items[::5]}),
+        "train": pa.table({"userId": users[::3], "movieId": items[::3], "timestamp": [10**9] * len(users[::3])}),
+        "items": pa.table(
+            {"movieId": [*range(12)], "genres": ["Drama|War"] * 12, "release_date": [dt.date(1999, 1, 1)] * 12}
+        ),
+    }
+    for name, table in rows.items():
+        path = folder / name / (f"day={day}" if name in ("lists", "truth") else "") / f"part-0.{format_}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if format_ == "parquet":
+            pq.write_table(table, path)
+        elif format_ == "csv":
+            pa_csv.write_csv(table, path)
+        else:
+            path.write_text("".join(f"{json.dumps(row, default=str)}\n" for row in table.to_pylist()))
+
+    config = written(recommendations="lists", held_out="truth", **{name: name for name in tables})
+
+    assert config.measures[5:] == measures
+    assert [gate.against for gate in config.gates] == ["previous"] * bool(measures)
+    checked = rankeval("validate", "conf/mine.yaml", "--date", day)
+    assert "would run in this process, without Spark\n" in checked.out, checked.err
+    ran = rankeval("run", "conf/mine.yaml", "--date", day)
+    assert (ran.code, "published mine 2026-01-02" in ran.out) == (0, True), ran.err

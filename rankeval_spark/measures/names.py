@@ -411,7 +411,7 @@ class _Reader:
             pair = _OPTION.match(rest)
             if pair is None:
                 given = rest.strip()
-                fix = f"write {self.entry.name}@{given}" if given.isdecimal() else ""
+                fix = f"write {self._at(given)}" if given.isdecimal() else ""
                 self._refuse(repr(given), "option=value", fix)
                 break
             pairs.append((pair["name"], pair["value"]))
@@ -445,12 +445,11 @@ class _Reader:
             if text and not text.strip("0"):
                 fix = "leave '@0' out for the whole list"
             elif text.casefold() in registry.PLACEHOLDERS:
-                fix = f"write the number, such as {self.entry.name}@10"
+                fix = f"write the number, such as {self._at('10')}"
             elif re.fullmatch(r"[0-9]+\.0+", text):
-                fix = f"write {self.entry.name}@{text.partition('.')[0]}"
+                fix = f"write {self._at(text.partition('.')[0])}"
             elif re.fullmatch(r"[0-9]+(, *[0-9]+)+", several):
-                each = ", ".join(f"{self.entry.name}@{k.strip()}" for k in several.split(","))
-                fix = f"write a measure for each: {each}"
+                fix = f"write a measure for each: {', '.join(self._at(k.strip()) for k in several.split(','))}"
             elif "," in text:
                 fix = "name one measure at a time"
             self._refuse(f"cutoff {text!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix)
@@ -478,8 +477,12 @@ class _Reader:
         else:
             known = [option.name for option in self.entry.options]
             is_cutoff = name.casefold() in _CUTOFF_WORDS and self.entry.cutoff.default != "forbidden"
-            fix = f"write the cutoff behind @: {self.entry.name}@{value}" if is_cutoff else nearest(name, known)
+            fix = f"write the cutoff behind @: {self._at(value)}" if is_cutoff else nearest(name, known)
             self._refuse(f"unknown option {name!r}", f"one of {', '.join(known)}", fix)
+
+    def _at(self, cutoff: str) -> str:
+        """Write the measure, with the options that its name fixes, at a cutoff."""
+        return f"{_call(self.entry.name, self.match.presets)}@{cutoff}"
 
     def _refuse(self, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(self.where, found, expected, fix))

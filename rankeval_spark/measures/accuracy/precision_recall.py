@@ -377,7 +377,7 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
     words="average precision, mean average precision, area under the precision-recall curve, PR AUC",
     aliases={
         **{name: {} for name in ("MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision")},
-        **{name: {"denom": "min"} for name in ("apk", "mapk", "MeanAveragePrecisionAtK")},
+        **{name: {"denom": "min"} for name in ("apk", "mapk", "MeanAveragePrecisionAt", "MeanAveragePrecisionAtK")},
     },
     unlike=dict.fromkeys(
         ("average_precision_score", "label_ranking_average_precision_score", "LRAP"),

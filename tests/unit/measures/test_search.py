@@ -195,6 +195,8 @@ def test_an_unknown_name_is_answered_with_what_it_likely_is(name: str, said: str
         ("precisionAtK", "cutoff 'K'", "write the number, such as P@10"),
         ("NDCG(k=10)", "unknown option 'k'", "write the cutoff behind @: nDCG@10"),
         ("ndcgAt(10)", "'10'", "write nDCG@10"),
+        ("meanAveragePrecisionAt(10)", "'10'", "write AP(denom='min')@10"),
+        ("mapk@k", "cutoff 'k'", "write the number, such as AP(denom='min')@10"),
         ("HitRate(top_k=5)", "unknown option 'top_k'", "write the cutoff behind @: Success@5"),
         ("P@5.0", "cutoff '5.0'", "write P@5"),
         ("P@[5, 10]", "cutoff '[5, 10]'", "write a measure for each: P@5, P@10"),

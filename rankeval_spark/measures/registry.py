@@ -196,6 +196,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("R2", "R squared", "coefficient of determination", "exp_var", "explained variance"), _ERRORS),
     **dict.fromkeys(("MAPE", "SMAPE", "NMAE", "RMSLE", "mean absolute percentage error"), _ERRORS),
+    **dict.fromkeys(("ECE", "expected calibration error"), "Calibration is of the categories of items, not of scores"),
     **dict.fromkeys(("set_map", "SetAP"), "it is SetP times SetR"),
     **dict.fromkeys(("AP_IA", "MAP_IA", "P_IA", "NRBP", "nNRBP", "alpha_DCG"), _DIVERSIFIED),
     **dict.fromkeys(("direct method", "switch DR", "MRDR", "self-normalized doubly robust"), _ESTIMATORS),

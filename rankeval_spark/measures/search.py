@@ -122,7 +122,8 @@ def _with_number(wanted: str) -> list[str]:
 
 
 def _without_cutoff(phrase: str) -> str:
-    return registry.split_cutoff(re.sub(r"\(.*\)|@.*", "", phrase, flags=re.DOTALL).strip())[0]
+    name = re.sub(r"\(.*\)|@.*", "", phrase, flags=re.DOTALL).strip()
+    return registry.split_cutoff(re.sub(r"\btop[\s_-]?\d+", "top-k", name, flags=re.IGNORECASE))[0]
 
 
 @cache
@@ -152,9 +153,10 @@ def _named_in(text: str) -> list[Searched]:
 
 
 def _likeliest(wanted: str) -> list[str]:
-    if all(_n_with().get(word, 0) > _MOST_OF_A_WORD for word in _words(wanted)):  # such as "users" or "average"
-        return []
     found = _likenesses(wanted)
+    are_common = all(_n_with().get(word, 0) > _MOST_OF_A_WORD for word in _words(wanted))  # such as "users"
+    if found and are_common and found[0][1] < _ALMOST:
+        return []
     return [entry.name for entry, likeness in found if likeness >= _ALMOST * found[0][1]]
 
 

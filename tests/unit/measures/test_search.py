@@ -171,6 +171,8 @@ def test_a_word_of_many_measures_finds_them_and_suggests_none(word: str) -> None
         ("RMSLF", ""),
         ("IDCG", ""),
         ("MRP", ""),
+        ("avg. precision", "did you mean 'AP' or 'MeanP'?"),
+        ("top-5 accuracy", "did you mean 'Success'?"),
         ("pair accuracy@5", "did you mean 'FCP'?"),
         ("OPA", "did you mean 'FCP'? OPA of TensorFlow Ranking is FCP(agg='micro',ties='discordant')"),
         ("giniindex@10", "did you mean 'Gini'? GiniIndex of RecBole is Gini(norm='n'), that of Elliot 1 - Gini"),
@@ -186,6 +188,7 @@ def test_an_unknown_name_is_answered_with_what_it_likely_is(name: str, said: str
     [
         ("coverage_error", "'coverage_error', which is not computed", "it is the rank by which all relevant items"),
         ("MPR@10", "'MPR', which is not computed", "the place of each held-out item among all items"),
+        ("ECE", "'ECE', which is not computed", "Calibration is of the categories of items"),
         ("r2", "'r2', which is not computed", "there are RMSE, MSE and MAE"),
         ("Coverage@10", "'Coverage', which has several meanings", "is CatalogCoverage, the number of items ItemCov"),
         ("hits_at_10", "'hits_at_10', which has several meanings", "there is a hit is Success, the number of hits"),

@@ -202,10 +202,10 @@ def _newest_runs(
 def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Collection[str]) -> Fault:
     """Build the fault of an evaluation of which the results have nothing; ``what`` is what they lack."""
     if evaluation is None or not known:
-        return Fault(f"results {root}", f"no {what}", "at least one", "run an evaluation first")
+        return Fault(f"results root {root}", f"no {what}", "at least one", "run an evaluation first")
     names = sorted(set(known))
     expected = f"one of the evaluations: {', '.join(names)}"
-    return Fault(f"results {root}", f"no {what} of {evaluation}", expected, nearest(evaluation, names))
+    return Fault(f"results root {root}", f"no {what} of {evaluation}", expected, nearest(evaluation, names))
 
 
 def require_dates(root: str, what: str, dates: Collection[date], known: Collection[date]) -> None:
@@ -214,7 +214,7 @@ def require_dates(root: str, what: str, dates: Collection[date], known: Collecti
     if missing:
         found, there = (", ".join(map(str, days)) for days in (missing, sorted(known)))
         expected, hint = f"one of the dates: {there}", nearest_days(missing[0], known)
-        raise InputError(Fault(f"results {root}", f"no {what} of {found}", expected, hint))
+        raise InputError(Fault(f"results root {root}", f"no {what} of {found}", expected, hint))
 
 
 def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark.cli.shared_options import config_and_dates
-from rankeval_spark.cli.terminal import console, is_quiet, say_done, write_out
+from rankeval_spark.cli.terminal import console, is_quiet, json_text, say_done, write_out
 from rankeval_spark.config import EvaluationConfig, check_roots, json_schema, least_cost, load_config
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
@@ -55,7 +54,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
 
 def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, is_json: bool) -> None:
     if is_json:
-        write_out(json.dumps(facts, indent=2) + "\n")
+        write_out(json_text(facts))
     elif not is_quiet():
         _show(facts, cost, inputs)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rankeval_spark.allowed_folders import temporary_folder
+from rankeval_spark.cli.terminal import console as standard_console, json_text, write_out
 from rankeval_spark.errors import ExitCode
 from rankeval_spark.spark.session import machine_checks
 from rankeval_spark.spark.session.jars import FOLDER, cached_jars
@@ -21,36 +22,44 @@ from rankeval_spark.spark.session.settings import CACHE_VARIABLE, cache_dir, fin
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
 _NAME_WIDTH = 23
 SECONDS_TO_START: Final = 120.0
 SECONDS_OF_A_JOB: Final = 120.0  # also those to stop
 
 
-def doctor_command(results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None) -> int:
+def doctor_command(
+    results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None, is_json: bool = False
+) -> int:
     """Print each check when it is known; return 0 if this machine is fit for a run, else 8.
 
-    ``is_quick`` starts no session. Nothing is left behind, and no check takes longer than its limit.
+    ``is_quick`` starts no session. ``is_json`` prints one document at the end, and the checks on standard error.
+    Nothing is left behind, and no check takes longer than its limit.
     """
-    console, faults = console or Console(), list[str]()
+    console, found = console or standard_console(is_error=is_json), list[Check]()
 
     def tell(what: str) -> None:
         console.print(Text(f"...    {what}", style="dim"), soft_wrap=True)
 
     for check in machine_checks.checks(results_root, tell):
         _print(console, check)
-        faults += [] if check.ok else [check.name]
+        found.append(check)
+    faults = [check.name for check in found if not check.ok]
     why_untried = "" if faults else _why_untried(is_quick=is_quick)
     if not faults and not why_untried:
         for check in _session_checks(tell):
             _print(console, check)
-            faults += [] if check.ok else [check.name]
+            found.append(check)
+        faults = [check.name for check in found if not check.ok]
     conclusion = f"This machine is fit for a run.{why_untried}"
     if set(faults) == {PYSPARK}:
         conclusion = "This machine is fit for nights without Spark, and for no others."
     elif faults:
         conclusion = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}: a run would fail here."
     console.print(Text(f"\n{conclusion}", style="bold red" if faults else "bold green"))
+    if is_json:
+        write_out(json_text({"is_fit": not faults, "checks": [asdict(check) for check in found]}))
     return ExitCode.ENVIRONMENT if faults else ExitCode.DONE
 
 

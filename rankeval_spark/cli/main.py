@@ -183,11 +183,12 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
     ] = False,
+    json_: shared.Json = False,
 ) -> None:
     """Evaluate one date and publish its results."""
     from rankeval_spark.cli.run import run_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
+    run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run, is_json=json_)
 
 
 @_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
@@ -201,12 +202,14 @@ def backfill(
     missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
     overrides: shared.Overrides = None,
     sample_users: shared.Share = 1.0,
+    json_: shared.Json = False,
 ) -> None:
     """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli.run import backfill_command  # noqa: PLC0415 - pyarrow takes a moment
 
     changes, days = overrides or [], date_ or []
-    backfill_command(config, changes, first, last, days, sample_share=sample_users, only_missing=missing)
+    options: dict[str, Any] = {"sample_share": sample_users, "only_missing": missing, "is_json": json_}
+    backfill_command(config, changes, first, last, days, **options)
 
 
 @_command(
@@ -263,8 +266,9 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     measures: shared.OnlyMeasures = None,
     slice_: shared.Slices = None,
     k: shared.Cutoffs = None,
-    format_: shared.Format = "table",
     json_: shared.Json = False,
+    csv_: shared.Csv = False,
+    all_: shared.All = False,
     gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
@@ -273,8 +277,8 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
 
     slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
     wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
-    format_ = shared.chosen_format(format_, is_json=json_)
-    shown.show_command(results, wanted, format_, gaps=gaps, comparisons=comparisons)
+    format_ = shared.chosen_format(is_csv=csv_, is_json=json_)
+    shown.show_command(results, wanted, format_, gaps=gaps, comparisons=comparisons, is_all=all_)
 
 
 @_command(
@@ -291,14 +295,15 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     measures: shared.OnlyMeasures = None,
     slice_: shared.Slices = None,
     k: shared.Cutoffs = None,
-    format_: shared.Format = "table",
     json_: shared.Json = False,
+    csv_: shared.Csv = False,
+    all_: shared.All = False,
 ) -> None:
     """Compare a published night with an earlier one, or its models with one of them; no input is read."""
     from rankeval_spark.cli.show import RowSelection, compare_command  # noqa: PLC0415 - pyarrow takes a moment
 
     wanted = RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
-    compare_command(results, against, wanted, shared.chosen_format(format_, is_json=json_))
+    compare_command(results, against, wanted, shared.chosen_format(is_csv=csv_, is_json=json_), is_all=all_)
 
 
 @_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
@@ -325,11 +330,12 @@ def gate(
         Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
     ] = None,
     json_: shared.Json = False,
+    all_: shared.All = False,
 ) -> None:
     """Hold published results against rules again; exit code 6 where one is not met."""
     from rankeval_spark.cli.published import gate_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    gate_command(results, date_, evaluation, config, is_json=json_)
+    gate_command(results, date_, evaluation, config, is_json=json_, is_all=all_)
 
 
 @_command("rankeval report /data/results --out report.html --date 2026-01-03")
@@ -341,11 +347,12 @@ def report(
     baseline: Annotated[
         str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
     ] = None,
+    json_: shared.Json = False,
 ) -> None:
     """Write the report of a night: one HTML file with figures and tables, which needs no network."""
     from rankeval_spark.cli.published import report_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    report_command(results, out, date_, evaluation, baseline)
+    report_command(results, out, date_, evaluation, baseline, is_json=json_)
 
 
 @_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
@@ -354,11 +361,12 @@ def runs(
     date_: shared.Nights = None,
     evaluation: shared.EvaluationName = None,
     json_: shared.Json = False,
+    all_: shared.All = False,
 ) -> None:
     """List the runs of a results root: their ids, what became of them, and why."""
     from rankeval_spark.cli.published import runs_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    runs_command(results, date_ or [], evaluation, is_json=json_)
+    runs_command(results, date_ or [], evaluation, is_json=json_, is_all=all_)
 
 
 @_command("rankeval register /data/results --for duckdb")
@@ -389,11 +397,12 @@ def score(
     ],
     date_: shared.Nights = None,
     evaluation: shared.EvaluationName = None,
+    json_: shared.Json = False,
 ) -> None:
     """Score published lists, by default of all dates, with more measures; nights need results.lists: true for this."""
     from rankeval_spark.cli.published import score_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    score_command(results, measures, date_ or [], evaluation)
+    score_command(results, measures, date_ or [], evaluation, is_json=json_)
 
 
 @_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")
@@ -406,11 +415,12 @@ def reproduce(
     scratch: Annotated[
         str | None, typer.Option("--scratch", help="Folder to compute in; needed where executors are elsewhere")
     ] = None,
+    json_: shared.Json = False,
 ) -> None:
     """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
     from rankeval_spark.cli.published import reproduce_command  # noqa: PLC0415 - imports pyspark
 
-    reproduce_command(results, run_id, config, scratch)
+    reproduce_command(results, run_id, config, scratch, is_json=json_)
 
 
 @_command("rankeval maintain /data/results --keep-days 90 --vacuum")
@@ -440,6 +450,7 @@ def maintain(
     one_run_per_root: Annotated[
         bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile; stores without locks need this")
     ] = False,
+    json_: shared.Json = False,
 ) -> None:
     """Remove leftovers, merge small files, and what the options say; safe during runs where the store has locks."""
     from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - pyarrow takes a moment
@@ -448,21 +459,36 @@ def maintain(
 
     newest = parse_date(date_, where="--date") if date_ else None
     wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum)
-    maintain_command(results, wanted, one_run_per_root=one_run_per_root)
+    maintain_command(results, wanted, one_run_per_root=one_run_per_root, is_json=json_)
 
 
-@_command("rankeval measures", "rankeval measures nDCG", "rankeval measures --presets trec_eval")
+@_command(
+    "rankeval measures",
+    "rankeval measures nDCG",
+    "rankeval measures --search coverage",
+    "rankeval measures --presets trec_eval",
+)
 def measures(
     name: Annotated[
         str | None,
         typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=shared.measures_that_begin),
     ] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", help="Only measures whose names or text have these words", metavar="WORDS")
+    ] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="With formula, options and source; of one measure all worked examples")
+    ] = False,
+    json_: shared.Json = False,
 ) -> None:
     """List the measures, or explain one; with --presets the conventions of other tools."""
     from rankeval_spark.cli.measures import measures_command, presets_command  # noqa: PLC0415 - numpy takes a moment
 
-    (presets_command if presets else measures_command)(name)
+    if presets:
+        presets_command(name, is_json=json_)
+    else:
+        measures_command(name, words=search, is_all=all_, is_json=json_)
 
 
 @_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")
@@ -486,6 +512,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     ] = "keep",
     no_summary: Annotated[bool, typer.Option("-n", help="Print no lines for all topics")] = False,
     version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
+    json_: shared.Json = False,
 ) -> None:
     """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
     from rankeval_spark.apps.trec_report import Settings, evaluate_files  # noqa: PLC0415 - pyarrow takes a moment
@@ -501,7 +528,13 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
         has_summary=not no_summary,
         version=9 if version == 9 else 10,  # noqa: PLR2004 - the name of a version
     )
-    for line in evaluate_files(qrels, run, settings).text():
+    lines = evaluate_files(qrels, run, settings).text()
+    if json_:
+        from rankeval_spark.cli.tables import trec_json  # noqa: PLC0415 - as above
+
+        write_out(trec_json(lines))
+        return
+    for line in lines:
         write_out(f"{line}\n")  # typer ends the command quietly if the reader of the output has ended
 
 
@@ -509,11 +542,12 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
 def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
+    json_: shared.Json = False,
 ) -> None:
     """Check Java, jars, Python, time zone and disk, and say how to fix each fault; nothing is changed."""
     from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - only this command
 
-    raise typer.Exit(doctor_command(root, is_quick=quick))
+    raise typer.Exit(doctor_command(root, is_quick=quick, is_json=json_))
 
 
 @_command("rankeval demo", "rankeval demo --workspace /data/demo")

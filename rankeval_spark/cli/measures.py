@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.markup import escape
 from rich.text import Text
 
-from rankeval_spark.cli.tables import headed
-from rankeval_spark.cli.terminal import console
+from rankeval_spark.cli.tables import MOST_LINES, headed
+from rankeval_spark.cli.terminal import console, json_text, write_out
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry, search
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Preset
     from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.options import Option, OptionValue
+    from rankeval_spark.measures.search import Searched
     from rankeval_spark.measures.worked_examples import Example
 
 Fact: TypeAlias = tuple[str, str]  # A label and its text, whose line ends stay
 LABEL_WIDTH: Final = 12
 _MARGIN: Final = "  "
+_MOST_FOUND: Final = 20  # measures of a search that are shown
 _MAX_WIDTH: Final = 120  # longer lines are hard to read
 _MIN_TABLE_WIDTH: Final = 110  # below it a table of six columns would hold three words a line
 
@@ -53,51 +55,124 @@ def _wrapped(out: Console, text: str, *, before: int) -> list[str]:
     return [piece for line in text.split("\n") for piece in wrap(line) or [""]]
 
 
-def measures_command(name: str | None) -> None:
-    """List all measures, or explain one."""
+def measures_command(
+    name: str | None, *, words: str | None = None, is_all: bool = False, is_json: bool = False
+) -> None:
+    """List the measures, or those of some words, or explain one."""
     out = console()
-    if name is None:
-        if out.width < _MIN_TABLE_WIDTH:
-            _print_facts_of_all(out)
-        else:
-            out.print(_listing())
-        text = "rankeval measures NAME explains one: its options, notes and worked examples."
-        out.print(text, markup=False, soft_wrap=True)
+    if name is not None:
+        _explain(out, name, is_all=is_all, is_json=is_json)
         return
+    every: list[Searched] = [*registry.entries(), *group_statistics.ALL]
+    entries = every if words is None else _with_words(every, words)
+    if words is not None and not entries:
+        fix = "rankeval measures lists all"
+        raise ConfigError(Fault("--search", repr(words), "words about a measure, such as coverage", fix))
+    if is_json:
+        write_out(json_text([_document(entry) for entry in entries]))
+        return
+    if is_all and out.width < _MIN_TABLE_WIDTH:
+        _print_facts_of_all(out, entries)
+    elif is_all:
+        out.print(_listing(entries))
+    elif words is None:
+        _print_names(out, entries)
+    else:
+        shown = entries[:_MOST_FOUND]
+        for entry in shown:
+            _print_entry(out, entry.name, entry.summary, ())
+        if len(shown) < len(entries):
+            out.print(f"{len(shown)} of {len(entries)} measures; --all shows all", markup=False)
+    text = "rankeval measures NAME explains one: its options, notes and worked examples."
+    out.print(text, markup=False)
+
+
+def _print_names(out: Console, entries: Sequence[Searched]) -> None:
+    """Print the names of measures by family."""
+    families: dict[str, list[str]] = {}
+    for entry in entries:
+        family = "groups of users or items" if isinstance(entry, GroupStatistic) else entry.family
+        families.setdefault(family.replace("_", " "), []).append(entry.name)
+    for family, names in families.items():
+        out.print(Text(family, style="bold"))
+        for line in _wrapped(out, ", ".join(names), before=len(_MARGIN)):
+            out.print(Text(f"{_MARGIN}{line}"), soft_wrap=True)
+    text = "--search WORDS finds measures by what they are called, --all has formula, options and source of each."
+    out.print(text, markup=False)
+
+
+def _with_words(entries: Sequence[Searched], words: str) -> list[Searched]:
+    """Return the measures that words name, the likeliest first, and then those whose text has them."""
+    parts = words.casefold().split()
+
+    def has_all(entry: Searched) -> bool:
+        text = " ".join(str(part) for part in _document(entry).values()).casefold()
+        return bool(parts) and all(part in text for part in parts)
+
+    found = [*search.find_measures(words), *filter(has_all, entries)] if parts else []
+    return list({entry.name: entry for entry in found}.values())
+
+
+def _document(entry: Searched) -> dict[str, Any]:
+    """Return a measure for programs; the keys are the same for all."""
+    of_one: dict[str, Any] = dict.fromkeys(("family", "cutoff", "better")) | {"aliases": [], "options": []}
+    if isinstance(entry, GroupStatistic):
+        of_one["family"] = "group_statistics"
+    else:
+        of_one |= {"family": entry.family, "cutoff": entry.cutoff.default, "better": entry.better_in_words}
+        of_one |= {"aliases": list(entry.aliases), "options": [_values(option) for option in entry.options]}
+    names = ("summary", "formula", "range", "undefined", "interval", "source")
+    return {"name": entry.name, **of_one, **{name: getattr(entry, name) for name in names}}
+
+
+def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
     found, named = registry.find(name), search.exact_measures(name)
     entry = found.entry if found else group_statistics.find_statistic(name)
     if entry is None:
         entry = named[0] if len(named) == 1 else Measure.parse(name, where="rankeval measures").entry
-    if isinstance(entry, GroupStatistic):  # which is not requested as a measure
+    if is_json:
+        write_out(json_text(_document(entry)))
+    elif isinstance(entry, GroupStatistic):  # which is not requested as a measure
         facts = [("formula", entry.formula), ("how", entry.way), ("interval", entry.interval)]
         facts += [("range", entry.range), ("undefined", entry.undefined), ("source", entry.source)]
         _print_entry(out, entry.name, entry.summary, facts)
     else:
-        _print_entry(out, entry.name, entry.summary, _facts(entry))
+        facts = [
+            (label, text if is_all or label != "notes" else text.partition("\n\n")[0]) for label, text in _facts(entry)
+        ]
+        n_lines = sum(len(_wrapped(out, text, before=len(_MARGIN) + LABEL_WIDTH)) for _, text in facts)
+        examples = [fact for fact in facts if fact[0] == "example"]
+        if is_all or n_lines <= MOST_LINES:
+            examples = []
+        for fact in reversed(examples[1:]):
+            if n_lines > MOST_LINES:
+                n_lines -= len(_wrapped(out, fact[1], before=len(_MARGIN) + LABEL_WIDTH))
+                facts.remove(fact)
+        _print_entry(out, entry.name, entry.summary, facts)
+        n_hidden = len([*_facts(entry)]) - len(facts)
+        if n_hidden:
+            out.print(
+                f"{_MARGIN}{n_hidden} more examples; --all shows them and all notes", markup=False, soft_wrap=True
+            )
 
 
-def _listing() -> Table:
+def _listing(entries: Sequence[Searched]) -> Table:
     table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
-    for entry in registry.entries():
-        cells = (entry.formula, _options(entry), entry.range, entry.undefined, entry.source)
-        table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
-    for one in group_statistics.ALL:
-        cells = (one.formula, one.way, one.range, one.undefined, one.source)
+    for one in entries:
+        way = one.way if isinstance(one, GroupStatistic) else _options(one)
+        cells = (one.formula, way, one.range, one.undefined, one.source)
         table.add_row(f"[bold]{one.name}[/bold]", *map(escape, cells))
     return table
 
 
-def _print_facts_of_all(out: Console) -> None:
+def _print_facts_of_all(out: Console, entries: Sequence[Searched]) -> None:
     """Print the cells of the table below one another, for a terminal that is too narrow for it."""
-    for entry in registry.entries():
-        options = [("options", ", ".join(_options(entry).splitlines()))]
-        rest = (("range", entry.range), ("undefined", entry.undefined), ("source", entry.source))
-        facts = [*(fact for fact in options if fact[1]), *rest, ("", "")]
-        _print_entry(out, entry.name, entry.formula, facts)
-    for one in group_statistics.ALL:
-        facts = [("how", one.way), ("range", one.range), ("undefined", one.undefined), ("source", one.source), ("", "")]
-        _print_entry(out, one.name, one.formula, facts)
+    for one in entries:
+        options = "" if isinstance(one, GroupStatistic) else ", ".join(_options(one).splitlines())
+        way = ("how", one.way) if isinstance(one, GroupStatistic) else ("options", options)
+        rest = (("range", one.range), ("undefined", one.undefined), ("source", one.source))
+        _print_entry(out, one.name, one.formula, [*([way] if way[1] else []), *rest, ("", "")])
 
 
 def _options(entry: Definition) -> str:
@@ -154,9 +229,12 @@ def _example(example: Example) -> str:
     return f"{exact}{note}\n{'gains' if example.rankings else 'lists'} {example.given}"
 
 
-def presets_command(name: str | None) -> None:
+def presets_command(name: str | None, *, is_json: bool = False) -> None:
     """List the presets, or explain one; ConfigError if there is none of that name."""
     out = console()
+    if name is None and is_json:
+        write_out(json_text([{"name": each, **vars(preset)} for each, preset in PRESETS.items()]))
+        return
     if name is None:
         for each, preset in PRESETS.items():
             policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
@@ -171,6 +249,9 @@ def presets_command(name: str | None) -> None:
         expected = f"one of {', '.join(PRESETS)}"
         raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, PRESETS)))
     how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
+    if is_json:
+        write_out(json_text({"name": name, **vars(found)}))
+        return
     _print_entry(out, name, found.tool, [*_explained(found), ("how", how)])
 
 

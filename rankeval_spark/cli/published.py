@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.markup import escape
 
-from rankeval_spark import __version__, columns as C, schemas
+from rankeval_spark import __version__, columns as C
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
 from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
@@ -26,8 +27,8 @@ from rankeval_spark.apps.published_runs import (
 )
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for, start
-from rankeval_spark.cli.show import RowSelection, selected_rows
-from rankeval_spark.cli.terminal import console, progress, say_note, write_out
+from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_rows
+from rankeval_spark.cli.terminal import console, json_text, progress, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
@@ -45,11 +46,13 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.published.reproduction import InputVersions, Reproduction
     from rankeval_spark.config import EvaluationConfig
 
-GATE_COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
+GATE_COLUMNS: Final = (C.EVALUATION, C.EVALUATION_DATE, *tables.GATE_FIELDS)
 _ADD_RULES: Final = "add them, or give others by --config"
 
 
-def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool) -> None:
+def gate_command(
+    root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool, is_all: bool
+) -> None:
     """Judge a published night by its own rules, or by those of another config, and show the verdicts."""
     given = load_config(path) if path else None
     wanted = parse_date(day, where="--date") if day else None
@@ -73,7 +76,8 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
             say_note(f"{night}: {tables.gates_in_a_line(judged)}")
         if not is_json:
             out = console()
-            out.print(tables.gates(judged, str(night)))
+            build = partial(tables.gates, title=str(night))
+            tables.print_fitted(out, judged, build, is_all=is_all, rank=lambda row: row["verdict"] == "passed")
             out.print(tables.gates_in_a_line(judged), markup=False, soft_wrap=True)
     if without_rules and not rows:
         faults = (Fault(str(night), "no rule", "gates in the config", _ADD_RULES) for night in without_rules)
@@ -107,13 +111,15 @@ _EVENT_COLUMNS: Final = (*C.RUN_KEY, "status", "reason", "sample_share", "code_v
 _STYLES: Final = {journal.PUBLISHED: "green", journal.FAILED: "red", journal.MAINTAINED: "dim"}
 
 
-def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_json: bool) -> None:
+def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_json: bool, is_all: bool) -> None:
     """Print a row per run, the newest last."""
     dates = [parse_date(day, where="--date") for day in days]
     wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
     session = session_for(root, "runs")
-    rows = _run_rows(journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True))
+    rows = _run_rows(
+        journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True), is_whole=is_json
+    )
     if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
         known = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
         own = [event for event in known if evaluation in (None, event[C.EVALUATION])]
@@ -125,11 +131,19 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
     if is_json:
         write_out(tables.to_json(rows, RUN_COLUMNS))
     elif rows:
-        console().print(_runs_table(rows))
+        places = {id(row): place for place, row in enumerate(rows)}
+        tables.print_fitted(
+            console(),
+            rows,
+            lambda some: _runs_table(sorted(some, key=lambda row: places[id(row)])),
+            is_all=is_all,
+            rank=lambda row: -places[id(row)],  # the newest stay
+            choose=", and --date and --evaluation choose",
+        )
 
 
-def _run_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per run from its events; the last event has the outcome."""
+def _run_rows(events: Sequence[Mapping[str, Any]], *, is_whole: bool) -> list[dict[str, Any]]:
+    """Return a row per run from its events; the last event has the outcome. ``is_whole``: as of the reasons."""
     by_run: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for event in sorted(events, key=lambda one: one["recorded_at"]):
         by_run.setdefault(tuple(event[name] for name in C.RUN_KEY), []).append(event)
@@ -141,10 +155,18 @@ def _run_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "started_at": first["recorded_at"],
             "seconds": sum(timings.values()) if timings else None,
             "n_rows": sum(n_rows.values()) if last["status"] == journal.PUBLISHED else None,
-            "reason": failure_of(last) if last["error"] else last["reason"],
+            "reason": (_whole_reason if is_whole else failure_of)(last) if last["error"] else last["reason"],
         }
         rows.append({name: values[name] for name in RUN_COLUMNS})
     return rows
+
+
+def _whole_reason(event: Mapping[str, Any]) -> str:
+    """Return why a run failed with all faults, uncut; a table for people has the first of them."""
+    message = (event["error"] or {}).get("message") or ""
+    faults = [line.strip().removeprefix("- ") for line in message.splitlines() if line.strip().startswith("- ")]
+    where, _, first = failure_of(event).partition(": ")
+    return ": ".join(filter(None, (where, "; ".join(faults) or message or first)))
 
 
 def _runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -160,18 +182,25 @@ def _runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def report_command(root: str, out: Path, day: str | None, evaluation: str | None, baseline: str | None) -> None:
+def report_command(
+    root: str, out: Path, day: str | None, evaluation: str | None, baseline: str | None, *, is_json: bool
+) -> None:
     """Write the report of a night. A missing library or folder is refused before anything is read."""
     wanted = parse_date(day, where="--date") if day else None
     require_extra()
     require_file(out)
     text = report_of(session_for(root, "report"), root, evaluation=evaluation, day=wanted, baseline=baseline)
     write_atomically(text, out)
+    if is_json:
+        write_out(json_text({"path": out, "n_bytes": out.stat().st_size}))
+        return
     size = out.stat().st_size / 1e6
     console().print(f"wrote {out}, {size:.1f} MB: open it in a browser", markup=False, soft_wrap=True)
 
 
-def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
+def score_command(
+    root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None, *, is_json: bool
+) -> None:
     """Add measures to published dates, unless they are there already, and show their means."""
     asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
@@ -180,26 +209,34 @@ def score_command(root: str, measures: Sequence[str], dates: Sequence[str], eval
     for night in nights:  # faults of any night are reported before the first is scored
         if not night.is_empty:
             plan_scoring(night, asked)
-    out = console()
+    out, found = console(), list[dict[str, Any]]()
     for night in nights:
         name, day = night.evaluation, night.evaluation_date
+        say = say_note if is_json else partial(out.print, markup=False, soft_wrap=True)
         if night.is_empty:
-            out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
+            say(f"{night}: nothing to score, {night.row['reason']}")
             continue
         if set(asked.measures) <= set(night.measures.measures):
-            out.print(f"{night}: published already, nothing to score", markup=False, soft_wrap=True)
+            say(f"{night}: published already, nothing to score")
         else:
             with progress(f"{name} {day}") as listener:
                 score_night(spark, root, night, asked, progress=listener)
         rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, measures=asked.labels, ks=asked.ks))
-        out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))
+        found += rows
+        if not is_json:
+            out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))
+    if is_json:
+        write_out(tables.to_json(found, MEANS))
 
 
-def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool) -> None:
+def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool, is_json: bool) -> None:
     """Maintain the root as the options say and print a line per step."""
     spark = on_demand(partial(new_session, "rankeval maintain"))
     with progress("maintain") as listener:
         done = bring_into_order(spark, root, options, one_run_per_root=one_run_per_root, progress=listener)
+    if is_json:
+        write_out(json_text(asdict(done)))
+        return
     out = console()
     for line in report_lines(done, options):
         out.print(line, markup=False, soft_wrap=True)
@@ -238,7 +275,7 @@ def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]
 MAX_COLUMNS: Final = 5
 
 
-def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None) -> None:
+def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None, *, is_json: bool) -> None:
     """Run a published run again, show the comparison, and exit with 7 if the results differ."""
     from rankeval_spark.apps.published import reproduction as again  # noqa: PLC0415 - imports pyspark
 
@@ -253,7 +290,25 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
                 spark.conf.set(key, value)
     with progress(f"{run.night.evaluation} {run.night.evaluation_date} again") as listener:
         found = again.reproduce_run(spark, root, run, scratch=scratch, progress=listener)
-    out = console()
+    if is_json:
+        document = {
+            C.EVALUATION: run.night.evaluation,
+            C.EVALUATION_DATE: run.night.evaluation_date,
+            C.RUN_ID: run.run_id,
+            "is_equal": found.is_equal,
+            "successor": run.successor,
+            "inputs": [{**asdict(one), "is_changed": one.is_changed} for one in found.inputs],
+            "tables": [{**asdict(one), "is_equal": one.is_equal} for one in found.tables],
+            "left_out": found.left_out,
+        }
+        write_out(json_text(document))
+    else:
+        _show_reproduction(found)
+    raise typer.Exit(ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT)
+
+
+def _show_reproduction(found: Reproduction) -> None:
+    run, out = found.run, console()
     published_at = run.night.row["recorded_at"].astimezone(UTC)  # collected in the zone of this machine
     lines = [f"run {run.run_id} of {run.night}, published {published_at:%Y-%m-%d %H:%M:%S} UTC"]
     if run.successor:
@@ -276,7 +331,6 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
     out.print(compared)
     for line in _conclusions(found):
         out.print(line, markup=False, soft_wrap=True)
-    raise typer.Exit(ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT)
 
 
 def _read_again(one: InputVersions) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Sequence
 from datetime import date
 from functools import partial
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
+from rankeval_spark import columns as C
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.nightly import backfill
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
@@ -20,8 +22,9 @@ from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.apps.published_runs import published_dates
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session
-from rankeval_spark.cli.terminal import console, headline, is_quiet, progress, say_done
+from rankeval_spark.cli.terminal import console, headline, is_quiet, json_text, progress, say_done, write_out
 from rankeval_spark.errors import ExitCode
+from rankeval_spark.results.journal import PUBLISHED
 from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
@@ -30,17 +33,24 @@ if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
 
 
-def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
+def run_command(
+    path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool, is_json: bool
+) -> None:
     """Evaluate one date, or show what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     if is_dry:
         LookAhead(config, evaluation_date).look_at_rows().require()  # all that a run is refused for, at once
     spark = session_of_nights(config)
     if is_dry:
-        _show_plan(spark, config, evaluation_date, sample_share)
+        _show_plan(spark, config, evaluation_date, sample_share, is_json=is_json)
         return
+    started = time.perf_counter()
     result = run_one(spark, config, evaluation_date, sample_share=sample_share)
-    show_result(result, config)
+    if is_json:
+        done = backfill.DateOutcome(evaluation_date, result, seconds=time.perf_counter() - started)
+        write_out(json_text(_document(done, result.evaluation)))
+    else:
+        show_result(result, config)
     if result.is_blocked:
         raise typer.Exit(ExitCode.GATE_FAILED)
 
@@ -54,6 +64,7 @@ def backfill_command(
     *,
     sample_share: float,
     only_missing: bool,
+    is_json: bool,
 ) -> None:
     """Evaluate dates in turn, show the outcome of each, and exit with the code of the first that failed."""
     ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
@@ -77,8 +88,11 @@ def backfill_command(
         for one in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
+        if is_json:
+            name = evaluation_name(config, sample_share)
+            write_out(json_text([_document(one, name) for one in outcomes]))
         notable = [one for one in outcomes if one.kept is None and (one.exit_code or _status(one)[2])]
-        if notable or len(outcomes) < len(dates) or not is_quiet():
+        if not is_json and (notable or len(outcomes) < len(dates) or not is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
 
@@ -114,6 +128,26 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
 
 
+def _document(one: backfill.DateOutcome, evaluation: str) -> dict[str, Any]:
+    """Return what became of a date, for programs; the keys are the same whatever became of it."""
+    result = one.result
+    status = "KEPT" if one.kept is not None else "FAILED" if result is None else PUBLISHED
+    why = one.kept if result is None else result.reason
+    return {
+        C.EVALUATION: evaluation,
+        C.EVALUATION_DATE: one.evaluation_date,
+        C.RUN_ID: None if result is None else result.run_id,
+        "status": status,
+        "exit_code": int(one.exit_code),
+        "reason": headline(one.error) if one.error else why,
+        "seconds": one.seconds,
+        "stages": {} if result is None else result.seconds,
+        "n_rows": {} if result is None else result.n_rows,
+        "warnings": [] if result is None else result.warnings,
+        "gates": [] if result is None else [{name: row[name] for name in tables.GATE_FIELDS} for row in result.gates],
+    }
+
+
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
     table, out = tables.headed("date", "status", "seconds", "why"), console()
     for one in outcomes:
@@ -144,9 +178,27 @@ def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
     return "published empty" if one.result.reason else "published", "green", why
 
 
-def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
+def _show_plan(
+    spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float, *, is_json: bool
+) -> None:
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
     inputs, cost = planned_inputs(spark, plan)
+    if is_json:
+        names = ("name", "location", "format", "version", "n_rows", "n_files")
+        values = ((one.name, one.location, one.format, one.version, *counts) for one, *counts in inputs)
+        asked = config.measure_set
+        document = {
+            C.EVALUATION: plan.evaluation,
+            C.EVALUATION_DATE: evaluation_date,
+            "results": config.results.location,
+            "inputs": [dict(zip(names, own, strict=True)) for own in values],
+            "measures": asked.labels,
+            "cutoffs": asked.ks,
+            "slices": config.slices,
+            "cost": str(cost),
+        }
+        write_out(json_text(document))
+        return
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one, n_rows, n_files in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, n_files, n_rows))

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from typing_extensions import override
 
 from rankeval_spark.cli.terminal import waiting
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
@@ -90,8 +90,9 @@ Cutoffs = Annotated[
         "--k", help="Only this cutoff; 0 is the whole list; may be repeated", parser=cutoff, metavar="INTEGER"
     ),
 ]
-Format = Annotated[str, typer.Option("--format", help="table, csv or json")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs")]
+All = Annotated[bool, typer.Option("--all", help="Show all rows, not only the first screen")]
 
 
 def config_and_dates(
@@ -116,13 +117,11 @@ def config_and_dates(
     return config, read
 
 
-def chosen_format(format_: str, *, is_json: bool) -> str:
-    """Return the format of ``--format`` and ``--json``; ConfigError for two formats or an unknown one."""
-    if format_ not in (formats := ("table", "csv", "json")):
-        raise ConfigError(Fault("--format", repr(format_), "table, csv or json", nearest(format_, formats)))
-    if is_json and format_ == "csv":
-        raise ConfigError(Fault("--json and --format csv", "both", "one of them"))
-    return "json" if is_json else format_
+def chosen_format(*, is_csv: bool, is_json: bool) -> str:
+    """Return the format of ``--csv`` and ``--json``; ConfigError for both."""
+    if is_csv and is_json:
+        raise ConfigError(Fault("--json and --csv", "both", "one of them"))
+    return "json" if is_json else "csv" if is_csv else "table"
 
 
 class OneValueCommand(TyperCommand):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from rankeval_spark.apps.published_runs import PastNight, chosen_nights, earlier
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
-from rankeval_spark.cli.terminal import console, say_done, say_note, write_out
+from rankeval_spark.cli.terminal import console, json_text, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days
@@ -88,8 +87,13 @@ class RowSelection:
         return {column: list(own) for column, own in zip(_OPTIONS, values, strict=True) if own}
 
 
-def show_command(root: str, selection: RowSelection, format_: str, *, gaps: bool, comparisons: bool) -> None:
-    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
+def show_command(
+    root: str, selection: RowSelection, format_: str, *, gaps: bool, comparisons: bool, is_all: bool
+) -> None:
+    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON.
+
+    ``is_all``: whether a table has all rows, also where they do not fit a screen.
+    """
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
     view: View = "gaps" if gaps else "comparisons" if comparisons else "metrics"
@@ -117,7 +121,7 @@ def show_command(root: str, selection: RowSelection, format_: str, *, gaps: bool
         write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
         is_leaderboard = view == "metrics" and all(row[C.SLICE] == C.ALL_USERS for row in rows)
-        _print_by_night(rows, _leaderboard if is_leaderboard else table_of)
+        _print_by_night(rows, _leaderboard if is_leaderboard else table_of, is_all=is_all)
 
 
 def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:
@@ -197,17 +201,25 @@ def _nights_of(results: Results[Any], selection: RowSelection) -> dict[str, date
     return newest_nights(dict.fromkeys(nights, True), selection.evaluation)
 
 
-def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table]) -> None:
+def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_all: bool) -> None:
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
     for title, own in nights.items():
-        out.print(table_of(own, title, width=out.width))
+        tables.print_fitted(
+            out,
+            own,
+            partial(table_of, title=title, width=out.width),
+            is_all=is_all,
+            rank=tables.rank_of(own),
+            unit=tables.measure_label if table_of is _leaderboard else id,
+            choose=tables.CHOOSE_ROWS,
+        )
 
 
-def _leaderboard(rows: Sequence[Row], night: str, *, width: int) -> Table:
+def _leaderboard(rows: Sequence[Row], title: str, *, width: int) -> Table:
     users, level = max(row["n_users"] for row in rows), f"{100 * rows[0]['ci_level']:.4g}"
-    return tables.leaderboard(rows, f"{night}: up to {users:,} users, {level} % intervals", width=width)
+    return tables.leaderboard(rows, f"{title}: up to {users:,} users, {level} % intervals", width=width)
 
 
 _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[..., Table]]]] = {
@@ -236,7 +248,7 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
     night = chosen_night(spark, root, selection)
     found = user_lists(spark, root, night, [user])
     if is_json:
-        write_out(json.dumps(_for_programs(found, night, user), indent=2, default=str) + "\n")
+        write_out(json_text(_for_programs(found, night, user)))
     else:
         _show_lists(found, f"{night}, user {user}", selection.ks[0])
 
@@ -327,8 +339,11 @@ NIGHT_COLUMNS: Final = (
 )
 
 
-def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
-    """Print the differences between two nights, or between a night's models and one of them."""
+def compare_command(root: str, against: str, selection: RowSelection, format_: str, *, is_all: bool) -> None:
+    """Print the differences between two nights, or between a night's models and one of them.
+
+    ``is_all``: as of :func:`show_command`.
+    """
     slices = None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS]
     measures = [name for label, ks in selection.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
     asked = ComparisonSelection(selection.models, measures, selection.ks, slices)
@@ -357,7 +372,8 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         title, out = str(night), console()
         if before is not None:
             title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
-        out.print(tables.comparisons(rows, title, width=out.width))
+        build = partial(tables.comparisons, title=title, width=out.width)
+        tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.rank_of(rows), choose=tables.CHOOSE_ROWS)
 
 
 def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:

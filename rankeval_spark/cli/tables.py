@@ -6,19 +6,25 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.markup import escape
 from rich.table import Table
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.cli.terminal import json_text
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import biases_of
+from rankeval_spark.report.defaults import headline_measure, headlines
 from rankeval_spark.report.night import FAILING, PASSED, verdict_of
 from rankeval_spark.report.wording import NO_SUPPORT
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -47,6 +53,8 @@ OUTCOMES: Final = {
     **{name: f"[bold red]{name.replace('_', ' ')}[/bold red]" for name in ("failed", "no_match", "missing_slice")},
 }
 Row: TypeAlias = Mapping[str, Any]
+GATE_FIELDS: Final = tuple(name for name in schemas.GATES.field_names() if name not in C.RUN_KEY)
+"""Columns of a verdict for programs."""
 
 
 def headed(*headings: str, title: str | None = None, caption: Sequence[str] = ()) -> Table:
@@ -316,10 +324,77 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
     """Return rows as a JSON array of objects."""
-    return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
+    return json_text([{name: row[name] for name in columns} for row in rows])
+
+
+def trec_json(lines: Iterable[str]) -> str:
+    r"""Return lines of trec_eval, ``name, topic, value`` between tabs, as a JSON array of objects.
+
+    >>> print(trec_json(["map \tall\t0.5"]).replace("\n", ""))
+    [  {    "measure": "map",    "topic": "all",    "value": 0.5  }]
+    """
+    cells = ([cell.strip() for cell in line.split("\t")] for line in lines)
+    return json_text([{"measure": name, "topic": topic, "value": _number_of(text)} for name, topic, text in cells])
+
+
+def _number_of(text: str) -> float | int | str:
+    """Read a number; a text such as the name of a run stays one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 WRITERS: Final = {"csv": to_csv, "json": to_json}  # formats for programs
+
+
+MOST_LINES: Final = 40  # of a table that nobody asked to be whole: it fits a screen with its title and notes
+
+
+def print_fitted(
+    out: Console,
+    rows: Sequence[Row],
+    build: Callable[[Sequence[Row]], Table],  # the table of some rows
+    *,
+    is_all: bool,  # whether all rows are wanted, however many there are
+    rank: Callable[[Row], Any],  # of a row: the lowest stay where not all of them fit
+    unit: Callable[[Row], Any] = id,  # what rows of one line have in common
+    choose: str = "",  # options that choose rows
+) -> None:
+    """Print a table of all rows where they fit a screen, else of the decisive ones, with a line about the others."""
+    units: dict[Any, list[Row]] = {}
+    for row in rows:
+        units.setdefault(unit(row), []).append(row)
+    n_units = n_shown = len(units)
+    ordered, table = list(units.values()), build(rows)
+    while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > MOST_LINES:
+        if n_shown == n_units:
+            ordered.sort(key=lambda some: rank(some[0]))
+        n_shown = max(1, min(n_shown - 1, n_shown * MOST_LINES // n_lines))
+        table = build([row for some in ordered[:n_shown] for row in some])
+    out.print(table)
+    if n_shown < n_units:
+        text = f"{n_shown:,} of {n_units:,} lines, the decisive ones; --all shows all{choose}"
+        out.print(text, markup=False)
+
+
+def rank_of(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
+    """Return the rank of rows: all users, the usual measures at one cutoff each, and what was found come first."""
+    known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in rows))
+    first = headline_measure(known)
+    usual = headlines(known, known, first=first, at_most=len(known)) if first else []
+    places = {one: place for place, one in enumerate(usual)}
+
+    def rank(row: Row) -> tuple[Any, ...]:
+        is_found = row.get("verdict") in ("better", "worse", "different") or ("gap" in row and (row["ci_low"] or 0) > 0)
+        place = places.get((row[C.MEASURE], row[C.K]), len(places))
+        is_of_all = row[C.SLICE] == C.ALL_USERS
+        return (not is_of_all, place == len(places), not is_found, place if is_of_all else min(place, 1))
+
+    return rank
+
+
+CHOOSE_ROWS: Final = ", and --measure, --k, --slice and --model choose"
 
 
 def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> str:

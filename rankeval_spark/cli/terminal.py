@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.console import Console
@@ -86,6 +89,36 @@ def write_out(text: str) -> None:
     if sys.stdout.isatty():
         text = visible(text.replace("\r\n", "\n"), keep="\n\t")
     sys.stdout.write(text)
+
+
+def json_text(document: object) -> str:
+    """Return one JSON document: dates and times in ISO 8601, NULL for a number that is none or infinite.
+
+    >>> from datetime import date
+    >>> print(json_text({"day": date(2026, 1, 3), "mean": float("nan"), "names": ("a", "b")}), end="")
+    {
+      "day": "2026-01-03",
+      "mean": null,
+      "names": [
+        "a",
+        "b"
+      ]
+    }
+    """
+    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
+    """Return a value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, date):  # a datetime too
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 class Tasks(NamedTuple):

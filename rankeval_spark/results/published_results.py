@@ -353,7 +353,9 @@ class Results(Generic[Frame]):
         return versions[table]
 
     def _nothing_published(self) -> InputError:
-        return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
+        return InputError(
+            Fault(f"results root {self._root}", "no published run", "at least one", "run an evaluation first")
+        )
 
     @property
     def plot(self) -> PublishedPlots:

@@ -183,11 +183,11 @@ def test_windows_give_the_values_of_evaluate(spark: SparkSession) -> None:
 
 
 def test_shown_and_compared_on_the_command_line(published: Workspace) -> None:
-    shown = rankeval("show", published.root, "--date", FIRST, "--measure", "RR", "--k", "2", "--format", "csv")
+    shown = rankeval("show", published.root, "--date", FIRST, "--measure", "RR", "--k", "2", "--csv")
     assert shown.code == 0, shown.err
     assert "0.875" in shown.out
 
-    compared = rankeval("compare", published.root, "--against", "previous", "-m", "RR", "--k", "2", "--format", "csv")
+    compared = rankeval("compare", published.root, "--against", "previous", "-m", "RR", "--k", "2", "--csv")
     assert compared.code == 0, compared.err
     assert "als" in compared.out
 

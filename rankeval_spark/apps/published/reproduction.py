@@ -73,10 +73,10 @@ def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
 def _unknown(root: str, run_id: str, own: Sequence[Event], published: Sequence[Event]) -> Fault:
     if own:
         found = f"run {run_id!r}, which ended as {own[-1]['status']}"
-        return Fault(f"results {root}", found, "a run that was published")
+        return Fault(f"results root {root}", found, "a run that was published")
     ids = [row[C.RUN_ID] for row in published]
     hint = nearest(run_id, ids) or (f"the newest is {ids[-1]!r}" if ids else "")
-    return Fault(f"results {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
+    return Fault(f"results root {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
 
 
 def reproduce_run(
@@ -199,7 +199,7 @@ def compare_tables(
             raise
         found = f"run {run.run_id}, whose rows run {run.successor} replaced, and versions that are no longer retained"
         fix = "reproduce the newer run"
-        raise InputError(Fault(f"results {root}", found, "the rows that the run published", fix)) from error
+        raise InputError(Fault(f"results root {root}", found, "the rows that the run published", fix)) from error
 
 
 def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:

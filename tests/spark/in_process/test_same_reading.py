@@ -121,7 +121,7 @@ def test_nights_and_models_are_compared_alike(
 )
 def test_tables_are_shown_alike(spark: SparkSession, roots: tuple[str, str], command: tuple[str, ...]) -> None:  # noqa: ARG001 - is active
     name, *options = command
-    here, there = (rankeval(name, root, *options, "--format", "json") for root in roots)
+    here, there = (rankeval(name, root, *options, "--json") for root in roots)
     assert here.code == 0, here.err
     assert len(here.out) > len("[]\n")
     assert (here.out, here.err) == (there.out, there.err)

@@ -54,7 +54,7 @@ def test_they_are_published_shown_and_kept_when_the_night_is_scored_again(
     assert set(published.user_metrics().column_names) == {*schemas.USER_METRICS.field_names(), "rr"}
     assert set(published.user_values()["measure"].to_pylist()) == {"RR"}
 
-    shown = rankeval("show", workspace.root, "--measure", "ItemCoverage", "--slice", "any", "--format", "json")
+    shown = rankeval("show", workspace.root, "--measure", "ItemCoverage", "--slice", "any", "--json")
     assert shown.code == 0, shown.err
     countries = {(row["model_id"], row["slice_value"]): row["value"] for row in json.loads(shown.out)}
     assert countries["als", "AT"] == len({"a", "b"})

@@ -44,7 +44,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def compared(workspace: Workspace, *options: object) -> dict[tuple[str, str, str], dict[str, Any]]:
-    found = rankeval("compare", workspace.root, *options, "--format", "json")
+    found = rankeval("compare", workspace.root, *options, "--json")
     assert found.code == 0, found.err
     return {(row["model_id"], row["slice_value"], row["measure"]): row for row in json.loads(found.out)}
 

@@ -13,6 +13,7 @@ import pytest
 
 from rankeval_spark import Results
 from rankeval_spark.cli.published import RUN_COLUMNS
+from rankeval_spark.cli.terminal import json_text
 from rankeval_spark.config import load_config
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
@@ -47,17 +48,19 @@ def read(done: Finished) -> Any:  # noqa: ANN401 - whatever the JSON is
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("compare", "--against", "previous", "--date", SECOND)])
-def test_json_is_the_format_json(published: Workspace, arguments: tuple[object, ...]) -> None:
+def test_json_and_csv_have_the_same_rows_and_exclude_each_other(
+    published: Workspace, arguments: tuple[object, ...]
+) -> None:
     command, *options = arguments
 
-    short = rankeval(command, published.root, *options, "--json")
-    long = rankeval(command, published.root, *options, "--format", "json")
+    rows = read(rankeval(command, published.root, *options, "--json"))
+    as_csv = rankeval(command, published.root, *options, "--csv").out.splitlines()
 
-    assert (short.code, read(short)) == (0, read(long))
-    assert len(read(short)) > 1
-    refused = rankeval(command, published.root, *options, "--json", "--format", "csv")
+    assert len(rows) == len(as_csv) - 1 > 1
+    assert list(rows[0]) == as_csv[0].split(",")
+    refused = rankeval(command, published.root, *options, "--json", "--csv")
     assert (refused.code, refused.out) == (2, "")
-    assert "--json and --format csv: found both; expected one of them" in refused.message
+    assert "--json and --csv: found both; expected one of them" in refused.message
 
 
 def test_gate_prints_a_row_a_rule_and_model_and_ends_with_its_code(published: Workspace) -> None:
@@ -336,3 +339,62 @@ def test_quiet_shows_no_progress_on_a_terminal(tmp_path: Path) -> None:
     ]
     quiet = on_a_terminal(f"from rankeval_spark.cli import main\nmain({run}, '--quiet'])")
     assert quiet == ""
+
+
+def test_a_run_and_a_backfill_are_one_document_each(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace", gates=[{"measure": "RR@2", "at_least": 0.95}])
+
+    ran = rankeval("run", made.config, "--date", FIRST, "--json")
+    one = read(ran)
+    assert (ran.code, one["exit_code"], one["status"], one["evaluation_date"]) == (6, 6, "PUBLISHED", FIRST.isoformat())
+    assert [row["verdict"] for row in one["gates"]] == ["failed"] * len(one["gates"])
+    assert one["run_id"] == read(rankeval("runs", made.root, "--json"))[0]["run_id"]
+
+    filled = rankeval("backfill", made.config, "--from", FIRST, "--to", WITHOUT_ROWS, "--missing", "--json")
+    several = read(filled)
+    assert [row["status"] for row in several] == ["KEPT", "PUBLISHED", "PUBLISHED"]
+    assert [list(row) for row in several] == [list(one)] * 3
+    assert several[2]["reason"] == "no rows for 2026-01-03 in recommendations and held_out"
+
+    kept_in_order = read(rankeval("maintain", made.root, "--json"))
+    assert [*kept_in_order] == ["staging", "given_up", "deleted", "erased", "compacted", "unneeded"]
+
+    failed = rankeval("run", made.config, "--date", FIRST, "--set", "inputs.held_out.path=none", "--json")
+    assert (failed.code, failed.out) == (4, "")
+    dates = ("--from", FIRST, "--to", FIRST)
+    (row,) = read(rankeval("backfill", made.config, *dates, "--set", "inputs.held_out.path=none", "--json"))
+    assert (row["status"], row["exit_code"], row["run_id"]) == ("FAILED", 4, None)
+    assert "found no such path" in row["reason"]
+
+
+def test_a_dry_run_is_a_document_and_nothing_is_run(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    found = read(rankeval("run", made.config, "--date", FIRST, "--dry-run", "--json"))
+    assert [one["name"] for one in found["inputs"]] == ["recommendations", "held_out", "segments"]
+    assert found["cutoffs"] == [1, 2]
+    assert not (tmp_path / "workspace" / "results").exists()
+
+
+def test_commands_that_report_have_one_document(published: Workspace, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    written = read(rankeval("report", published.root, "--date", FIRST, "--out", page, "--json"))
+    assert written == {"path": str(page), "n_bytes": page.stat().st_size}
+    assert {one["name"] for one in read(rankeval("measures", "--json"))} >= {"nDCG", "GroupGap"}
+    assert read(rankeval("measures", "mrr", "--json"))["name"] == "RR"
+    assert read(rankeval("measures", "--presets", "kaggle", "--json"))["options"] == {"AP": {"denom": "min"}}
+
+
+def test_a_number_that_is_none_is_null_and_times_are_iso() -> None:
+    values = {"mean": float("nan"), "high": float("inf"), "at": datetime(2026, 1, 3, 4, 5, tzinfo=UTC), "day": FIRST}
+    found = {"mean": None, "high": None, "at": "2026-01-03T04:05:00+00:00", "day": "2026-01-01"}
+    assert json.loads(json_text(values)) == found
+
+
+def test_the_whole_reason_of_a_failed_run_is_there_for_programs(tmp_path: Path) -> None:
+    long = tmp_path / ("a folder with a long name " * 8).strip() / "workspace"
+    made = nights.workspace(long)
+    path = "inputs/" + "nowhere " * 20 + "held_out"
+    assert rankeval("run", made.config, "--date", FIRST, "--set", f"inputs.held_out.path={path}").code == 4
+    (row,) = read(rankeval("runs", made.root, "--json"))
+    assert "..." not in row["reason"]
+    assert path in row["reason"]

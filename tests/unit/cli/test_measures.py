@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from typing import Final, NamedTuple
 
 import pytest
@@ -33,8 +34,11 @@ class Said(NamedTuple):
     widest: int
 
 
-def said(name: str | None = None, *, view: Callable[[str | None], None] = measures_command) -> Said:
-    """Show measures, or presets, without the command line around."""
+every_measure: Final = partial(measures_command, is_all=True)
+
+
+def said(name: str | None = None, *, view: Callable[[str | None], None] = every_measure) -> Said:
+    """Show all of measures, or presets, without the command line around."""
     out = io.StringIO()
     with redirect_stdout(out):
         view(name)
@@ -72,7 +76,7 @@ def test_statistics_of_measures_are_listed_and_explained(width: int) -> None:
 
 def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "WIDTH_OF_A_LOG", 80)
-    lines = rankeval("measures").out.splitlines()
+    lines = rankeval("measures", "--all").out.splitlines()
     first = lines.index("AP  (1 / R) sum_{i<=k} r_i h_i / i")
 
     assert lines[first + 1] == "  options     rel=1, agg='macro' | 'micro', denom='R' | 'min' | 'k' | 'len' |"
@@ -124,3 +128,26 @@ def test_command_says_which_meaning_of_a_name_is_taken() -> None:
     done = rankeval("measures", "coverage")
     assert done.code == 2
     assert "ItemCoverage" in done.message
+
+
+@pytest.mark.parametrize("arguments", [(), ("nDCG",), ("R",), ("--search", "rank"), ("--search", "coverage")])
+def test_what_nobody_asked_to_be_whole_fits_a_screen(width: int, arguments: tuple[str, ...]) -> None:
+    done = rankeval("measures", *arguments)
+    most = 80 if width == WIDTHS[0] and arguments == ("nDCG",) else 55  # the measure with the most options
+    assert len(done.out.splitlines()) <= most
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= width
+
+
+def test_the_plain_list_has_every_name() -> None:
+    text = said(view=measures_command).text
+    names = {name.strip(",") for name in text.split()}
+    assert {one.name for one in registry.entries()} | {one.name for one in group_statistics.ALL} <= names
+
+
+def test_a_search_finds_measures_by_their_words() -> None:
+    found = rankeval("measures", "--search", "coverage").out
+    firsts = [line.split()[0] for line in found.splitlines()]
+    assert {"CatalogCoverage", "ItemCoverage", "UserCoverage"} <= set(firsts[:3])
+    none = rankeval("measures", "--search", "zebra")
+    assert (none.code, none.out) == (2, "")
+    assert "--search: found 'zebra'; expected words about a measure" in none.message

@@ -39,7 +39,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def shown(workspace: Workspace, *options: object) -> list[dict[str, Any]]:
-    done = rankeval("show", workspace.root, *options, "--format", "json")
+    done = rankeval("show", workspace.root, *options, "--json")
     assert done.code == 0, done.err
     rows: list[dict[str, Any]] = json.loads(done.out)
     return rows
@@ -180,7 +180,7 @@ def test_missing_numbers_are_null_in_json_and_empty_in_csv(published: Workspace)
     options = ("--date", FIRST, "--evaluation", "nightly", "--slice", "country", "--measure", "RR", "--k", "1")
 
     german = [row for row in shown(published, *options) if row["slice_value"] == "DE"]
-    as_csv = rankeval("show", published.root, *options, "--format", "csv")
+    as_csv = rankeval("show", published.root, *options, "--csv")
 
     assert {row["ci_low"] for row in german} == {None}  # one user has no spread
     rows = list(csv.DictReader(io.StringIO(as_csv.out)))
@@ -228,7 +228,7 @@ def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (("--format", "xml"), "--format: found 'xml'; expected table, csv or json"),
+        (("--json", "--csv"), "--json and --csv: found both; expected one of them"),
         (("--date", "yesterday"), "--date: found 'yesterday'; expected a date as YYYY-MM-DD"),
         (("--measure", "nDGC"), "did you mean 'nDCG'?"),
     ],
@@ -323,7 +323,49 @@ def test_a_root_that_is_none_names_where_results_are(published: Workspace, named
 
 
 def test_options_that_are_misspelt_name_the_nearest(published: Workspace) -> None:
-    assert rankeval("show", published.root, "--format", "JSON").message.endswith("; did you mean 'json'?")
     named = rankeval("register", published.root, "--for", "duckdbb").message
     assert named.endswith("--for: found 'duckdbb'; expected one of: duckdb, spark; did you mean 'duckdb'?")
     assert rankeval("show", published.root, "--measure", "RR@1,AP@1").message.endswith("name one measure at a time")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish a night with 30 cutoffs of three measures."""
+    made = nights.workspace(
+        tmp_path_factory.mktemp("wide") / "workspace",
+        measures=["nDCG", "RR", "Success"],
+        cutoffs=list(range(1, 31)),
+        comparisons={"baseline": "pop"},
+    )
+    root = Root(made.root, load_config(made.config))
+    for day in (FIRST, SECOND):
+        root.publish(day, frames_of(day), run_id=f"run-{day}")
+    return made
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show",),
+        ("show", "--slice", "any"),
+        ("show", "--comparisons"),
+        ("show", "--gaps"),
+        ("compare", "--against", "previous"),
+    ],
+)
+def test_a_table_fits_a_screen_and_says_how_many_rows_are_left(wide: Workspace, arguments: tuple[str, ...]) -> None:
+    command, *options = arguments
+    done = rankeval(command, wide.root, *options)
+
+    *table, last = done.out.splitlines()
+    assert len(table) < 45
+    rows = [line for line in table if "@" in line]
+    assert "nDCG@10" in rows[0]
+    assert f"{len(rows)} of " in last
+    assert last.endswith("--all shows all, and --measure, --k, --slice and --model choose")
+    whole = rankeval(command, wide.root, *options, "--all").out
+    assert sum("@" in line for line in whole.splitlines()) > len(rows)
+    assert "--all" not in whole
+    few = rankeval(command, wide.root, *options, "--k", 10, "--measure", "nDCG", "--slice", "all")
+    assert "--all" not in few.out
+    assert len(json.loads(rankeval(command, wide.root, *options, "--json").out)) > len(rows)

@@ -158,9 +158,8 @@ class Reading:
             return f"bytes are read as UUIDs, where all have 16 of them: write other ids as text{decoded}"
         is_exact, is_float = pa.types.is_integer(kind) or pa.types.is_decimal(kind), pa.types.is_floating(kind)
         if self.where.startswith("inputs.") and field.name in IDS and not (is_float and field.name in self.types):
-            wanted = "integer" if is_float else "string"
             of_others = ", and for the other inputs too" if is_exact else ""
-            return f"write {self.where}.types: {{{field.name}: {wanted}}}{of_others}"
+            return f"write {self.where}.types: {{{field.name}: string}}{of_others}"
         if is_exact:
             return "cast it to text, in the other tables too"
         if self.is_of_pandas and is_float:

@@ -85,7 +85,7 @@ def test_ids_of_numbers_are_text_where_the_config_says_so(tmp_path: Path, title:
 
 def test_floats_are_whole_numbers_where_the_config_says_so(tmp_path: Path) -> None:
     floats = pa.array([7.0, float("nan"), None, 2.0**53])
-    with pytest.raises(InputError, match=r"write inputs\.held_out\.types: \{user_id: integer\}$"):
+    with pytest.raises(InputError, match=r"write inputs\.held_out\.types: \{user_id: string\}$"):
         from_file(tmp_path, floats)
     read = from_file(tmp_path, floats, types={"user_id": "integer"})
     assert read.table["user_id"].to_pylist() == [7, None, None, 2**53]

@@ -50,7 +50,7 @@ def ours(paths: Paths, cutoffs: tuple[int, ...]) -> Values:
 
     log, held_out = (pq.read_table(str(path)) for path in paths)
     asked = [f"{name}@{k}" for name in ("P", "R", "AP", "nDCG") for k in cutoffs]
-    rows = evaluate(log, held_out, measures=asked, duplicates="keep").metrics.to_pylist()
+    rows = evaluate(log, held_out, measures=asked, policies={"duplicates": "keep"}).metrics.to_pylist()
     return {f"{row['measure']}@{row['k']}": row["value"] for row in rows}
 
 

@@ -24,7 +24,7 @@ def ours(spark: SparkSession, tables: Tables) -> Values:
     """Evaluate with this project."""
     log, held_out = (spark.read.parquet(str(path)) for path in (tables.recommendations, tables.held_out))
     asked = [f"{name}@{k}" for name in SHARED for k in CUTOFFS]
-    result = evaluate(log, held_out, measures=asked, models=[MODEL], duplicates="keep")
+    result = evaluate(log, held_out, measures=asked, models=[MODEL], policies={"duplicates": "keep"})
     return {f"{row['measure']}@{row['k']}": row["value"] for row in result.metrics.collect()}
 
 

@@ -20,6 +20,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.options import with_options
 from rankeval_spark.spark.plans.user_rows import to_user_rows
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,7 +109,7 @@ class Workloads:
             Contender(BOTH, self.both),
             Contender(SEGMENTS, lambda: n_rows(self.sliced(FIVE_SEGMENTS).metrics)),
             Contender(SLICES, lambda: n_rows(self.sliced(MANY_SLICES).metrics)),
-            Contender(DRAWN, lambda: n_rows(self.evaluated(intervals="bootstrap").metrics)),
+            Contender(DRAWN, lambda: n_rows(self.evaluated(intervals={"method": "bootstrap"}).metrics)),
             Contender(COMPARED, lambda: n_rows(self.evaluated(baseline=self.models[0]).comparisons)),
             Contender(
                 WITH_ILD, lambda: n_rows(self.evaluated([*SIX, f"ILD@{DEPTH}"], items=self.read("items")).metrics)
@@ -148,7 +149,7 @@ class Workloads:
 
     def evaluated(self, measures: list[str] | tuple[str, ...] = SIX, **options: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
         """Plan an evaluation as a user does, by default of six measures at six cutoffs."""
-        return evaluate(self.log, self.read("held_out"), measures=list(measures), **options)
+        return evaluate(self.log, self.read("held_out"), **sections(measures=list(measures), **options))
 
     def sliced(self, slices: Sequence[str | Sequence[str]]) -> Evaluation:
         """Plan an evaluation by segments and their crossings."""
@@ -160,7 +161,8 @@ class Workloads:
         shown = F.timestamp_seconds(F.when(is_morning, 7 * 3600).otherwise(19 * 3600))
         log = self.log.withColumns({"list_id": F.when(is_morning, "am").otherwise("pm"), "recommended_at": shown})
         when = F.timestamp_seconds(F.pmod(F.xxhash64("user_id", "item_id"), F.lit(30 * 3600)))
-        return evaluate(log, self.read("held_out").withColumn("interacted_at", when), measures=list(SIX), **policies)
+        events = self.read("held_out").withColumn("interacted_at", when)
+        return evaluate(log, events, measures=list(SIX), policies=policies)
 
     def both(self) -> int:
         """Write the rows of users and compute the means; return the number of means."""

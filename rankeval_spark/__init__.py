@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rankeval_spark import windows
     from rankeval_spark.apps.notebook.attributed_interactions import attributed_interactions
+    from rankeval_spark.apps.notebook.config_evaluation import evaluate_config
     from rankeval_spark.apps.notebook.evaluate import evaluate
+    from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.results import Results
     from rankeval_spark.spark.list_functions import register_functions
@@ -21,18 +23,25 @@ if TYPE_CHECKING:
 __version__: Final = "0.1.0"
 
 __all__ = [
+    "Comparisons",
     "Evaluation",
+    "FrameInputs",
+    "Intervals",
+    "Policies",
     "Results",
+    "Slicing",
     "__version__",
     "attributed_interactions",
     "build_session",
     "evaluate",
+    "evaluate_config",
     "register_functions",
     "windows",
 ]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
+    **dict.fromkeys(("Comparisons", "FrameInputs", "Intervals", "Policies", "Slicing"), "rankeval_spark.config"),
     "Evaluation": "rankeval_spark.evaluation",
     "Results": "rankeval_spark.results",
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
@@ -40,6 +49,7 @@ _HOMES: Final = {
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
     "register_functions": "rankeval_spark.spark.list_functions",
     "windows": "rankeval_spark.windows",
+    "evaluate_config": "rankeval_spark.apps.notebook.config_evaluation",
 }
 _ON_SPARK: Final = ("attributed_interactions", "build_session", "register_functions", "windows")
 

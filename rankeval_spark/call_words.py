@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from rankeval_spark.config.inference import Comparisons, Intervals
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InvalidCallError
 
 Rewrite = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 
 _INPUTS: Final = "recommendations|held_out|segments|train|items"
-_WORD: Final = r"[a-z_0-9-]+"
+_WORD: Final = r"\b(?!(?:or|and)\b)[a-z_0-9-]+"
 _WORDS: Final = rf"{_WORD}(?:, {_WORD})*(?: (?:or|and) {_WORD})?"
+
+SECTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(Comparisons.model_fields, "comparisons"),
+    **dict.fromkeys(Intervals.model_fields, "intervals"),
+    **dict.fromkeys(Slicing.model_fields, "slicing"),
+    **dict.fromkeys(Policies.model_fields, "policies"),
+    **dict.fromkeys(("measures", "baseline", "models", "slices", "preset", "evaluation_date"), ""),
+}
+"""Argument of ``evaluate`` that has a setting, by the setting; empty for one that is an argument itself."""
 
 _VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "none": "None", "keys with values": "a dict"}
 """Values that YAML and Python write in other words."""
@@ -39,49 +51,54 @@ _EXAMPLES: Final = {
     ),
     **dict.fromkeys(
         (("attribution_window", "text"), ("attribution_window", "a time such as 7d or 36h")),
-        'such as attribution_window="7d"',
+        "such as '7d'",
     ),
     **dict.fromkeys(
         (("gains", "a dict"), ("gains", "this key")),
-        "such as gains={'column': 'event', 'values': {'purchase': 3}} or {'column': 'rating', 'edges': [4]}",
+        "such as {'column': 'event', 'values': {'purchase': 3}} or {'column': 'rating', 'edges': [4]}",
     ),
-    ("bands", "a dict"): "such as bands={'age': {'edges': [18, 25, 40]}, 'income': {'quantiles': 4}}",
+    ("bands", "a dict"): "such as {'age': {'edges': [18, 25, 40]}, 'income': {'quantiles': 4}}",
 }
 """What to write, by argument and what was expected."""
 
 
 @contextmanager
-def in_words_of_a_call(arguments: Iterable[str], *, is_on_spark: bool, function: str = "evaluate") -> Iterator[None]:
+def in_words_of_a_call(
+    *, is_on_spark: bool, function: str = "evaluate", sections: Mapping[str, str] = SECTIONS
+) -> Iterator[None]:
     """Raise what is refused within the block in the words of a call of a function.
 
-    `arguments`: their names. `is_on_spark`: whether the tables are DataFrames of Spark, whose types keep their names.
+    `is_on_spark`: whether the tables are DataFrames of Spark, whose types keep their names. `sections`: as
+    :data:`SECTIONS`, of the settings of the function.
     """
-    known = frozenset(arguments)
     try:
         yield
     except FaultsError as error:
         kind = InvalidCallError if type(error) is ConfigError else type(error)
-        faults = [call_fault(fault, known, is_on_spark=is_on_spark, function=function) for fault in error.faults]
+        faults = [
+            call_fault(fault, is_on_spark=is_on_spark, function=function, sections=sections) for fault in error.faults
+        ]
         raise kind(*dict.fromkeys(faults)) from error.__cause__
 
 
-def call_fault(fault: Fault, arguments: frozenset[str], *, is_on_spark: bool, function: str = "evaluate") -> Fault:
+def call_fault(
+    fault: Fault, *, is_on_spark: bool, function: str = "evaluate", sections: Mapping[str, str] = SECTIONS
+) -> Fault:
     """Write a fault in the words of a call.
 
-    >>> names = frozenset(["ties", "population"])
     >>> given = Fault("ties", "IPS with population 'truth'", "population 'judged'", "set population to judged")
-    >>> call_fault(given, names, is_on_spark=False)
-    Fault(where='evaluate(ties=)', found="IPS with population='truth'", expected="population='judged'", \
-fix="pass population='judged'")
+    >>> call_fault(given, is_on_spark=False)
+    Fault(where='evaluate(policies=).ties', found="IPS with population='truth'", expected="population='judged'", \
+fix="pass policies={'population': 'judged'}")
     """
-    where, expected = _place(fault.where, arguments, function), fault.expected
-    argument = (re.findall(r"\((\w+)=\)", where) or [""])[0]
+    where, expected = _place(fault.where, sections, function), fault.expected
+    argument = (re.findall(r"\.(\w+)$", where) or re.findall(r"\((\w+)=\)", where) or [""])[0]
     found = _VALUES.get(fault.found, fault.found)
-    if missing := re.fullmatch(r"no '(?:\w+\.)?(\w+)'", found):
+    if missing := re.fullmatch(r"no '(?:[\w.]+\.)?(\w+)'", found):
         is_argument = where == function
         where, argument = (f"{function}({missing[1]}=)", missing[1]) if is_argument else (where, argument)
         found, expected = ("None", "a value") if is_argument else (f"no key {missing[1]!r}", "this key")
-    rules = [*_settings(arguments), *_of_argument(argument), *_RULES, *([] if is_on_spark else _TYPES)]
+    rules = [*_setting_rules(argument, sections), *_RULES, *([] if is_on_spark else _TYPES)]
     found, expected, fix = (_rewritten(text, rules) for text in (found, expected, fault.fix))
     if fix == "put it in quotes":
         fix = f'write "{found}"'
@@ -96,35 +113,48 @@ def _plain_number(found: str) -> str:
     return f"write {number[1].removesuffix('.0')}, a number of Python" if number else ""
 
 
-def _place(where: str, arguments: frozenset[str], function: str) -> str:
+def _place(where: str, sections: Mapping[str, str], function: str) -> str:
     """Write a place of a config or an input as that of the argument."""
-    where = re.sub(r"\[([a-z_][^\]']*)\]", r"['\1']", where)
     if where == function or "=)" in where:
         return where
-    name, _, rest = where.partition(".")
-    if rest.startswith("gains."):
-        return f"{function}(gains=)['{rest.partition('.')[2]}']"
-    first = re.match(r"\w+", name)
-    is_argument = first is not None and (first[0] in arguments or re.fullmatch(_INPUTS, first[0]))
-    return f"{function}({first[0]}=){name[first.end() :]}" if first and is_argument else where
+    name, rest = re.match(r"(\w*)(.*)", where, re.DOTALL).groups()  # type: ignore[union-attr]  # it always matches
+    if name in sections:
+        section = sections[name]
+        return f"{function}({section}=).{name}{rest}" if section else f"{function}({name}=){rest}"
+    if not re.fullmatch(_INPUTS, name):
+        return where
+    return f"{function}(inputs=).{where}" if rest.startswith(".") else f"{function}({name}=){rest}"
 
 
-def _settings(arguments: frozenset[str]) -> Iterator[Rewrite]:
-    """Yield the rules for the value of an argument: ``set ties to rank``, ``ties 'rank'``, ``pairs: all``."""
-    names = "|".join(sorted(arguments, key=len, reverse=True))
-    yield re.compile(rf"\bset ({names}) to ({_WORDS})"), lambda found: f"pass {found[1]}={_quoted(found[2])}"
+def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewrite]:
+    """Yield the rules for values of settings: ``set ties to rank``, ``ties 'rank'``, ``pairs: all``.
+
+    ``argument`` is the setting of the fault, which some texts mean without its name.
+    """
+
+    def passing(name: str, words: str) -> str:
+        section, quoted = sections.get(name, ""), _quoted(words)
+        if not section:
+            return f"pass {name}={quoted}"
+        first, *others = re.split(r", | or ", quoted, maxsplit=1)
+        return f"pass {section}={{{name!r}: {first}}}" + "".join(f", or {rest}" for rest in others)
+
+    names = "|".join(sorted(sections, key=len, reverse=True))
+    yield re.compile(rf"\bset ({names}) to ({_WORDS})"), lambda found: passing(found[1], found[2])
     yield re.compile(rf"\b({names}) ('{_WORD}')"), r"\1=\2"
     yield re.compile(rf"\bbut ({names}): ({_WORD})$"), r"but \1='\2'"
-    yield re.compile(rf"\buse ({names}) ({_WORDS})"), lambda found: f"pass {found[1]}={_quoted(found[2])}"
-    yield re.compile(rf"\bset ({names})$"), r"pass \1="
+    yield re.compile(rf"\buse ({names}) ({_WORDS})"), lambda found: passing(found[1], found[2])
+    yield re.compile(rf"\bset ({names})$"), lambda found: passing(found[1], "...").replace("'...'", "...")
     yield re.compile(rf"\bleave the ({names}) out"), r"leave \1= out"
-
-
-def _of_argument(argument: str) -> Iterator[Rewrite]:
-    """Yield the rules for texts that mean the argument of the fault without its name."""
-    yield re.compile(rf"\bchoose the policy ({_WORDS})"), lambda found: f"pass {argument}={_quoted(found[1])}"
-    yield re.compile(rf"\bchoose another policy: ({_WORDS})"), lambda found: f"pass {argument}={_quoted(found[1])}"
+    yield re.compile(rf"\bchoose the policy ({_WORDS})"), lambda found: passing(argument, found[1])
+    yield re.compile(rf"\bchoose another policy: ({_WORDS})"), lambda found: passing(argument, found[1])
+    yield re.compile(rf"\bchoose other ties, such as ({_WORDS})"), lambda found: passing("ties", found[1])
+    yield re.compile(r"\bchoose other ties$"), lambda _: passing("ties", "item_asc")
+    yield re.compile(r"\bchoose another policy, such as max"), lambda _: passing("held_out_duplicates", "max")
     yield re.compile(r"^write \[(.*)\]$"), lambda found: f"write {argument}=[{_literal(found[1])}]"
+    if sections is SECTIONS:  # other functions have no argument `inputs`
+        renamed = rf", or pass inputs={{'{argument}': {{'columns': {{'\2': '\1'}}}}}}"
+        yield re.compile(r"\bdid you mean '([^']+)'\? rename it to (\w+)$"), r"\g<0>" + renamed
 
 
 def _quoted(words: str) -> str:
@@ -141,10 +171,7 @@ def _literal(text: str) -> str:
 
 _RULES: Final[tuple[Rewrite, ...]] = (
     (re.compile(r"; a config names it under [\w.]+"), ""),
-    (re.compile(rf"\bchoose other ties, such as ({_WORDS})"), lambda found: f"pass ties={_quoted(found[1])}"),
     (re.compile(r"^true (?=with )"), "True "),
-    (re.compile(r"\bchoose other ties$"), "pass ties='item_asc'"),
-    (re.compile(r"\bchoose another policy, such as max"), "pass held_out_duplicates='max'"),
     (re.compile(rf"\badd the input ({_INPUTS})"), r"pass \1="),
     (re.compile(rf"\bthe input ({_INPUTS}), or ({_INPUTS})"), r"\1= or \2="),
     (re.compile(rf"\bthe input ({_INPUTS})"), r"\1="),

@@ -48,9 +48,10 @@ class Evaluation(Generic[Frame]):
     planned again at each use. Results of this process are Arrow tables, computed once, in the order of their keys.
     """
 
-    def __init__(self, host: Host[Frame]) -> None:
+    def __init__(self, host: Host[Frame], asked: Request) -> None:
         self.host = host
         self.request: Request = host.request
+        self._asked = asked  # the call, or the config, with what it says of its inputs
         self._n_blocks = 0
 
     def __repr__(self) -> str:
@@ -160,6 +161,13 @@ class Evaluation(Generic[Frame]):
         rows = to_check_rows(facts, Checks(), repeating=self.request.policies.repeating_inputs)
         return self.host.frame(in_order_of(rows, ("input", "check")))
 
+    def to_config(self) -> str:
+        """Return what is evaluated as the YAML of a config: a night of it has the same numbers.
+
+        Of frames the config does not know where they are: it names a path of each, which is to be filled in.
+        """
+        return self._asked.to_yaml()
+
     def cached(self) -> Self:
         """Compute the rows of users once for all results that are used from now on.
 
@@ -237,7 +245,7 @@ class Evaluation(Generic[Frame]):
         gaps = gap_rows.gaps_of(self._metrics, asked)
         tests = {GAP_TESTS: GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
-        return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.confidence))
+        return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence))
 
     @refusals_of_call()
     def leaderboard(self, k: int | None = None) -> Frame:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.call_words import call_fault
-from rankeval_spark.config.policies import Policies
 from rankeval_spark.engine.failures import INPUT_REFUSED, POLICY_REFUSED
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -38,7 +37,8 @@ _FAULT: Final = re.compile(
     r"- (?P<where>\S[^\n]*?): found (?P<found>[^\n]+?); expected (?P<expected>[^\n;]+)(?:; (?P<fix>[^\n]+))?"
 )
 
-_INPUTS: Final = frozenset(input_schemas())
+_ROWS_OF_A_USER: Final = "max_rows_per_user"
+_OF_INPUTS: Final = frozenset({*input_schemas(), _ROWS_OF_A_USER})
 
 _FIXES: Final[Mapping[str, str]] = {
     "ties": "choose another policy: item_asc, item_desc or rank",
@@ -61,12 +61,13 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
         policy = found["policy"]
         fix = _FIXES.get(policy, "")
         if is_call:
-            return _of_call(Fault(f"evaluate({policy}=)", found["what"], "no such case", fix))
+            return _of_call(Fault(f"evaluate(policies=).{policy}", found["what"], "no such case", fix))
         return Fault(f"policies.{policy}", found["what"], "no such case", fix)
     if found := INPUT_REFUSED.search(text):
         name = found["input"]
-        in_config = f"inputs.{name}" if name in _INPUTS else name
-        return Fault(f"evaluate({name}=)" if is_call else in_config, found["found"], found["expected"], found["fix"])
+        in_config = f"inputs.{name}" if name in _OF_INPUTS else name
+        in_call = f"evaluate(inputs=).{name}" if name == _ROWS_OF_A_USER else f"evaluate({name}=)"
+        return Fault(in_call if is_call else in_config, found["found"], found["expected"], found["fix"])
     if found := _JUDGEMENT.search(text):
         fault = Fault(**found.groupdict())
         return _of_call(fault) if is_call else fault
@@ -75,7 +76,7 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
 
 def _of_call(fault: Fault) -> Fault:
     """Write a fault that was found where results are computed in the words of a call."""
-    return call_fault(fault, frozenset({"measures", *Policies.model_fields}), is_on_spark=True)
+    return call_fault(fault, is_on_spark=True)
 
 
 def unreadable_in(text: str) -> InputError | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_ar
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.config import FrameInputs, Policies, validate_model
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.checks import held_out_checks, log_checks
@@ -162,7 +162,7 @@ def _opened(
     ]
     if faults:
         raise InputError(*faults)
-    inputs = on_spark.of_call(frames, request, ranks_from=1).given
+    inputs = on_spark.of_call(frames, request, FrameInputs()).given
     if inputs.has_judged_lists:
         fix = "call evaluate(), which compares them with their lists, or drop the column"
         raise InputError(Fault("held_out", "a column 'list_id'", "judgements of users", fix))

@@ -446,9 +446,10 @@ def _slice_lines(guesses: Guesses) -> Iterator[str]:
     if left:
         yield f"# other columns of segments: {_one_line(', '.join(left))}"
     if guesses.bands:
-        yield "bands:"
+        yield "slicing:"
+        yield "  bands:"
         for name in guesses.bands:
-            yield _with_comment(f"  {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
+            yield _with_comment(f"    {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
 
 
 def _with_comment(text: str, comment: str) -> str:

@@ -113,7 +113,7 @@ class _Judge:
     def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
         self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
-        self._least_users = config.min_slice_size
+        self._least_users = config.slicing.min_slice_size
         self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
         # The config refuses a comparison by a measure that has no better side.
         self._good_side: Literal["higher", "lower"] = "lower" if self._measure.better == "lower" else "higher"

@@ -20,7 +20,7 @@ from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.apps.published_runs import PastNight, earlier_nights, means_of, run_with_means
 from rankeval_spark.config.check_thresholds import LEAST_COUNTED
-from rankeval_spark.config.request import ReportedSlices
+from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.limits import LEAST_NIGHTS
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
@@ -325,7 +325,7 @@ def changes_between(
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []
-    reported = ReportedSlices(made, config.min_slice_size, config.confidence)
+    reported = ReportedSlices(made, config.slicing.min_slice_size, config.intervals.confidence)
     changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
     from rankeval_spark.sums import published  # noqa: PLC0415 - imports the engine
 

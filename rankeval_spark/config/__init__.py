@@ -6,6 +6,7 @@ from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inference import Comparisons, Intervals
 from rankeval_spark.config.inputs import (
     Filter,
+    FrameInputs,
     HeldOutInput,
     InputConfig,
     Inputs,
@@ -18,6 +19,7 @@ from rankeval_spark.config.loading import check_roots, load_config, parse_date, 
 from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PRESETS, Preset, PresetName
+from rankeval_spark.config.slicing import Slicing
 
 __all__ = [
     "PRESETS",
@@ -26,6 +28,7 @@ __all__ = [
     "Cost",
     "EvaluationConfig",
     "Filter",
+    "FrameInputs",
     "Gate",
     "HeldOutInput",
     "InputConfig",
@@ -38,6 +41,7 @@ __all__ = [
     "RecommendationsInput",
     "ResultsConfig",
     "SegmentsInput",
+    "Slicing",
     "SparkConfig",
     "Threshold",
     "TrainInput",

@@ -18,7 +18,6 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 
 from rankeval_spark import columns as C
@@ -36,12 +35,15 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.gates import Gate, gate_faults
-from rankeval_spark.config.inference import band_faults, baseline_faults, segments_from_train
+from rankeval_spark.config.inference import baseline_faults
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of, model_faults
+from rankeval_spark.config.slicing import band_faults, segments_from_train
 from rankeval_spark.errors import Fault
+from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.time_zones import UTC
 
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
 """Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
@@ -175,6 +177,8 @@ class EvaluationConfig(Request):
     # They are of one night, so no keys of a file, see :func:`request.request_of`.
     evaluation_date: ClassVar[None] = None  # type: ignore[misc]  # no field here
     events_until: ClassVar[None] = None  # type: ignore[misc]  # no field here
+    time_zone: ClassVar[str] = UTC  # type: ignore[misc]  # no field here
+    max_rows_per_user: ClassVar[int] = MAX_ROWS_PER_USER  # type: ignore[misc]  # no field here
     counts_seen: ClassVar[bool] = False  # type: ignore[misc]  # no field here
     counts_judged_seen: ClassVar[bool] = True  # type: ignore[misc]  # no field here
 
@@ -188,17 +192,10 @@ class EvaluationConfig(Request):
     ) -> SparkConfig:
         faults, inputs = list[Fault](), info.data.get("inputs")
         if inputs:
-            faults += _missing_faults(info.data, [name for name, one in inputs if one is not None])
+            faults += _missing_faults(info.data, inputs.given)
             faults += _input_faults(info.data, inputs)
         spark: SparkConfig = with_faults(handler, value, faults)
         return spark
-
-    @model_validator(mode="after")
-    def _inputs_have_its_days(self) -> EvaluationConfig:
-        for _, one in self.inputs:
-            if one is not None:
-                one.read_in(self.time_zone)
-        return self
 
     @property
     def expected_models(self) -> tuple[str, ...] | None:
@@ -212,7 +209,7 @@ class EvaluationConfig(Request):
         """
         declared = self.inputs.segments.columns if self.inputs.segments else {}
         sliced = [name for names in self.slices for name in names]
-        made = (C.USER_ID, *segments_from_train(self.bands))
+        made = (C.USER_ID, *segments_from_train(self.slicing.bands))
         return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name not in made)
 
     def public_json(self, *, without_defaults: bool = False) -> str:
@@ -246,14 +243,14 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
         if needing and not {"items", "train"} & {*given}:
             found = f"{', '.join(needing)}, but no catalogue"
             yield Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items")
-    if "slices" in keys and "bands" in keys:
+    if "slices" in keys and "slicing" in keys:
         names = [name for one in keys["slices"] for name in one]
-        if "segments" not in given and not {*names} <= {*segments_from_train(keys["bands"])}:
+        if "segments" not in given and not {*names} <= {*segments_from_train(keys["slicing"].bands)}:
             fix = "add inputs.segments"
             if "activity" in names:
-                fix += ", or bands: {activity: {of: train}} for the activity in the training data"
+                fix += ", or slicing.bands: {activity: {of: train}} for the activity in the training data"
             yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
-        yield from band_faults(keys["bands"], slices=keys["slices"], given=given)
+        yield from band_faults(keys["slicing"].bands, slices=keys["slices"], given=given)
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
         found = f"{name} {getattr(keys['policies'], name)!r}, but no {' or '.join(f'inputs.{one}' for one in inputs)}"
         fix = f"add inputs.{inputs[0]}, or set {name} to keep"

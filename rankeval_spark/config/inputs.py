@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +39,7 @@ from rankeval_spark.config.base import (
     Number,
     PathText,
     TableName,
+    TimeZone,
     Whole,
     check_placeholders,
     date_placeholder,
@@ -52,6 +53,7 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.inference import ModelName
 from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.time_zones import UTC, moment_of
 
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
@@ -277,6 +279,8 @@ IdType = Literal["string", "integer"]
 RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 PathsOfModels = Mapping[ModelName, PathText]
 
+_WHERE: Final = ("format", "path", "paths", "table")  # keys that say where a table is
+
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (
         *("sep", "quote", "escape", "comment", "encoding", "lineSep", "nullValue", "emptyValue"),
@@ -319,12 +323,169 @@ def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
 OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["string", "boolean"]})]
 
 
-class InputConfig(ModelWithPaths):
-    """Location and column mapping of one input."""
+class InputRows(Model):
+    """How the rows of an input are read, wherever they come from: a file, a table or a frame of a call."""
 
     canonical_columns: ClassVar[tuple[str, ...]] = ()
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
     allows_other_columns: ClassVar[bool] = False
+
+    columns: Mapping[str, ColumnName] = {}
+    """Names of columns in the table, by canonical name; only needed where the two differ."""
+    types: Mapping[str, IdType] = {}
+    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text, decimals
+    without a fraction are numbers, and UUIDs are text."""
+
+    @field_validator("columns", "types")
+    @classmethod
+    def _names_are_known(cls, given: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        if info.field_name == "types" or not cls.allows_other_columns:
+            refuse_unknown_keys(given, cls.id_columns if info.field_name == "types" else cls.canonical_columns)
+        return given
+
+    @property
+    def several_items(self) -> NestedItems | None:
+        """Columns of the items, where a row of the table has several; None where it has one."""
+        return None
+
+    @property
+    def shapes(self) -> tuple[Gains | NestedItems, ...]:
+        """What its rows hold in place of canonical columns; nothing where each column is in `columns`."""
+        return () if self.several_items is None else (self.several_items,)
+
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """Names in the table by canonical name, where one is given."""
+        return {**self.columns, **{name: own for shape in self.shapes for name, own in shape.renames.items()}}
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Key that names a column, by canonical name, where it is not `columns`."""
+        return {name: key for shape in self.shapes for name, key in shape.places.items()}
+
+    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
+        """Return the columns of the table that are read for canonical ``names``, those that it does not have too.
+
+        ``columns`` are all columns of the table.
+        """
+        paths = [self.renames.get(name, name) for name in names]
+        return paths if self.several_items is None else [column_and_field(path, columns)[0] for path in paths]
+
+
+def refuse_unknown_keys(given: Collection[str], known: Collection[str]) -> None:
+    """Refuse keys that are not known, each with the nearest one."""
+    expected = f"one of {', '.join(known)}"
+    unknown = [name for name in given if name not in known]
+    refuse_faults([Fault(f".{name}", f"unknown key {name!r}", expected, nearest(name, known)) for name in unknown])
+
+
+class LogRows(InputRows):
+    """How the rows of the recommendation log are read: one row per recommended item, or one row per list."""
+
+    canonical_columns = (
+        *(C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK),
+        *(C.PREDICTED_REWARD, C.RECOMMENDED_AT),
+    )
+
+    ranks_from: RanksFrom = 1
+    """Rank of the first item of a list in the table: 1 or 0."""
+    nested: Nested | None = None
+    """Columns of the items and scores of a list, where a row of the table is a whole list."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
+        named += ["ranks_from"] if self.ranks_from != 1 else []
+        if self.nested is not None and named:
+            found = f"both nested and {', '.join(named)}"
+            fix = "nested names the items and scores, and their order is the rank: remove the other keys"
+            raise fault_error(Fault("", found, "one of them", fix))
+        return self
+
+    @property
+    @override
+    def several_items(self) -> Nested | None:
+        return self.nested
+
+
+class JudgementRows(InputRows):
+    """How the held-out interactions are read: one row per (user, item) or (user, list, item)."""
+
+    canonical_columns = (C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
+
+    gains: Gains | None = None
+    """How events, ratings or seconds become gains, instead of a column with gains."""
+    nested: NestedItems | None = None
+    """Column of the items, where a row of the table holds several judgements of a user, of its gain and its time."""
+
+    @model_validator(mode="after")
+    def _one_source_of_gains(self) -> Self:
+        if self.gains is not None and C.GAIN in self.columns:
+            found = "both gains and columns.gain"
+            raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
+        if self.nested is not None and (self.gains is not None or C.ITEM_ID in self.columns):
+            found = f"both nested and {'gains' if self.gains is not None else f'columns.{C.ITEM_ID}'}"
+            raise fault_error(Fault("", found, "one of them", "nested.items names the column of the items"))
+        return self
+
+    @property
+    @override
+    def several_items(self) -> NestedItems | None:
+        return self.nested
+
+    @property
+    @override
+    def shapes(self) -> tuple[Gains | NestedItems, ...]:
+        return tuple(shape for shape in (self.nested, self.gains) if shape is not None)
+
+
+class SegmentRows(InputRows):
+    """How the segments are read: one row per user, one column per segment in addition to user_id."""
+
+    canonical_columns = (C.USER_ID,)
+    id_columns = (C.USER_ID,)
+    allows_other_columns = True
+
+
+class TrainRows(InputRows):
+    """How the training interactions are read: one row each, with an optional time."""
+
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
+
+
+class ItemRows(InputRows):
+    """How the catalogue is read: one row per item, with its categories, vector and date, all optional."""
+
+    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
+    id_columns = (C.ITEM_ID,)
+
+    list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
+
+
+MaxRows = Annotated[Whole, Field(ge=1, lt=2**63)]
+
+
+class FrameInputs(Model):
+    """How the frames of a call are read, by the keys that a config has for its inputs."""
+
+    recommendations: LogRows = LogRows()
+    held_out: JudgementRows = JudgementRows()
+    segments: SegmentRows = SegmentRows()
+    train: TrainRows = TrainRows()
+    items: ItemRows = ItemRows()
+    max_rows_per_user: MaxRows = MAX_ROWS_PER_USER
+    time_zone: TimeZone = UTC
+
+    @property
+    def frames(self) -> dict[str, InputRows]:
+        """How each frame is read, by its name."""
+        return {name: rows for name, rows in self if isinstance(rows, InputRows)}
+
+
+class InputConfig(InputRows, ModelWithPaths):
+    """Location of one input, and how its rows are read."""
+
     trec_form: ClassVar[Literal["run", "qrels"] | None] = None
 
     format: Format
@@ -334,11 +495,6 @@ class InputConfig(ModelWithPaths):
     """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
     """Name in the catalog instead of a path, as [catalog.][schema.]table; with the formats delta, parquet and table."""
-    columns: Mapping[str, ColumnName] = {}
-    """Names of columns in the table, by canonical name; only needed where the two differ."""
-    types: Mapping[str, IdType] = {}
-    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text, decimals
-    without a fraction are numbers, and UUIDs are text."""
     filters: tuple[Filter, ...] = ()
     """Conditions; rows must meet all of them."""
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
@@ -364,20 +520,14 @@ class InputConfig(ModelWithPaths):
     def _windows_become_plain(cls, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
         return tuple(plain for place, each in enumerate(filters) for plain in each.plain(place))
 
-    @field_validator("columns", "types", "options")
+    @field_validator("options")
     @classmethod
-    def _keys_are_known(cls, given: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
-        known, format_ = cls.canonical_columns, info.data.get("format")
-        if info.field_name == "types":
-            known = cls.id_columns
-        elif info.field_name == "options":
-            known = READER_OPTIONS.get(format_ or "", ())
-            if given and not known and format_:
+    def _options_are_of_the_reader(cls, given: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        if format_ := info.data.get("format"):
+            known = READER_OPTIONS.get(format_, ())
+            if given and not known:
                 raise fault_error(Fault("", f"reader options with format {format_}", "none", "remove them"))
-        is_open = cls.allows_other_columns if info.field_name == "columns" else not known
-        unknown = [] if is_open else [name for name in given if name not in known]
-        expected = f"one of {', '.join(known)}"
-        refuse_faults([Fault(f".{name}", f"unknown key {name!r}", expected, nearest(name, known)) for name in unknown])
+            refuse_unknown_keys(given, known)
         return given
 
     @model_validator(mode="after")
@@ -403,29 +553,6 @@ class InputConfig(ModelWithPaths):
             fix = "write format: table, or use path:"
             return [Fault(".table", f"a catalog table of format {self.format}", ", ".join(IN_CATALOG), fix)]
         return []
-
-    @property
-    def shape(self) -> Gains | NestedItems | None:
-        """What its rows hold in place of canonical columns; None where each column is in `columns`."""
-        return None
-
-    @property
-    def renames(self) -> Mapping[str, str]:
-        """Names in the table by canonical name, where the config gives one."""
-        return self.columns if self.shape is None else {**self.columns, **self.shape.renames}
-
-    @property
-    def places(self) -> Mapping[str, str]:
-        """Key that names a column, by canonical name, where it is not `columns`."""
-        return {} if self.shape is None else self.shape.places
-
-    def columns_read(self, names: Iterable[str], columns: Collection[str]) -> list[str]:
-        """Return the columns of the table that are read for canonical ``names``, those that it does not have too.
-
-        ``columns`` are all columns of the table.
-        """
-        paths = [self.renames.get(name, name) for name in names]
-        return [column_and_field(path, columns)[0] for path in paths] if isinstance(self.shape, NestedItems) else paths
 
     def of_models(self) -> Mapping[str, InputConfig]:
         """Return where the rows of each model are, where they are in several places; empty where they are in one."""
@@ -455,8 +582,12 @@ class InputConfig(ModelWithPaths):
         core_schema: Any,  # noqa: ANN401 - private type of pydantic
         handler: GetJsonSchemaHandler,
     ) -> dict[str, Any]:
-        """Add the keys of `columns`, `types` and `options`, for completion in editors."""
+        """Add the keys of `columns`, `types` and `options`, for editors; where the table is comes first."""
         schema = handler.resolve_ref_schema(handler(core_schema))
+        keys = schema["properties"]
+        schema["properties"] = {
+            name: keys[name] for name in ("format", "path", "paths", "table") if name in keys
+        } | keys
         known = {"types": cls.id_columns, "options": dict.fromkeys(sum(READER_OPTIONS.values(), ()))}
         if not cls.allows_other_columns:
             known["columns"] = cls.canonical_columns
@@ -465,26 +596,18 @@ class InputConfig(ModelWithPaths):
         return schema
 
 
-class RecommendationsInput(InputConfig):
+class RecommendationsInput(InputConfig, LogRows):
     """The recommendation log: one row per recommended item, with score, rank or both, or one row per list."""
 
-    canonical_columns = (
-        *(C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK),
-        *(C.PREDICTED_REWARD, C.RECOMMENDED_AT),
-    )
     trec_form = "run"
 
     paths: PathsOfModels | None = None
     """Instead of path, where the rows of each model are in a place of their own: paths by model, such as
     {als: lists/als, popular: lists/popular}. All have the same format and columns. The models are expected as if
     `models` named them, unless a filter on model_id chooses among them."""
-    ranks_from: RanksFrom = 1
-    """Rank of the first item of a list in the table: 1 or 0."""
     sampled_candidates: Annotated[Whole, Field(ge=1)] | None = None
     """Number of candidates that each list ranks, where these are a sample of the catalogue, such as 100 for a relevant
     item and 99 that were drawn. The check `sampled_candidates` then says that values hold for such lists only."""
-    nested: Nested | None = None
-    """Columns of the items and scores of a list, where a row of the table is a whole list."""
 
     @property
     def expected_models(self) -> tuple[str, ...] | None:
@@ -512,46 +635,16 @@ class RecommendationsInput(InputConfig):
             model: self.model_copy(update={"path": path, "paths": None}) for model, path in (self.paths or {}).items()
         }
 
-    @model_validator(mode="after")
-    def _one_form(self) -> RecommendationsInput:
-        named = [f"columns.{name}" for name in (C.ITEM_ID, C.SCORE, C.RANK) if name in self.columns]
-        named += ["ranks_from"] if self.ranks_from != 1 else []
-        if self.nested is not None and named:
-            found = f"both nested and {', '.join(named)}"
-            fix = "nested names the items and scores, and their order is the rank: remove the other keys"
-            raise fault_error(Fault("", found, "one of them", fix))
-        return self
 
-    @property
-    @override
-    def shape(self) -> Nested | None:
-        return self.nested
-
-
-class HeldOutInput(InputConfig):
+class HeldOutInput(InputConfig, JudgementRows):
     """The held-out interactions: one row per (user, item) or (user, list, item), with an optional gain (default 1)."""
 
-    canonical_columns = (C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
     trec_form = "qrels"
 
-    gains: Gains | None = None
-    """How events, ratings or seconds become gains, instead of a column with gains."""
-    nested: NestedItems | None = None
-    """Column of the items, where a row of the table holds several judgements of a user, of its gain and its time."""
     late_data_grace: Grace | None = None
     """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
     long after the window of its last list: see the check `open_windows`. The clock is that of the run, also with
     `version`; with `timestamp`, that time counts."""
-
-    @model_validator(mode="after")
-    def _one_source_of_gains(self) -> HeldOutInput:
-        if self.gains is not None and C.GAIN in self.columns:
-            found = "both gains and columns.gain"
-            raise fault_error(Fault("", found, "one of them", "remove columns.gain: gains.column names the column"))
-        if self.nested is not None and (self.gains is not None or C.ITEM_ID in self.columns):
-            found = f"both nested and {'gains' if self.gains is not None else f'columns.{C.ITEM_ID}'}"
-            raise fault_error(Fault("", found, "one of them", "nested.items names the column of the items"))
-        return self
 
     def complete_until(self, date: dt.date, now: dt.datetime) -> dt.datetime:
         """Return the moment up to which all events are there: the grace before now, or before the version that is read.
@@ -562,34 +655,17 @@ class HeldOutInput(InputConfig):
         grace = dt.timedelta(microseconds=microseconds(self.late_data_grace or "0s"))
         return (now if moment is None else min(now, moment)) - grace
 
-    @property
-    @override
-    def shape(self) -> Gains | NestedItems | None:
-        return self.gains or self.nested
 
-
-class SegmentsInput(InputConfig):
+class SegmentsInput(InputConfig, SegmentRows):
     """The segments: one row per user, one column per segment in addition to user_id."""
 
-    canonical_columns = (C.USER_ID,)
-    id_columns = (C.USER_ID,)
-    allows_other_columns = True
 
-
-class TrainInput(InputConfig):
+class TrainInput(InputConfig, TrainRows):
     """The training interactions: one row each, with an optional time."""
 
-    canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
 
-
-class ItemsInput(InputConfig):
+class ItemsInput(InputConfig, ItemRows):
     """The catalogue: one row per item, with its categories, vector and date, all optional."""
-
-    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
-    id_columns = (C.ITEM_ID,)
-
-    list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
-    """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
 
 
 class Inputs(Model):
@@ -605,3 +681,20 @@ class Inputs(Model):
     """Training data of the models, for measures such as popularity and novelty."""
     items: ItemsInput | None = None
     """The catalogue, for measures of categories, vectors or the age of items."""
+    max_rows_per_user: MaxRows = MAX_ROWS_PER_USER
+    """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
+    user at once. Such a user is often a robot, or the shared id of users who are not logged in."""
+    time_zone: TimeZone = UTC
+    """Zone of all days, such as Asia/Tokyo: of the evaluation date, of `{date}` and windows in filters, and of the days
+    of times. Times of the inputs without a zone are read in it; others are the moments that they are."""
+
+    @model_validator(mode="after")
+    def _tables_have_its_days(self) -> Self:
+        for one in self.given.values():
+            one.read_in(self.time_zone)
+        return self
+
+    @property
+    def given(self) -> dict[str, InputConfig]:
+        """The tables that there are, by their names."""
+        return {name: one for name, one in self if isinstance(one, InputConfig)}

@@ -135,8 +135,7 @@ def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[st
     """
     named = {
         f"inputs.{name}.{key}": location
-        for name, one in config.inputs
-        if one
+        for name, one in config.inputs.given.items()
         for key, location in one.locations(date).items()
     }
     named["results.root"] = config.results.location
@@ -267,8 +266,13 @@ Locate = Callable[[Place], str]  # writes where a value is, for messages
 
 
 def argument_of(function: str) -> Locate:
-    """Return the function that writes a place as an argument, element 0 of a list as ``evaluate(slices=)[0]``."""
-    return lambda place: f"{function}({place[0]}=)" + "".join(f"[{part}]" for part in place[1:]) if place else function
+    """Return the function that writes a place of a call: ``evaluate(slices=)[0]``, ``evaluate(policies=).ties``."""
+
+    def locate(place: Place) -> str:
+        below = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[1:])
+        return f"{function}({place[0]}=){below}" if place else function
+
+    return locate
 
 
 _EXPECTED: Final = {
@@ -323,6 +327,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
             fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
             if "options" in known and place[-1] in _SEPARATOR_WORDS:
                 fix = "write options: {sep: ...}"
+            fix = _fix_of_a_section(str(place[-1]), model, known) or fix
             return [(place, Fault("", f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix))]
         case "missing":
             return [(place[:-1], Fault("", f"no {place_text(place)!r}", "this key, it is required"))]
@@ -343,6 +348,13 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
                 fix = f"did you mean {value / 100:g}?"
             fault = Fault("", _found(value, place), expected, fix)
     return [(place, fault)]
+
+
+def _fix_of_a_section(key: str, model: type[BaseModel], known: Sequence[str]) -> str:
+    """Name the section of a config that has a key which stands above it; empty if none has."""
+    sections = {name: _model_in(model.model_fields[name].annotation) for name in known if name in model.model_fields}
+    having = [name for name, section in sections.items() if section is not None and key in section.model_fields]
+    return f"did you mean '{having[0]}.{key}'?" if having else ""
 
 
 def _place_of(fault: Fault, place: Place) -> Place:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, ModelWrapValidatorHandler, StringConstraints, model_validator
 
 from rankeval_spark.config.base import Flag, Model, duration, duration_text, microseconds, refuse_faults
 from rankeval_spark.errors import Fault, require_same
@@ -192,18 +192,20 @@ class Policies(Model):
         """Attribution window in microseconds; 0 without attribution."""
         return 0 if self.attribution_window == "none" else microseconds(self.attribution_window)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _complete_by_population(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        """Set the defaults of the population, so that they are published too."""
-        if not isinstance(values, Mapping):
-            return values
-        population = values.get("population") or cls.model_fields["population"].default
-        if population not in get_args(Population):
-            return values  # reported by its own validator
-        handling = HANDLINGS[population]
+    def _complete_by_population(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - pydantic hands over whatever was written
+        """Set the defaults of the population, so that they are published too; they do not count as set by the user."""
+        population = values.get("population") if isinstance(values, Mapping) else None
+        population = "truth" if population is None else population
+        if not isinstance(values, Mapping) or not isinstance(population, str) or population not in HANDLINGS:
+            return handler(values)  # reported by its own validator
+        handling = HANDLINGS[population]  # type: ignore[index]  # it is one of them
         implied = {"zero_relevant": handling.zero_relevant[0], "missing": handling.missing[0]}
-        return {**values, **{name: value for name, value in implied.items() if values.get(name) is None}}
+        missing = {name: value for name, value in implied.items() if values.get(name) is None}
+        made = handler({**values, **missing})
+        made.model_fields_set.difference_update(missing)
+        return made
 
     @model_validator(mode="after")
     def _attributes_by_a_window(self) -> Policies:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PlainValidator,
     StringConstraints,
@@ -25,9 +25,6 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import requested_measures as requested
 from rankeval_spark.config.base import (
     Model,
-    Number,
-    TimeZone,
-    Whole,
     each_once,
     fault_error,
     refuse_faults,
@@ -36,21 +33,18 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.check_thresholds import Threshold
 from rankeval_spark.config.inference import (
-    NO_INTERACTION,
-    Band,
     Comparisons,
     Intervals,
     Models,
-    Quantiles,
     baseline_faults,
     comparison_measure_faults,
-    segments_from_train,
 )
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
+from rankeval_spark.config.slicing import NO_INTERACTION, ReportedSlices, Slice, Slicing, segments_from_train
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
+from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
 from rankeval_spark.measures.names import biases_of, notes_on
 from rankeval_spark.time_zones import UTC
@@ -78,55 +72,12 @@ def _measure(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
-    names = tuple(value) if isinstance(value, list | tuple) else (value,)
-    faults = [] if names else [Fault("", "an empty list", "one or more segment names")]
-    for index, name in enumerate(names):
-        if not isinstance(name, str) or not name.strip():
-            expected = "the name of a segment"
-        elif C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
-            expected = f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"
-        elif name in names[:index]:
-            expected = "each segment once in a crossing"
-        else:
-            continue
-        faults.append(Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected))
-    refuse_faults(faults)
-    return names
-
-
 Cutoff = Annotated[
     int | Literal["all"],
     PlainValidator(_cutoff),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
 ]
 MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
-_NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
-Slice = Annotated[
-    tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
-]
-ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
-SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-
-
-@dataclass(frozen=True)
-class ReportedSlices:
-    """Slices that rows are made of, and what holds for the rows of each."""
-
-    segments: Sequence[Sequence[str]]  # of each slice; ``()`` is all users
-    min_size: int  # number of users below which a slice is small
-    confidence: float  # nominal coverage of the intervals, in (0, 1)
-    quantiles: Sequence[float] = ()  # shares of the users up to whose values quantiles are reported
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Name of each slice."""
-        return slice_names(self.segments)
-
-
-def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the name of each slice, its segments; that of no segment is all users."""
-    return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
 
 
 class Request(Model):
@@ -146,34 +97,21 @@ class Request(Model):
     """Rules for ties, duplicates, missing lists and invalid scores."""
     slices: tuple[Slice, ...] = ()
     """Segments to report on; a list of segments is their crossing. All users are always reported."""
-    bands: Mapping[SegmentName, Band] = {}
-    """Segments of `slices` made of numbers, by edges or quantiles, or of the number of a user's training interactions.
-    The table `checks` reports the edges."""
-    item_slices: Annotated[tuple[ItemSlice, ...], each_once("item slice")] = ()
-    """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
-    Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
-    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
-    """Number of users below which a slice is marked as small and a comparison has no p-value."""
-    confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
-    """Nominal coverage of the intervals."""
-    quantiles: Quantiles = ()
-    """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact
-    up to 2,049 distinct values of a slice and measure, else within `quantile_error`."""
-    max_rows_per_user: Annotated[Whole, Field(ge=1, lt=2**63)] = MAX_ROWS_PER_USER
-    """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
-    user at once. Such a user is often a robot, or the shared id of users who are not logged in."""
+    slicing: Slicing = Slicing()
+    """How slices are made, and what is reported of each."""
     intervals: Annotated[Intervals, Field(validate_default=True)] = Intervals()
     """How intervals of means are computed."""
     comparisons: Comparisons | None = None
     """Which models are compared. Without this key, none are."""
-    time_zone: TimeZone = UTC
-    """Zone of all days, such as Asia/Tokyo: of the evaluation date, of `{date}` and windows in filters, and of the days
-    of times. Times of the inputs without a zone are read in it; others are the moments that they are."""
 
     evaluation_date: dt.date | None = None
     """Day at which the age of the items is taken."""
     events_until: dt.datetime | None = None
     """Moment up to which all events are there, with attribution by time."""
+    time_zone: str = UTC
+    """Zone of all days."""
+    max_rows_per_user: int = MAX_ROWS_PER_USER
+    """Largest number of rows of one user in all inputs together."""
     counts_seen: bool = False
     """Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
     costs a join."""
@@ -186,6 +124,8 @@ class Request(Model):
         if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
             return values
         policies = values.get("policies") or {}
+        if isinstance(policies, Policies):
+            policies = policies.model_dump(exclude_unset=True)
         return (
             {**values, "policies": with_preset(values["preset"], policies)} if isinstance(policies, Mapping) else values
         )
@@ -212,14 +152,14 @@ class Request(Model):
         refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
-    @field_validator("item_slices")
+    @field_validator("slicing")
     @classmethod
-    def _measures_have_item_slices(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _measures_have_item_slices(cls, slicing: Slicing, info: ValidationInfo) -> Slicing:
         try:
-            requested.measures_of({**info.data, "item_slices": item_slices})
+            requested.measures_of({**info.data, "slicing": slicing})
         except ConfigError as error:  # the measures themselves are valid, so the fault is in the item slices
-            raise fault_error(*error.faults) from None
-        return item_slices
+            raise fault_error(*(replace(fault, where=".item_slices") for fault in error.faults)) from None
+        return slicing
 
     @field_validator("intervals", mode="wrap")
     @classmethod
@@ -261,7 +201,7 @@ class Request(Model):
     @cached_property
     def measure_set(self) -> MeasureSet:
         """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
-        return requested.measure_set(self.measures, self.cutoffs, self.preset, self.item_slices)
+        return requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
 
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
@@ -287,17 +227,29 @@ class Request(Model):
     @property
     def reported(self) -> ReportedSlices:
         """Every slice, with what holds for its rows."""
-        return ReportedSlices(self.every_slice, self.min_slice_size, self.confidence, self.quantiles)
+        return ReportedSlices(
+            self.every_slice, self.slicing.min_slice_size, self.intervals.confidence, self.slicing.quantiles
+        )
 
     @property
     def absent(self) -> Mapping[str, str]:
         """Segment values of a user who is absent from the data, where absence has a value."""
-        return dict.fromkeys(segments_from_train(self.bands), NO_INTERACTION)
+        return dict.fromkeys(segments_from_train(self.slicing.bands), NO_INTERACTION)
 
     def alone(self, **changes: object) -> Request:
         """Return what is asked with changes, without what else a config or a call says."""
         values = {name: getattr(self, name) for name in Request.model_fields}
         return Request.model_construct(**{**values, **changes})
+
+    def to_yaml(self) -> str:
+        """Return every key that differs from its default as the YAML of a config."""
+        values = self._as_config()
+        ordered = {name: values[name] for name in ("evaluation", "inputs") if name in values} | values
+        return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+
+    def _as_config(self) -> dict[str, Any]:
+        """Return the values of :meth:`to_yaml`."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     def changed(self, **changes: object) -> Self:
         """Return the request with changes, which are not validated; ``measure_set`` replaces that of the texts."""
@@ -309,6 +261,8 @@ def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
     return config.alone(
         models=config.expected_models,
         evaluation_date=evaluation_date,
+        time_zone=config.inputs.time_zone,
+        max_rows_per_user=config.inputs.max_rows_per_user,
         counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
         counts_judged_seen=config.checks.held_out_in_train != Threshold(),
     )

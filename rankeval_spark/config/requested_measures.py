@@ -33,9 +33,9 @@ _BOUNDED: Final = (
 
 def measures_of(keys: Mapping[str, Any]) -> MeasureSet | None:
     """Return the measures that the valid keys of a request ask for; None where one of these keys is not valid."""
-    if not keys.keys() >= {"preset", "cutoffs", "measures", "item_slices"}:
+    if not keys.keys() >= {"preset", "cutoffs", "measures", "slicing"}:
         return None
-    return measure_set(keys["measures"], keys["cutoffs"], keys["preset"], keys["item_slices"])
+    return measure_set(keys["measures"], keys["cutoffs"], keys["preset"], keys["slicing"].item_slices)
 
 
 @lru_cache(maxsize=64)  # every check of a request reads them

@@ -126,5 +126,5 @@ def _measured(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -
     shown = log[[C.ITEM_ID]].assign(**{C.USER_ID: range(len(log))})
     tables = (shown.assign(**{C.SCORE: score}), shown.assign(**{name: log[name] for name in (C.GAIN, C.PROPENSITY)}))
     lists, judged = (pa.Table.from_pandas(frame, preserve_index=False) for frame in tables)
-    result = evaluate(lists, judged, measures=measures, population="judged")
+    result = evaluate(lists, judged, measures=measures, policies={"population": "judged"})
     return {row[C.MEASURE]: row for row in result.metrics.to_pylist()}

@@ -219,7 +219,7 @@ _refuse_zero_rank: Final = partial(
     "recommendations",
     "rank 0, in a log whose ranks order its lists",
     expected=ZERO_RANK_EXPECTED,
-    fix="call evaluate(ranks_from=0), which counts the first item of each list as 1",
+    fix="write inputs={'recommendations': {'ranks_from': 0}}, which counts the first item of each list as 1",
 )
 _refuse_invalid_order: Final = partial(
     refuse, row_kinds.INVALID_SCORES, "a recommendation with a NULL, NaN or infinite score or rank"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inference import segments_from_train
+from rankeval_spark.config.slicing import segments_from_train
 from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import held_out_checks, log_checks, unnamed_checks
@@ -62,7 +62,7 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
         request.policies,
         tuple(request.every_slice),
         request.draws,
-        counts_values=bool(request.quantiles),
+        counts_values=bool(request.slicing.quantiles),
         averages_lists=averages_lists,
         has_judged_lists=has_judged_lists,
     )
@@ -110,7 +110,7 @@ def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
     """
     policies = request.policies
     read = {
-        "segments": not {*request.segments}.issubset(segments_from_train(request.bands)),
+        "segments": not {*request.segments}.issubset(segments_from_train(request.slicing.bands)),
         "train": N.ITEM_SEEN in needs or policies.drops_seen,
         "items": policies.unknown_items == "drop",
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,6 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.facts import require_input
-from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
@@ -37,7 +35,7 @@ from rankeval_spark.sums.input_warnings import warn_of_left_out
 from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finished
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, NestedItems
+    from rankeval_spark.config.inputs import FrameInputs
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
@@ -49,27 +47,13 @@ if TYPE_CHECKING:
 def of_call(
     frames: Mapping[str, object],  # the inputs by their names; None where one is not given
     request: Request,
-    *,
-    ranks_from: int,  # rank of the first item of a list in the log
-    threads: int | None,  # threads that work at a time; None for one a core
-    gains: Gains | None = None,  # how events of the judgements become gains
-    nested: Mapping[str, NestedItems] | None = None,  # columns of items, by input, where a row has several
+    inputs: FrameInputs,  # how each of them is read
 ) -> InProcess:
-    """Read the inputs of a call of ``evaluate``."""
-    if threads is not None and (type(threads) is not int or threads < 1):
-        raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
+    """Read the inputs of a call of ``evaluate``; as many threads work at a time as Arrow has (``pa.cpu_count``)."""
     refuse_large(frames)
 
     def read(name: str, frame: object, schema: Schema) -> Source:
-        return to_source(
-            name,
-            frame,
-            schema,
-            ranks_from=ranks_from,
-            gains=gains,
-            nested=(nested or {}).get(name),
-            time_zone=request.time_zone,
-        )
+        return to_source(name, frame, schema, getattr(inputs, name), request.time_zone)
 
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
@@ -78,7 +62,7 @@ def of_call(
         warn_of_unread_times(tables)
         if request.policies.lists == "separate":
             warn_of_merged_lists(tables.recommendations)
-    usable = Usable(tables, request, threads or os.cpu_count() or 1)
+    usable = Usable(tables, request, pa.cpu_count())
     warn_of_left_out(left_out(usable), request)
     return InProcess(usable)
 

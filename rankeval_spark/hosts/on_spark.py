@@ -19,7 +19,7 @@ from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
 from rankeval_spark.inputs.input_columns import read_given
-from rankeval_spark.inputs.spark import Source, Sources, from_frame
+from rankeval_spark.inputs.spark import Source, Sources, from_frame, read_all
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.plans import result_frames, usable_rows
@@ -32,7 +32,12 @@ from rankeval_spark.sums.input_warnings import warn_if_nothing_is_measured
 from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, USER_ROWS, Files, ListTotals
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, NestedItems
+    import datetime as dt
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.inputs import FrameInputs
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
@@ -42,19 +47,10 @@ if TYPE_CHECKING:
     from rankeval_spark.sums.sums import Sum, Writer
 
 
-def of_call(
-    frames: Mapping[str, object],
-    request: Request,
-    *,
-    ranks_from: int,
-    gains: Gains | None = None,
-    nested: Mapping[str, NestedItems] | None = None,
-) -> OnSpark:
+def of_call(frames: Mapping[str, object], request: Request, inputs: FrameInputs) -> OnSpark:
     """Plan the inputs of a call of ``evaluate``; no Spark job starts.
 
-    ``frames``: the inputs by their names; None where one is not given. ``ranks_from``: rank of the first item of a list
-    in the log. ``gains``: how events of the judgements become gains. ``nested``: columns of items, by
-    input, where a row has several.
+    ``frames``: the inputs by their names; None where one is not given. ``inputs``: how each of them is read.
     """
     expected = "a DataFrame of Spark"
 
@@ -62,20 +58,17 @@ def of_call(
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
-        return from_frame(
-            name,
-            frame,
-            schema,
-            ranks_from=ranks_from,
-            gains=gains,
-            nested=(nested or {}).get(name),
-            time_zone=request.time_zone,
-        )
+        return from_frame(name, frame, schema, getattr(inputs, name), request.time_zone)
 
     with refusals_of_call():
         sources = Sources(**read_given(frames, request, read, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)
+
+
+def of_config(spark: SparkSession, config: EvaluationConfig, request: Request, date: dt.date) -> OnSpark:
+    """Plan the inputs of a config on one date."""
+    return OnSpark(inputs_of(read_all(spark, config, date), request, are_checked=False), request)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inference import segments_from_train
+from rankeval_spark.config.slicing import segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.config.inference import Band
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.slicing import Band
     from rankeval_spark.inputs.spark import Source
 
 
@@ -76,14 +76,14 @@ def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
 
 def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
     """List the inputs whose numbers become segments: name, users with their numbers, and the bands."""
-    counted = segments_from_train(request.bands)
-    rules = {name: band for name, band in request.bands.items() if name not in counted}
+    counted = segments_from_train(request.slicing.bands)
+    rules = {name: band for name, band in request.slicing.bands.items() if name not in counted}
     found: list[tuple[str, DataFrame, Mapping[str, Band]]] = []
     if rules and sources.segments:
         found.append((check_rows.SEGMENTS, sources.segments.frame, rules))
     if counted and sources.train:
         activity = bands.to_activity(sources.train.frame, names=counted)
-        found.append((check_rows.TRAIN, activity, {name: request.bands[name] for name in counted}))
+        found.append((check_rows.TRAIN, activity, {name: request.slicing.bands[name] for name in counted}))
     return found
 
 

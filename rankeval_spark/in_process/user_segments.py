@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
-from rankeval_spark.config.inference import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.slicing import NO_INTERACTION, segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import places_in, taken_or_null, to_codes
@@ -19,8 +19,8 @@ from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inference import Band
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.slicing import Band
 
 
 def to_segments(
@@ -33,9 +33,9 @@ def to_segments(
     :data:`bands.NO_INTERACTION`. The facts hold edges of each band as ``sample_keys``, and how many of all users
     (``total``) have no number (``count``).
     """
-    counted, facts = segments_from_train(request.bands), list[CheckCount]()
+    counted, facts = segments_from_train(request.slicing.bands), list[CheckCount]()
     if segments is not None:
-        own = {name: band for name, band in request.bands.items() if name not in counted}
+        own = {name: band for name, band in request.slicing.bands.items() if name not in counted}
         segments, found = _with_bands(segments, own, "segments")
         facts += found
     if not counted or train is None:
@@ -43,7 +43,7 @@ def to_segments(
     users = to_codes(train[C.USER_ID].drop_null())
     n_interactions = to_arrow(np.bincount(users.code, minlength=users.n_values).astype(np.float64))
     activity = pa.Table.from_pydict({C.USER_ID: users.values, **dict.fromkeys(counted, n_interactions)})
-    activity, found = _with_bands(activity, {name: request.bands[name] for name in counted}, "train")
+    activity, found = _with_bands(activity, {name: request.slicing.bands[name] for name in counted}, "train")
     return (activity if segments is None else _with_activity(segments, activity)), [*facts, *found]
 
 

@@ -144,7 +144,7 @@ def read_given(
     Raises InputError: an input is missing or cannot be read. Raises ChecksFailedError as :func:`check_id_types`.
     """
     names = tuple(name for name in request.segments if name not in request.absent)
-    by_name = input_schemas(names, numbers=request.bands, lists=request.policies.lists)
+    by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
     faults: list[Fault] = []
     found: dict[str, Read] = {}
     for name, frame in frames.items():

@@ -103,7 +103,7 @@ ALL: Final = (
         undefined=_FEW_GROUPS.replace(", whose segment is known", ""),
         interval="none",
         source="Elliot ItemMADranking and ItemMADrating",
-        setting="item_slices",
+        setting="slicing.item_slices",
     ),
 )
 

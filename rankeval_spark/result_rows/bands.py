@@ -23,7 +23,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rankeval_spark.config.inference import Band
+    from rankeval_spark.config.slicing import Band
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 _DIGITS_OF_SPREAD: Final = 4

@@ -38,7 +38,8 @@ from rankeval_spark.statistics.resampling import ReplicateSums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
-    from rankeval_spark.config.request import ReportedSlices, Request
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.metric_rows import SupportKey
     from rankeval_spark.statistics.multiple_testing import Correction

@@ -31,7 +31,7 @@ from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, N_EFFECTIVE, met
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.request import ReportedSlices
+    from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.engine.aggregation.slices import Key
     from rankeval_spark.measures import Exposure, Measure
     from rankeval_spark.measures.arrays import FloatVector, IntVector

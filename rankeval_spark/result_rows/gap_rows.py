@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.request import slice_names
+from rankeval_spark.config.slicing import slice_names
 from rankeval_spark.engine.aggregation.partial_aggregates import Users
 from rankeval_spark.engine.aggregation.slices import (
     doubles,

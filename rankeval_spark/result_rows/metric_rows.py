@@ -40,7 +40,7 @@ from rankeval_spark.statistics import intervals, moments, ratios
 from rankeval_spark.statistics.resampling import Parts, ratio_sums, spread_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.request import ReportedSlices
+    from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.definition import Link
     from rankeval_spark.statistics.resampling import Draws

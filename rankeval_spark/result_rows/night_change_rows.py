@@ -21,7 +21,7 @@ from rankeval_spark.statistics.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
-    from rankeval_spark.config.request import ReportedSlices
+    from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures import MeasureSet
 
 PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary())])

@@ -196,7 +196,7 @@ class InputChecks:
     def texts(self) -> list[str]:
         """Segments that are text in the table, whose values may be written in two ways."""
         has_table = "segments" in self.of_rows
-        return [name for name in self.request.segments if name not in self.request.bands] if has_table else []
+        return [name for name in self.request.segments if name not in self.request.slicing.bands] if has_table else []
 
     @property
     def sums(self) -> dict[str, Sum]:

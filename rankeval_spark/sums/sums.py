@@ -91,7 +91,7 @@ class Means(Sum):
         request, measures = self.request, self.outputs.computed
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
-            intervals = BootstrapIntervals(len(measures.columns), request.draws, request.confidence)
+            intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
             rows = applied(rows.to_batches(), aggregate_state.GROUP, intervals.merge, WITH_SPREAD)
         found = MetricRows(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
         return pa.Table.from_batches(found, self.schema)

@@ -48,10 +48,7 @@ def test_intervals_are_those_of_users_drawn_in_numpy(n_chunks: int, of_all_lists
         measures=[*MEANS, *of_all_lists],
         segments=inputs.segments,
         slices=["country"],
-        confidence=LEVEL,
-        intervals="bootstrap",
-        replicates=REPLICATES,
-        seed=SEED,
+        intervals={"confidence": LEVEL, "method": "bootstrap", "replicates": REPLICATES, "seed": SEED},
     )
     found = {row[:3]: row[3:] for row in tuples(result.metrics, *KEY, *SPREAD)}
     users = dicts(result.user_metrics)

@@ -23,6 +23,7 @@ from rankeval_spark.errors import (
     RefusedCallError,
 )
 from rankeval_spark.inputs.input_columns import missing_faults
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -36,7 +37,7 @@ ITEMS = pd.DataFrame({"item_id": [10], "vector": [1.5], "categories": [7], "publ
 def refused(log: Any = LOG, held_out: Any = HELD_OUT, measures: Any = ("nDCG@10",), **options: Any) -> FaultsError:  # noqa: ANN401 - what is refused
     """Return what a call raises, at once or where its first result is used."""
     with pytest.raises(FaultsError) as raised:
-        evaluate(log, held_out, measures=measures, **options).metrics  # noqa: B018 - a result is used
+        evaluate(log, held_out, **sections(measures=measures, **options)).metrics  # noqa: B018 - a result is used
     return raised.value
 
 
@@ -62,9 +63,14 @@ CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
         'evaluate(measures=)[1]: found 10; expected text; such as measures=["nDCG@10", "P@5"]',
     ),
     "a table for a word": (
+        {"preset": SEGMENTS},
+        InvalidCallError,
+        "evaluate(preset=): found a pandas.DataFrame; expected a value, because it is none of the tables; name",
+    ),
+    "a table in a section": (
         {"population": SEGMENTS},
         InvalidCallError,
-        "evaluate(population=): found a pandas.DataFrame; expected a value, because it is none of the tables; name",
+        "evaluate(policies=).population: found a pandas.DataFrame; expected one of truth, judged, intersection, ",
     ),
     "one slice": (
         {"slices": "country", "segments": SEGMENTS},
@@ -74,7 +80,7 @@ CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
     "a switch": (
         {"judged_only": "yes"},
         InvalidCallError,
-        "evaluate(judged_only=): found 'yes'; expected True or False",
+        "evaluate(policies=).judged_only: found 'yes'; expected True or False",
     ),
     "a number for a model": (
         {"baseline": 1},
@@ -84,50 +90,56 @@ CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
     "a window of days": (
         {"attribution": "all", "attribution_window": 7},
         InvalidCallError,
-        'evaluate(attribution_window=): found 7; expected text; such as attribution_window="7d"',
+        "evaluate(policies=).attribution_window: found 7; expected text; such as '7d'",
     ),
     "no window": (
         {"attribution": "all"},
         InvalidCallError,
-        "evaluate(attribution_window=): found no window with attribution='all'; expected a time such as 7d or 36h; ",
+        "evaluate(policies=).attribution_window: found no window with attribution='all'; expected a time such as "
+        "7d or 36h; ",
     ),
     "gains by event": (
-        {"gains": {"purchase": 3}},
+        {"gains": {"values": {"purchase": 3}}},
         InvalidCallError,
-        "evaluate(gains=): found no key 'column'; expected this key; such as gains={'column': 'event', 'values': {",
+        "evaluate(inputs=).held_out.gains: found no key 'column'; expected this key; such as {'column': 'event', "
+        "'values': {",
     ),
     "gains in the wrong order": (
         {"gains": {"column": "rating", "edges": [4, 2]}},
         InvalidCallError,
-        "evaluate(gains=)['edges']: found [4.0, 2.0]; expected ascending numbers, each once",
+        "evaluate(inputs=).held_out.gains.edges: found [4.0, 2.0]; expected ascending numbers, each once",
     ),
     "bands without cuts": (
         {"bands": {"age": {}}, "slices": ["age"], "segments": SEGMENTS.assign(age=3)},
         InvalidCallError,
-        "evaluate(bands=)['age']: found neither edges nor quantiles; expected one of them; write {'edges': [18, 25,",
+        "evaluate(slicing=).bands.age: found neither edges nor quantiles; expected one of them; write {'edges': "
+        "[18, 25,",
     ),
     "policies against each other": (
         {"population": "intersection", "missing": "zero"},
         InvalidCallError,
-        "evaluate(missing=): found missing='zero' with population='intersection'; expected one of exclude, error; "
-        "pass population='truth' or 'judged'",
+        "evaluate(policies=).missing: found missing='zero' with population='intersection'; expected one of "
+        "exclude, error; "
+        "pass policies={'population': 'truth'}, or 'judged'",
     ),
     "a measure against a policy": (
         {"measures": ["IPS"]},
         InvalidCallError,
         "evaluate(measures=): found IPS with population='truth'; expected population='judged', because impressions "
-        "without a reward count too; pass population='judged'",
+        "without a reward count too; pass policies={'population': 'judged'}",
     ),
     "tests of pairs": (
         {"baseline": "als", "tests": ["t", "tukey"]},
         InvalidCallError,
-        "evaluate(tests=): found tukey, but pairs='baseline'; expected tests of a model against the baseline; pass "
-        "pairs='all'",
+        "evaluate(comparisons=).tests: found tukey, but pairs='baseline'; expected tests of a model against the "
+        "baseline; pass "
+        "comparisons={'pairs': 'all'}",
     ),
     "a policy without its input": (
         {"seen_in_train": "drop"},
         InvalidCallError,
-        "evaluate(train=): found None; expected train, for seen_in_train='drop'; give it, or pass seen_in_train='keep'",
+        "evaluate(train=): found None; expected train, for seen_in_train='drop'; give it, or pass "
+        "policies={'seen_in_train': 'keep'}",
     ),
     "a measure without its column": (
         {"measures": ["ILD@2"], "items": ITEMS[["item_id"]]},
@@ -143,12 +155,13 @@ CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
         {"ties": "rank"},
         InputError,
         "evaluate(recommendations=): found no column 'rank'; expected ranks, because ties='rank' reads them; pass "
-        "ties='item_asc'",
+        "policies={'ties': 'item_asc'}",
     ),
     "a policy that hides the scores": (
         {"log": LOG.assign(rank=1), "measures": ["RMSE"], "order": "rank"},
         InputError,
-        "evaluate(order=): found 'rank', which ignores the scores; expected scores for RMSE; pass order='score', or",
+        "evaluate(policies=).order: found 'rank', which ignores the scores; expected scores for RMSE; pass "
+        "policies={'order': 'score'}, or",
     ),
     "ids of two types": (
         {"held_out": HELD_OUT.astype({"item_id": "str"})},
@@ -184,20 +197,22 @@ CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
     "an item twice": (
         {"log": pd.concat([LOG, LOG]), "duplicates": "error"},
         RefusedCallError,
-        "evaluate(duplicates=): found item '10' occurs twice in a list of user '1'; expected no such case; remove "
-        "them, or pass duplicates='best'",
+        "evaluate(policies=).duplicates: found item '10' occurs twice in a list of user '1'; expected no such "
+        "case; remove "
+        "them, or pass policies={'duplicates': 'best'}",
     ),
     "a pair twice": (
         {"held_out": pd.concat([HELD_OUT, HELD_OUT]), "held_out_duplicates": "error"},
         RefusedCallError,
-        "evaluate(held_out_duplicates=): found a (user, item) pair occurs twice in the held-out table; expected no "
-        "such case; remove them, or pass held_out_duplicates='max', 'sum' or 'last'",
+        "evaluate(policies=).held_out_duplicates: found a (user, item) pair occurs twice in the held-out table; "
+        "expected no "
+        "such case; remove them, or pass policies={'held_out_duplicates': 'max'}, or 'sum' or 'last'",
     ),
     "equal scores": (
         {"log": LOG.assign(score=1.0), "ties": "error"},
         RefusedCallError,
-        "evaluate(ties=): found two items of one list have the same score; expected no such case; pass "
-        "ties='item_asc', 'item_desc' or 'rank'",
+        "evaluate(policies=).ties: found two items of one list have the same score; expected no such case; pass "
+        "policies={'ties': 'item_asc'}, or 'item_desc' or 'rank'",
     ),
     "a grade above the greatest": (
         {"held_out": HELD_OUT.assign(gain=[9, 1]), "measures": ["ERR@5"]},
@@ -267,7 +282,8 @@ def test_arrow_tables_are_named_like_the_others() -> None:
     ids=str,
 )
 def test_a_column_by_another_name_is_named(columns: dict[str, str], fixes: list[str]) -> None:
-    assert [fault.fix for fault in refused(LOG.rename(columns=columns)).faults] == fixes
+    found = [fault.fix for fault in refused(LOG.rename(columns=columns)).faults]
+    assert [fix.partition(", or pass inputs=")[0] for fix in found] == fixes
 
 
 @pytest.mark.parametrize(
@@ -283,14 +299,18 @@ def test_a_column_by_another_name_is_named(columns: dict[str, str], fixes: list[
         ),
         (
             {"held_out": HELD_OUT.assign(timestamp=5), "held_out_duplicates": "last"},
-            "did you mean 'timestamp'? rename it to interacted_at, or pass held_out_duplicates='max'",
+            "did you mean 'timestamp'? rename it to interacted_at, or pass policies={'held_out_duplicates': 'max'}",
         ),
-        ({"log": LOG.assign(pos=1), "order": "rank"}, "did you mean 'pos'? rename it to rank, or pass order='score'"),
+        (
+            {"log": LOG.assign(pos=1), "order": "rank"},
+            "did you mean 'pos'? rename it to rank, or pass policies={'order': 'score'}",
+        ),
     ],
     ids=str,
 )
 def test_a_column_that_is_asked_for_by_another_name_is_named(options: dict[str, Any], fix: str) -> None:
-    assert [fault.fix for fault in refused(**options).faults] == [fix]
+    (fault,) = refused(**options).faults
+    assert fault.fix.partition(", or pass inputs=")[0] == fix
 
 
 def test_a_config_names_the_likely_column_by_its_key() -> None:

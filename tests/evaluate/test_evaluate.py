@@ -19,6 +19,8 @@ from rankeval_spark.statistics import intervals
 from tests.support.arrow_frames import assert_columns, assert_key, by, dicts, judgements, ranking, table, tuples, where
 from tests.support.frames import after_run
 from tests.support.logs import Logs
+from tests.support.sections import sections
+from tests.support.threads import threads
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -35,7 +37,7 @@ Values = dict[tuple[Any, ...], tuple[Any, ...]]
 def evaluated(tables: Tables, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate the logs with all measures and slices."""
     given = {"measures": MEASURES, "segments": tables.segments, "slices": SLICES, **options}
-    return evaluate(tables.recommendations, tables.held_out, **given)
+    return evaluate(tables.recommendations, tables.held_out, **sections(**given))
 
 
 def per_user(result: Evaluation) -> Values:
@@ -97,12 +99,13 @@ def test_results_have_the_declared_columns_and_keys() -> None:
     assert_key(result.checks, ("input", "check"))
 
 
-@pytest.mark.parametrize(("n_chunks", "threads"), [(1, 1), (7, 2), (50, 3)])
+@pytest.mark.parametrize(("n_chunks", "n_threads"), [(1, 1), (7, 2), (50, 3)])
 def test_the_order_and_the_chunks_of_the_rows_change_nothing(
-    expected: tuple[Values, Values], n_chunks: int, threads: int
+    expected: tuple[Values, Values], n_chunks: int, n_threads: int
 ) -> None:
     """Per-user values bit for bit, means within 1e-12."""
-    result = evaluated(LOGS.tables(seed=n_chunks).in_chunks(n_chunks), threads=threads)
+    with threads(n_threads):
+        result = evaluated(LOGS.tables(seed=n_chunks).in_chunks(n_chunks))
     assert per_user(result) == expected[0]
     assert_means_equal(means(result), expected[1])
 
@@ -232,7 +235,7 @@ def test_a_users_value_is_the_mean_over_his_lists() -> None:
 def test_the_population_decides_who_enters_the_mean(population: str, value: float, counts: tuple[int, int]) -> None:
     log = ranking({"ann": "a b", "cat": "a b", "dan": "a b"})
     held_out = judgements({"ann": {"a": 1}, "bob": {"a": 1}, "cat": {"a": 0}})
-    result = evaluate(log, held_out, measures=["P@1"], population=population)
+    result = evaluate(log, held_out, measures=["P@1"], policies={"population": population})
     names = ("value", "n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users")
     assert tuples(result.metrics, *names) == [(value, *counts, 1, 1, 1)]
 
@@ -365,8 +368,8 @@ def test_a_policy_of_error_refuses_the_case_when_a_result_is_used(option: str) -
     log = table("user_id item_id score", ("u", "a", 0.5), ("u", "a", 0.5), ("u", "b", 0.5), ("u", "c", None))
     held_out = table("user_id item_id", ("u", "a"), ("u", "a"))
     policies: dict[str, Any] = {option: "error"}
-    result = evaluate(log, held_out, measures=["P@1"], **policies)
-    with pytest.raises(RefusedCallError, match=rf"evaluate\({option}=\): found "):
+    result = evaluate(log, held_out, **sections(measures=["P@1"], **policies))
+    with pytest.raises(RefusedCallError, match=rf"evaluate\(policies=\)\.{option}: found "):
         _ = result.metrics
 
 
@@ -381,13 +384,8 @@ def test_all_faults_of_the_arguments_are_reported_at_once() -> None:
             *inputs(),
             measures=["nDGC@10", "P@0"],
             models=["a", "a"],
-            population="thruth",
-            ties="item-asc",
-            min_slice_size=0,
-            confidence=95,
-            intervals="bootstrp",
-            replicates=99,
-            seed=-1,
+            policies={"population": "thruth", "ties": "item-asc"},
+            intervals={"confidence": 95, "method": "bootstrp", "replicates": 99, "seed": -1},
             slices=["contry"],
             segments=table("user_id country", ("ann", "AT")),
         )
@@ -398,11 +396,10 @@ def test_all_faults_of_the_arguments_are_reported_at_once() -> None:
         "model 'a' a second time",
         "did you mean 'truth'?",
         "did you mean 'item_asc'?",
-        "evaluate(min_slice_size=)",
-        "evaluate(confidence=)",
+        "evaluate(intervals=).confidence",
         "did you mean 'bootstrap'?",
-        "evaluate(replicates=): found 99",
-        "evaluate(seed=): found -1",
+        "evaluate(intervals=).replicates: found 99",
+        "evaluate(intervals=).seed: found -1",
         "evaluate(slices=): found 'contry'; expected a column of segments: country; did you mean 'country'?",
     ]
     assert [part for part in parts if part not in message] == []
@@ -411,9 +408,11 @@ def test_all_faults_of_the_arguments_are_reported_at_once() -> None:
 
 def test_unknown_baseline_is_reported_with_the_faults_of_other_arguments() -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(*inputs(), measures=["P@1"], models=["als"], baseline="asl", replicates=99, confidence=2)
+        evaluate(
+            *inputs(), measures=["P@1"], models=["als"], baseline="asl", intervals={"confidence": 2, "replicates": 99}
+        )
     assert [fault.where for fault in raised.value.faults] == [
-        *("evaluate(confidence=)", "evaluate(replicates=)", "evaluate(baseline=)"),
+        *("evaluate(intervals=).confidence", "evaluate(intervals=).replicates", "evaluate(baseline=)"),
     ]
 
 
@@ -467,7 +466,7 @@ def test_columns_missing_in_both_tables_are_reported_at_once() -> None:
 def test_an_option_that_needs_a_column_says_so(options: dict[str, Any], message: str) -> None:
     """Without the column every tie would fail in the middle of it all, and every list be left out without a word."""
     with pytest.raises(InputError, match=message):
-        evaluate(*inputs(), measures=["P@1"], **options)
+        evaluate(*inputs(), **sections(measures=["P@1"], **options))
 
 
 def test_rows_without_a_model_are_counted_although_the_models_are_named() -> None:
@@ -534,15 +533,18 @@ def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> 
         ({"models": []}, r"evaluate\(models=\)"),
         ({"models": "als"}, r"evaluate\(models=\)"),
         ({"models": [1]}, r"evaluate\(models=\)"),
-        ({"confidence": "0.95"}, r"evaluate\(confidence=\)"),
-        ({"min_slice_size": "30"}, r"evaluate\(min_slice_size=\)"),
-        ({"tests": ["t", "sign"]}, r"evaluate\(baseline=\).*the model to compare with"),
-        ({"baseline": "m", "tests": ("t", "tukey")}, r"evaluate\(tests=\).*pass pairs='all'"),
-        ({"baseline": "m", "replicates": 99}, r"evaluate\(replicates=\)"),
+        ({"confidence": "0.95"}, r"evaluate\(intervals=\)\.confidence"),
+        ({"min_slice_size": "30"}, r"evaluate\(slicing=\)\.min_slice_size"),
+        ({"tests": ["t", "sign"]}, r"evaluate\(comparisons=\)\.baseline.*the model to compare with"),
+        (
+            {"baseline": "m", "tests": ("t", "tukey")},
+            r"evaluate\(comparisons=\)\.tests.*pass comparisons={'pairs': 'all'}",
+        ),
+        ({"baseline": "m", "replicates": 99}, r"evaluate\(comparisons=\)\.replicates"),
     ],
     ids=str,
 )
 def test_an_argument_that_makes_no_sense_is_a_clear_error(options: dict[str, Any], message: str) -> None:
     segments = table("user_id tier all", ("ann", "gold", "x")) if options.pop("segments", False) else None
     with pytest.raises(ConfigError, match=message):
-        evaluate(*inputs(), **{"measures": ["P@1"], "segments": segments, **options})
+        evaluate(*inputs(), **sections(**{"measures": ["P@1"], "segments": segments, **options}))

@@ -101,13 +101,13 @@ def test_values_and_errors_are_those_of_plain_python(lists: Lists, models: list[
     segments = table("user_id country", *((user, country_of(user)) for user in users))
     result = evaluate(
         log_of(lists),
-        judgements(judged_by()),  # users with a list but without a judgement count
+        judgements(judged_by()),
         measures=[*MEASURES, *PARITY],
         train=table("user_id item_id", *train_rows()),
         segments=segments,
         slices=["country"],
         models=models,
-        min_slice_size=5,
+        slicing={"min_slice_size": 5},
         items=items_of(),
     ).metrics
     assert_columns(result, after_run(schemas.METRICS))

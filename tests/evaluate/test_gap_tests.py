@@ -13,6 +13,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, table
+from tests.support.threads import threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,7 @@ def first_rank(index: int) -> int:
     return 1 if index % 5 == 0 or (index % 6 == 2 and index < 84) else 2
 
 
-def evaluation(n_chunks: int = 1, threads: int | None = None) -> Evaluation:
+def evaluation(n_chunks: int = 1) -> Evaluation:
     lists = {user: "hit b" if first_rank(index) == 1 else "b hit" for index, user in enumerate(USERS)}
     return evaluate(
         in_chunks(ranking(lists), n_chunks),
@@ -38,8 +39,7 @@ def evaluation(n_chunks: int = 1, threads: int | None = None) -> Evaluation:
         measures=["RR@2", "P@1", "P@2", "ItemCoverage@2"],
         segments=table("user_id country", *USERS.items()),
         slices=["country"],
-        min_slice_size=5,
-        threads=threads,
+        slicing={"min_slice_size": 5},
     )
 
 
@@ -95,7 +95,9 @@ def test_p_is_the_share_of_replicates_that_lie_as_far_from_the_means() -> None:
 
 def test_chunks_and_threads_change_nothing_and_measures_may_be_picked() -> None:
     one = rows_of(evaluation().gap_tests(measures=["RR@2"], replicates=REPLICATES, seed=3))
-    other = rows_of(evaluation(n_chunks=7, threads=3).gap_tests(measures=["RR@2"], replicates=REPLICATES, seed=3))
+    with threads(3):
+        split = evaluation(n_chunks=7)
+    other = rows_of(split.gap_tests(measures=["RR@2"], replicates=REPLICATES, seed=3))
     assert list(one) == [("RR", 2)]
     assert one == other
 
@@ -108,7 +110,7 @@ def test_without_two_groups_there_is_no_p() -> None:
         measures=["P@1"],
         segments=table("user_id country", ("a", "AT"), ("b", None)),
         slices=["country"],
-        min_slice_size=1,
+        slicing={"min_slice_size": 1},
     )
     (row,) = dicts(result.gap_tests(replicates=100))
     assert (row["n_groups"], row["gap"], row["p_value"], row["p_adjusted"]) == (1, None, None, None)
@@ -140,7 +142,7 @@ def test_groups_with_fewer_than_20_users_above_0_or_of_equal_users_have_no_p(
         measures=["RR@2"],
         segments=table("user_id country", *users.items()),
         slices=["country"],
-        min_slice_size=1,
+        slicing={"min_slice_size": 1},
     )
     (row,) = dicts(result.gap_tests(replicates=100))
     assert (row["n_groups"], row["gap"] is None, row["reason"]) == (3, False, reason)

@@ -14,6 +14,7 @@ from rankeval_spark.measures import Measure, Ranking
 from tests.support import oracles
 from tests.support.arrow_frames import by, dicts, table, where
 from tests.support.item_groups import Case
+from tests.support.sections import sections
 
 ASKED: Final = (
     *(f"nDCG(group='{group}')@3" for group in ("head", "middle", "tail", "rock", "sci-fi")),
@@ -50,7 +51,7 @@ OF_ALL_ITEMS: Final = ("nDCG@3", "R(agg='micro')@3", "AP(rel=2)", "Bpref", "RMSE
 )
 def test_users_values_are_those_of_the_naive_references(asked: tuple[str, ...], policies: dict[str, Any]) -> None:
     case = Case(seed=11)
-    result = evaluate(**case.tables(), measures=asked, population="judged", **policies)
+    result = evaluate(**sections(**case.tables(), measures=asked, population="judged", **policies))
     found = by(result.user_values, "measure", "user_id", value="value")
     for text in asked:
         measure = Measure.parse(text)
@@ -89,7 +90,7 @@ def test_what_a_measure_lacks_is_reported_before_anything_is_computed() -> None:
     with pytest.raises(InputError, match="ClassAccuracy@3 without a catalogue"):
         evaluate(log, held_out, measures=["ClassAccuracy@3"])
     with pytest.raises(InputError) as raised:
-        evaluate(log, held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], ties="rank")
+        evaluate(log, held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], policies={"ties": "rank"})
     assert [fault.found for fault in raised.value.faults] == [
         "no column 'rank'",
         "ClassAccuracy@3 without a catalogue",
@@ -112,7 +113,7 @@ def test_intervals_of_groups_stay_in_the_range_of_their_measure(n_users: int, hi
         items=table("item_id", *((item,) for item in "abcdefghi")),
         measures=["GMAP@3", "GMAP(floor=0.01)@3", "LogAP@3", "AP@3", *ALL_LISTS, "R(agg='micro')@3"],
         slices=["country"],
-        min_slice_size=2,
+        slicing={"min_slice_size": 2},
     ).group_metrics
     n_intervals = 0
     for row in (row for row in found.to_pylist() if row["ci_low"] is not None):

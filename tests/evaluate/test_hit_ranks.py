@@ -12,6 +12,7 @@ from tests.evaluate.test_attribution import tables
 from tests.evaluate.test_means_over_lists import log_of, random_lists
 from tests.support.arrow_frames import judgements, table, tuples
 from tests.support.attribution_cases import HOUR, Event, Shown, moment, random_logs
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +67,7 @@ def test_hits_are_those_of_the_ranked_items_list_by_list() -> None:
 @pytest.mark.parametrize("claim", ["last_touch", "first_touch", "all"])
 def test_hits_of_attributed_lists_have_the_ranks_of_both_models(claim: str) -> None:
     options: dict[str, Any] = {"attribution": claim, "attribution_window": "2h", "held_out_duplicates": "sum"}
-    result = evaluate(*tables(*random_logs(n_users=60)), measures=["R"], **options)
+    result = evaluate(*tables(*random_logs(n_users=60)), **sections(measures=["R"], **options))
     found = tuples(result.hit_ranks("als", "pop"), *COLUMNS)
     assert found == by_hand(result.ranked_items.to_pylist())
     assert any(None not in row for row in found)
@@ -77,7 +78,7 @@ def test_an_item_that_is_judged_in_another_list_of_one_model_was_recommended_by_
     lists = [Shown(model, "ann", name, "s", 1.0, moment(hour * HOUR)) for model, name, hour in shown]
     options: dict[str, Any] = {"attribution": "last_touch", "attribution_window": "1d"}
     events = [Event("ann", "s", 1.0, moment(3 * HOUR))]
-    found = evaluate(*tables(lists, events), measures=["R"], **options).hit_ranks("als", "pop")
+    found = evaluate(*tables(lists, events), **sections(measures=["R"], **options)).hit_ranks("als", "pop")
     assert tuples(found, *COLUMNS) == [("ann", "1", "s", 1.0, 1, 1), ("ann", "2", "s", 1.0, 1, None)]
 
 
@@ -86,12 +87,14 @@ def test_gains_that_differ_between_models_are_one_row_of_the_larger() -> None:
     lists = [Shown(model, "ann", name, "s", 1.0, moment(hour * HOUR)) for model, name, hour in shown]
     options: dict[str, Any] = {"attribution": "last_touch", "attribution_window": "1d", "held_out_duplicates": "sum"}
     events = [Event("ann", "s", 1.0, moment(hour * HOUR)) for hour in (2, 4)]
-    found = evaluate(*tables(lists, events), measures=["R"], **options).hit_ranks("als", "pop")
+    found = evaluate(*tables(lists, events), **sections(measures=["R"], **options)).hit_ranks("als", "pop")
     assert tuples(found, *COLUMNS) == [("ann", "1", "s", 2.0, 1, 1), ("ann", "2", "s", 1.0, 1, None)]
 
 
 def test_the_best_of_several_copies_counts() -> None:
-    result = evaluate(log(als="aab", pop="ba"), judgements({"ann": {"a": 1.0}}), measures=["RR@3"], duplicates="keep")
+    result = evaluate(
+        log(als="aab", pop="ba"), judgements({"ann": {"a": 1.0}}), measures=["RR@3"], policies={"duplicates": "keep"}
+    )
     assert tuples(result.hit_ranks("als", "pop"), *COLUMNS) == [("ann", "", "a", 1.0, 2, 1)]
 
 

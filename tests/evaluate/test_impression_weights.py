@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from tests.evaluate.test_off_policy import inputs, with_predictions
 from tests.support.impressions import rare_rows
+from tests.support.sections import sections
 
 JUDGED: Final[dict[str, Any]] = {"population": "judged"}
 N_USERS: Final = 40
@@ -32,13 +33,13 @@ def requests(chances: dict[str, float], *, propensity: float, items: str = "ab" 
 
 def checks_of(log: pa.Table, held_out: pa.Table, **options: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - of a call
     """Return the checks of weights by name."""
-    rows = evaluate(log, held_out, **{"measures": ["IPS"], **JUDGED, **options}).checks.to_pylist()
+    rows = evaluate(log, held_out, **sections(**{"measures": ["IPS"], **JUDGED, **options})).checks.to_pylist()
     return {row["check"]: row for row in rows if row["check"] in OF_WEIGHTS}
 
 
 def test_propensities_of_1_under_a_target_of_a_half_are_warned_of() -> None:
     log, held_out = requests({"a": 1 / 2, "b": 1 / 2}, propensity=1.0)
-    result = evaluate(log, held_out, measures=["IPS"], **JUDGED)
+    result = evaluate(log, held_out, **sections(measures=["IPS"], **JUDGED))
     with pytest.warns(
         UserWarning,
         match=r"mean_weight: model: the mean weight is 0\.5; expected a mean weight of 1.*give the propensities",
@@ -60,7 +61,9 @@ def test_a_mean_weight_far_from_1_is_an_error(times: float) -> None:
 @pytest.mark.filterwarnings("ignore:mean_weight")
 def test_the_distance_from_1_is_that_of_the_nearest_end_of_the_interval() -> None:
     log, held_out = requests({"a": 0.3, "b": 0.1}, propensity=1 / 2)
-    (row,) = evaluate(log, held_out, measures=["ImportanceWeight"], **JUDGED, confidence=0.9).metrics.to_pylist()
+    (row,) = evaluate(
+        log, held_out, **sections(measures=["ImportanceWeight"], **JUDGED, confidence=0.9)
+    ).metrics.to_pylist()
     assert row["value"] == pytest.approx((0.6 + 0.2) / 2, rel=0, abs=1e-12)
     found = checks_of(log, held_out, confidence=0.9)["mean_weight"]
     assert found["share"] == pytest.approx(1 - row["ci_high"], rel=0, abs=1e-12)
@@ -84,7 +87,7 @@ def test_a_log_that_is_what_it_says_is_not_warned_of() -> None:
     log = pa.table({"user_id": np.repeat(range(2000), 3), "item_id": np.tile(range(3), 2000), "score": chances})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = evaluate(log, held_out, measures=["IPS", "SNIPS"], **JUDGED)
+        result = evaluate(log, held_out, **sections(measures=["IPS", "SNIPS"], **JUDGED))
         assert result.metrics.num_rows == 2
     assert {row["verdict"] for row in checks_of(log, held_out).values()} == {"ok"}
 
@@ -145,7 +148,7 @@ N_EFFECTIVE: Final = 1000**2 / (995 / 199**2 + 5 * 199**2)  # about 5 of 1,000 u
 @pytest.mark.filterwarnings("ignore:effective_sample")
 def test_the_effective_sample_is_that_of_the_sums_of_weights_of_users() -> None:
     measures = ["IPS", "ClippedIPS", "SNIPS", "IPS(agg='macro')"]
-    result = evaluate(*rare_tables(), measures=measures, **JUDGED)
+    result = evaluate(*rare_tables(), **sections(measures=measures, **JUDGED))
     rows = result.metrics.to_pylist()
     assert {row["measure"] for row in rows} == set(measures)
     for row in rows:
@@ -160,7 +163,7 @@ def test_the_effective_sample_is_that_of_the_sums_of_weights_of_users() -> None:
         "rare: 1,000 users say as much as 5 of the target policy itself"
     ]
     with pytest.warns(UserWarning, match="effective_sample: rare: 1,000 users say as much as 5 of the target policy"):
-        _ = evaluate(*rare_tables(), measures=["IPS"], **JUDGED).metrics
+        _ = evaluate(*rare_tables(), **sections(measures=["IPS"], **JUDGED)).metrics
 
 
 def test_requests_of_one_user_count_together() -> None:
@@ -171,9 +174,9 @@ def test_requests_of_one_user_count_together() -> None:
     of_log = of_log.append_column("list_id", pc.take(name, log["user_id"]))
     judged = held_out.set_column(0, "user_id", users).append_column("list_id", name)
     options: dict[str, Any] = {"measures": ["IPS"], **JUDGED, "unit": "list"}
-    (row,) = evaluate(of_log, judged, **options).metrics.to_pylist()
+    (row,) = evaluate(of_log, judged, **sections(**options)).metrics.to_pylist()
     assert row["n_effective"] == pytest.approx((4.8 + 0.4) ** 2 / (4.8**2 + 0.4**2), rel=1e-12)
-    (row,) = evaluate(of_log, judged, **{**options, "unit": "user"}).metrics.to_pylist()
+    (row,) = evaluate(of_log, judged, **sections(**{**options, "unit": "user"})).metrics.to_pylist()
     assert row["n_effective"] == pytest.approx((1.6 + 0.4) ** 2 / (1.6**2 + 0.4**2), rel=1e-12)
 
 
@@ -181,7 +184,7 @@ def test_requests_of_one_user_count_together() -> None:
 @pytest.mark.parametrize("options", [{}, {"intervals": "bootstrap"}])
 def test_a_value_without_support_is_not_compared(options: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"measures": ["IPS", "IPS(agg='macro')", "SNIPS"], **JUDGED, **options}
-    result = evaluate(*rare_tables(), baseline="same", **asked)
+    result = evaluate(*rare_tables(), **sections(baseline="same", **asked))
     for row in result.comparisons.to_pylist():
         assert row["delta"] > 0.3
         assert row["ci_low"] is not None
@@ -196,7 +199,7 @@ def test_support_is_that_of_a_slice() -> None:
     parts = ["rare" if user in users[:5] else "usual" for user in users]
     segments = pa.table({"user_id": users, "part": parts})
     options: dict[str, Any] = {"segments": segments, "slices": ["part"], "min_slice_size": 5, "baseline": "same"}
-    result = evaluate(log, held_out, measures=["IPS"], **JUDGED, **options)
+    result = evaluate(log, held_out, **sections(measures=["IPS"], **JUDGED, **options))
     found = {(row["model_id"], row["slice_value"]): row for row in result.metrics.to_pylist()}
     assert found["rare", "rare"]["n_effective"] == pytest.approx(5, rel=1e-12)
     assert found["rare", "usual"]["n_effective"] == pytest.approx(995, rel=1e-12)
@@ -208,17 +211,19 @@ def test_support_is_that_of_a_slice() -> None:
 
 def test_the_mean_weight_is_shown_only_where_it_is_asked_for() -> None:
     log, held_out = inputs()
-    own = evaluate(log, held_out, measures=["IPS"], **JUDGED)
+    own = evaluate(log, held_out, **sections(measures=["IPS"], **JUDGED))
     assert own.metrics["measure"].to_pylist() == ["IPS"]
     assert [name for name in own.user_metrics.column_names if "weight" in name] == ["ips__weight"]
-    asked = evaluate(log, held_out, measures=["ImportanceWeight", "IPS"], **JUDGED)
+    asked = evaluate(log, held_out, **sections(measures=["ImportanceWeight", "IPS"], **JUDGED))
     assert asked.metrics["measure"].to_pylist() == ["IPS", "ImportanceWeight"]
-    plain = evaluate(log.slice(0, 2), held_out.drop_columns("propensity"), measures=["RR"], **JUDGED)
+    plain = evaluate(log.slice(0, 2), held_out.drop_columns("propensity"), **sections(measures=["RR"], **JUDGED))
     assert plain.metrics["n_effective"].to_pylist() == plain.metrics["has_support"].to_pylist() == [None]
 
 
 def test_measures_with_a_biased_interval_say_so() -> None:
-    notes = evaluate(*inputs(), measures=["IPS", "ClippedIPS", "ClippedIPS(limit=2)", "SNIPS"], **JUDGED).notes
+    notes = evaluate(
+        *inputs(), **sections(measures=["IPS", "ClippedIPS", "ClippedIPS(limit=2)", "SNIPS"], **JUDGED)
+    ).notes
     assert [note.partition(":")[0] for note in notes] == ["ClippedIPS", "SNIPS"]
     assert "around the mean with cut weights, a biased value" in notes[0]
 
@@ -260,7 +265,7 @@ def test_intervals_and_tests_hold_with_correlated_requests_of_one_user(unit: str
     """Of 300 samples: 95 % are known to 1.3 %."""
     given = correlated_requests(20261128)
     options: dict[str, Any] = {"slices": ["sample"], "baseline": "one", "unit": unit, **JUDGED}
-    result = evaluate(**given, measures=["IPS", "SNIPS"], **options, correction="none")
+    result = evaluate(**sections(**given, measures=["IPS", "SNIPS"], **options, correction="none"))
     own = result.metrics.filter(pc.field("slice") == "sample")
     for name in ("IPS", "SNIPS"):
         low, high = (own.filter(pc.field("measure") == name)[end].to_numpy() for end in ("ci_low", "ci_high"))

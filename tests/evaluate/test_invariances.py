@@ -10,6 +10,7 @@ import pytest
 from rankeval_spark import evaluate
 from tests.support.arrow_frames import by, dicts
 from tests.support.logs import USERS, Logs
+from tests.support.threads import threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,9 +43,7 @@ COLUMNS: Final = (
 Numbers = dict[Any, Any]
 
 
-def evaluated(
-    logs: Logs, *, n_chunks: int = 2, seed: int | None = None, threads: int | None = None
-) -> Evaluation[pa.Table]:
+def evaluated(logs: Logs, *, n_chunks: int = 2, seed: int | None = None) -> Evaluation[pa.Table]:
     """Evaluate with every measure, for everyone and by country."""
     tables = logs.tables(seed=seed).in_chunks(n_chunks)
     return evaluate(
@@ -53,7 +52,6 @@ def evaluated(
         measures=MEASURES,
         segments=tables.segments,
         slices=["country"],
-        threads=threads,
     )
 
 
@@ -108,13 +106,14 @@ def numbers_of(row: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-@pytest.mark.parametrize(("n_chunks", "threads"), [(1, 1), (64, 3)])
+@pytest.mark.parametrize(("n_chunks", "n_threads"), [(1, 1), (64, 3)])
 def test_order_chunks_names_and_threads_change_nothing(
-    expected: tuple[Numbers, Numbers], n_chunks: int, threads: int
+    expected: tuple[Numbers, Numbers], n_chunks: int, n_threads: int
 ) -> None:
     """Values of users bit for bit, means within 1e-12."""
     logs, old_name = renamed(LOGS)
-    result = evaluated(logs, n_chunks=n_chunks, seed=n_chunks, threads=threads)
+    with threads(n_threads):
+        result = evaluated(logs, n_chunks=n_chunks, seed=n_chunks)
     values = {(*key, old_name[user]): value for (*key, user), value in of_users(result).items()}
     assert values == expected[0]
     assert_close(of_all(result), expected[1])

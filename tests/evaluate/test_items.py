@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, in_chunks, judgements, ranking, shuffled, table, where
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -126,7 +127,7 @@ def inputs() -> dict[str, pa.Table]:
 def evaluated(**options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate the lists with all measures that look at items."""
     given = {**inputs(), "measures": list(EXPECTED), "evaluation_date": DATE, **options}
-    return evaluate(given.pop("recommendations"), given.pop("held_out"), **given)
+    return evaluate(given.pop("recommendations"), given.pop("held_out"), **sections(**given))
 
 
 def values_of(result: Evaluation) -> dict[str, dict[str, float | None]]:

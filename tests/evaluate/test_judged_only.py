@@ -10,6 +10,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from tests.support.arrow_frames import by, judgements, ranking, tuples, where
 from tests.support.item_groups import Case
+from tests.support.sections import sections
 
 OF_SUMS: Final = (
     *("P@3", "P(denom='len')@3", "R@2", "Success@1", "RR", "AP", "AP(agg='micro',denom='min')@4", "Rprec"),
@@ -45,8 +46,8 @@ class WithPool(Case):
 )
 def test_option_gives_the_values_of_the_policy_to_the_bit(measures: tuple[str, ...], policies: dict[str, Any]) -> None:
     inputs = WithPool(seed=21).tables()
-    by_option = evaluate(**inputs, measures=list(map(alone, measures)), **policies)
-    by_policy = evaluate(**inputs, measures=list(measures), judged_only=True, **policies)
+    by_option = evaluate(**sections(**inputs, measures=list(map(alone, measures)), **policies))
+    by_policy = evaluate(**sections(**inputs, measures=list(measures), judged_only=True, **policies))
     found, expected = (
         sorted(tuples(result.user_values, "user_id", "k", "value"), key=repr) for result in (by_option, by_policy)
     )
@@ -75,6 +76,6 @@ def test_all_items_of_a_list_reach_the_measure_and_its_counts_stay_those_of_the_
 
 def test_lists_that_keep_the_ranks_of_the_log_cannot_close_up_for_one_measure() -> None:
     log, held_out = ranking({"ann": "x a"}), judgements({"ann": {"a": 1}})
-    found = r"evaluate\(measures=\): found RR\(judged_only=True\) with rank_gaps='keep'.*pass rank_gaps='renumber'"
+    found = r"evaluate\(measures=\): found RR\(judged_only=True\) with rank_gaps='keep'.*pass policies={'rank_gaps': "
     with pytest.raises(ConfigError, match=found):
-        evaluate(log, held_out, measures=["RR(judged_only=True)", "RR"], rank_gaps="keep")
+        evaluate(log, held_out, measures=["RR(judged_only=True)", "RR"], policies={"rank_gaps": "keep"})

@@ -10,6 +10,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from tests.support.arrow_frames import table
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,9 @@ def test_rows_that_cannot_be_used_are_said_by_the_call(
     recommendations: pa.Table, judged: pa.Table, options: dict[str, Any], said: list[str]
 ) -> None:
     found: list[Evaluation] = []
-    assert warned(lambda: found.append(evaluate(recommendations, judged, measures=["RR"], **options))) == said
+    assert (
+        warned(lambda: found.append(evaluate(recommendations, judged, **sections(measures=["RR"], **options)))) == said
+    )
     assert warned(lambda: found[0].metrics) == []
 
 
@@ -112,7 +115,7 @@ OTHERS: Final = [(user, "a", 1.0) for user in "stxy"]
 def test_what_lists_show_is_said_with_the_first_small_result(
     recommendations: pa.Table, judged: pa.Table, options: dict[str, Any], said: list[str], first: str
 ) -> None:
-    result = evaluate(recommendations, judged, measures=["RR"], baseline="model", **options)
+    result = evaluate(recommendations, judged, **sections(measures=["RR"], baseline="model", **options))
     assert warned(lambda: getattr(result, first)) == said
     assert warned(lambda: result.metrics) == []  # once
 

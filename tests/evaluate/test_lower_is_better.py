@@ -17,6 +17,7 @@ from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import with_options
 from tests.support import oracles
 from tests.support.arrow_frames import dicts, table
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -105,11 +106,13 @@ def evaluation_of(measures: list[str], **arguments: Any) -> Evaluation[Any]:  # 
     return evaluate(
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain", *((user, "d0", 1.0) for user in USERS)),
-        measures=measures,
-        baseline="good",
-        items=catalogue,
-        evaluation_date=date(2026, 1, 10),
-        **{"train": train, **arguments},
+        **sections(
+            measures=measures,
+            baseline="good",
+            items=catalogue,
+            evaluation_date=date(2026, 1, 10),
+            **{"train": train, **arguments},
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from rankeval_spark import columns as C, evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, table, tuples, where
+from tests.support.sections import sections
 from tests.support.skewed import hall
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def evaluated(lists: Log, judged: Mapping[str, Mapping[str, float]], *, n_chunks
     kinds = [(item, [item, "vowel" if item in "ae" else "other"]) for item in ITEMS]
     catalogue = table("item_id categories", *kinds)
     given = {"measures": MEASURES, "items": catalogue, "confidence": LEVEL, "min_slice_size": 1, **asked}
-    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **given)
+    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **sections(**given))
 
 
 Parts = dict[str, tuple[float, float, int]]
@@ -200,7 +201,9 @@ def test_where_each_user_has_one_list_the_unit_makes_no_difference() -> None:
 def test_a_log_without_lists_has_means_over_users() -> None:
     rows = [("ann", "a", 1.0), ("bob", "b", 1.0), ("cat", "a", 1.0)]
     log = table("user_id item_id score", *rows)
-    result = evaluate(log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], unit="list")
+    result = evaluate(
+        log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], policies={"unit": "list"}
+    )
     assert tuples(result.metrics, "value", "n_users", "n_lists", "ci_method") == [(1 / 2, 2, 2, "hall")]
 
 
@@ -217,11 +220,8 @@ def test_the_order_of_the_rows_changes_no_bit(unit: str, seed: int) -> None:
             log,
             held_out,
             measures=["nDCG@3", "AP@4", "RR@2", "ARHR@4"],
-            unit=unit,
-            lists="separate",
-            pairs="all",
-            tests=["t", "tukey"] if unit == "user" else ["t"],
-            replicates=100,
+            policies={"unit": unit, "lists": "separate"},
+            comparisons={"pairs": "all", "tests": ["t", "tukey"] if unit == "user" else ["t"], "replicates": 100},
         )
         return [sorted(tuples(rows), key=str) for rows in (found.user_metrics, found.metrics, found.comparisons)]
 

@@ -82,7 +82,7 @@ def test_ratios_and_intervals_are_those_of_sums_over_users_in_every_slice(n_chun
         measures=[*MICRO, "P@3"],
         segments=table("user_id country", *countries.items()),
         slices=["country"],
-        confidence=LEVEL,
+        intervals={"confidence": LEVEL},
     )
     rows = tuples(result.metrics, C.MEASURE, C.SLICE_VALUE, *DELTA)
     found = {row[:2]: row[2:] for row in rows}
@@ -119,7 +119,7 @@ def test_user_without_relevant_item_counts_with_the_places_he_was_given_where_th
     held_out = table("user_id item_id gain", ("ann", "a", 1.0), ("bob", "a", 0.0))
     asked = ["P(agg='micro')@2", "R(agg='micro')@2"]
     of_truth = evaluate(log, held_out, measures=asked).metrics
-    of_judged = evaluate(log, held_out, measures=asked, population="judged").metrics
+    of_judged = evaluate(log, held_out, measures=asked, policies={"population": "judged"}).metrics
     assert tuples(of_truth, "measure", "value", "n_users") == [("P(agg='micro')", 1 / 2, 1), ("R(agg='micro')", 1.0, 1)]
     assert tuples(of_judged, "measure", "value", "n_users") == [
         ("P(agg='micro')", 1 / 4, 2),

@@ -12,6 +12,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
+from tests.support.sections import sections
 
 MEASURES = ["IPS", "ClippedIPS(limit=2)", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
 
@@ -58,7 +59,7 @@ def by_hand(log: pa.Table, held_out: pa.Table) -> dict[str, float]:
 
 def test_estimates_are_those_of_sums_over_impressions() -> None:
     log, held_out = inputs()
-    rows = evaluate(log, held_out, measures=MEASURES, population="judged").metrics.to_pylist()
+    rows = evaluate(log, held_out, measures=MEASURES, policies={"population": "judged"}).metrics.to_pylist()
     assert {row["measure"]: row["value"] for row in rows} == pytest.approx(by_hand(log, held_out), rel=1e-12)
     assert all(row["n_users"] == 500 for row in rows if row["measure"] != "SNIPS")
     assert all(row["ci_low"] < row["value"] < row["ci_high"] for row in rows)
@@ -66,8 +67,10 @@ def test_estimates_are_those_of_sums_over_impressions() -> None:
 
 def test_intervals_of_ips_are_those_of_the_mean_of_weighted_rewards() -> None:
     log, held_out = inputs()
-    (row,) = evaluate(log, held_out, measures=["IPS(agg='macro')"], population="judged").metrics.to_pylist()
-    ((micro,)) = evaluate(log, held_out, measures=["IPS"], population="judged").metrics.to_pylist()
+    (row,) = evaluate(
+        log, held_out, measures=["IPS(agg='macro')"], policies={"population": "judged"}
+    ).metrics.to_pylist()
+    ((micro,)) = evaluate(log, held_out, measures=["IPS"], policies={"population": "judged"}).metrics.to_pylist()
     assert micro["value"] == pytest.approx(row["value"], rel=1e-12)
     assert micro["ci_high"] - micro["ci_low"] == pytest.approx(row["ci_high"] - row["ci_low"], rel=0.01)
 
@@ -89,7 +92,7 @@ def test_doubly_robust_estimates_are_predictions_and_weighted_errors() -> None:
         if shown is not None:
             value += shown["score"] / row["propensity"] * (row["gain"] - shown["predicted_reward"])
         found.append(value)
-    (result,) = evaluate(log, held_out, measures=["DR"], population="judged").metrics.to_pylist()
+    (result,) = evaluate(log, held_out, measures=["DR"], policies={"population": "judged"}).metrics.to_pylist()
     assert result["value"] == pytest.approx(math.fsum(found) / len(found), rel=1e-12)
     assert result["n_users"] == 500
     assert result["ci_low"] < result["value"] < result["ci_high"]
@@ -101,9 +104,11 @@ def test_each_model_has_the_predictions_of_its_own_items() -> None:
     other = log.set_column(2, "score", pa.array(1 - log["score"].to_numpy()))
     named = (("a", log), ("b", other))
     models = [table.append_column("model_id", pa.array([name] * len(log))) for name, table in named]
-    both = evaluate(pa.concat_tables(models), held_out, measures=["DR"], population="judged").metrics.to_pylist()
+    both = evaluate(
+        pa.concat_tables(models), held_out, measures=["DR"], policies={"population": "judged"}
+    ).metrics.to_pylist()
     alone = [
-        evaluate(table, held_out, measures=["DR"], population="judged").metrics["value"][0].as_py()
+        evaluate(table, held_out, measures=["DR"], policies={"population": "judged"}).metrics["value"][0].as_py()
         for table in (log, other)
     ]
     assert [row["value"] for row in both] == pytest.approx(alone, rel=1e-12)
@@ -113,8 +118,11 @@ def test_repeated_items_are_predicted_once() -> None:
     log, held_out = inputs(20)
     log = with_predictions(log)
     options: dict[str, Any] = {"measures": ["DR"], "population": "judged"}
-    twice = evaluate(pa.concat_tables([log, log]), held_out, **options)
-    assert twice.metrics["value"].to_pylist() == evaluate(log, held_out, **options).metrics["value"].to_pylist()
+    twice = evaluate(pa.concat_tables([log, log]), held_out, **sections(**options))
+    assert (
+        twice.metrics["value"].to_pylist()
+        == evaluate(log, held_out, **sections(**options)).metrics["value"].to_pylist()
+    )
 
 
 @pytest.mark.parametrize("predicted", [None, math.nan, math.inf])
@@ -122,9 +130,9 @@ def test_item_without_a_predicted_reward_is_refused_unless_it_is_never_shown(pre
     log, held_out = inputs(20)
     lacking = changed(with_predictions(log), "predicted_reward", predicted)
     with pytest.raises(Exception, match="a predicted_reward that is NULL, NaN or infinite; expected a number"):
-        _ = evaluate(lacking, held_out, measures=["DR"], population="judged").metrics
+        _ = evaluate(lacking, held_out, measures=["DR"], policies={"population": "judged"}).metrics
     never = lacking.set_column(2, "score", pa.array([0.0, 1.0, *lacking["score"].to_pylist()[2:]]))
-    assert evaluate(never, held_out, measures=["DR"], population="judged").metrics["value"][0].is_valid
+    assert evaluate(never, held_out, measures=["DR"], policies={"population": "judged"}).metrics["value"][0].is_valid
 
 
 def changed(table: pa.Table, name: str, value: float | None) -> pa.Table:
@@ -138,35 +146,37 @@ def test_a_propensity_that_is_no_probability_is_refused(propensity: float | None
     log, held_out = inputs(20)
     shown = held_out.set_column(1, "item_id", pa.array([0] * 20))
     with pytest.raises(Exception, match=r"propensity.*probability above 0 to 1"):
-        _ = evaluate(log, changed(shown, "propensity", propensity), measures=["IPS"], population="judged").metrics
+        _ = evaluate(
+            log, changed(shown, "propensity", propensity), measures=["IPS"], policies={"population": "judged"}
+        ).metrics
 
 
 def test_a_score_that_is_no_probability_is_refused() -> None:
     log, held_out = inputs(20)
     shown = held_out.set_column(1, "item_id", pa.array([0] * 20))
     with pytest.raises(Exception, match=r"a score of 7 .*probability from 0 to 1"):
-        _ = evaluate(changed(log, "score", 7.0), shown, measures=["IPS"], population="judged").metrics
+        _ = evaluate(changed(log, "score", 7.0), shown, measures=["IPS"], policies={"population": "judged"}).metrics
 
 
 def test_what_cannot_be_estimated_is_refused() -> None:
     log, held_out = inputs(20)
     options: dict[str, Any] = {"measures": ["SNIPS"], "population": "judged"}
     with pytest.raises(InputError, match=r"held_out=\): found no column 'propensity'"):
-        evaluate(log, held_out.drop_columns("propensity"), **options)
+        evaluate(log, held_out.drop_columns("propensity"), **sections(**options))
     with pytest.raises(InputError, match=r"recommendations=\): found no column 'predicted_reward'.* for DR"):
-        evaluate(log, held_out, **{**options, "measures": ["DR"]})
+        evaluate(log, held_out, **sections(**{**options, "measures": ["DR"]}))
     with pytest.raises(InputError, match="no column 'score'"):
         evaluate(
             log.rename_columns(["user_id", "item_id", "rank"]).cast(
                 pa.schema([("user_id", pa.int64()), ("item_id", pa.int64()), ("rank", pa.int32())]), safe=False
             ),
             held_out,
-            **options,
+            **sections(**options),
         )
-    with pytest.raises(ConfigError, match=r"SNIPS with population='truth'.*pass population='judged'"):
+    with pytest.raises(ConfigError, match=r"SNIPS with population='truth'.*pass policies={'population': 'judged'}"):
         evaluate(log, held_out, measures=["SNIPS"])
     with pytest.raises(Exception, match="two impressions of an item"):
-        _ = evaluate(log, pa.concat_tables([held_out, held_out]), **options).metrics
+        _ = evaluate(log, pa.concat_tables([held_out, held_out]), **sections(**options)).metrics
 
 
 N_SAMPLES, N_USERS = 250, 100
@@ -211,7 +221,7 @@ def sampled_users(most_impressions: int) -> dict[str, pa.Table]:
 def test_errors_are_within_a_fifth_of_the_simulated_deviation(most_impressions: int) -> None:
     """Of 250 samples: the deviation itself is known to 5 %, and to 10 % where single weights count most."""
     given = sampled_users(most_impressions)
-    rows = evaluate(**given, measures=ESTIMATES, slices=["sample"], population="judged").metrics
+    rows = evaluate(**sections(**given, measures=ESTIMATES, slices=["sample"], population="judged")).metrics
     for name in dict.fromkeys(rows["measure"].to_pylist()):
         own = rows.filter((pc.field("measure") == name) & (pc.field("slice") == "sample"))
         assert own.num_rows == N_SAMPLES

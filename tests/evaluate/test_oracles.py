@@ -12,6 +12,7 @@ import pytrec_eval
 
 from rankeval_spark import evaluate
 from tests.support.arrow_frames import shuffled, table, tuples
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -56,7 +57,7 @@ def evaluated(run: Nested, qrel: Nested, **options: Any) -> Evaluation:  # noqa:
     return evaluate(
         shuffled(table("user_id item_id score", *scores)),
         table("user_id item_id gain", *gains),
-        **options,
+        **sections(**options),
     )
 
 

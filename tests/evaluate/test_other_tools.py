@@ -23,6 +23,7 @@ from rankeval_spark.measures import registry
 from tests.support import other_tools
 from tests.support.arrow_frames import dicts, table
 from tests.support.other_tools import MEASURES, MISSING, NAN, NOTHING_RELEVANT, REPEATED, TIES, cell
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafe
 
 def ours(measure: str, log: Rows, held_out: Rows, **options: Any) -> float:  # noqa: ANN401 - of evaluate
     found = evaluate(
-        table("user_id item_id score", *log), table("user_id item_id gain", *held_out), measures=[measure], **options
+        table("user_id item_id score", *log),
+        table("user_id item_id gain", *held_out),
+        **sections(measures=[measure], **options),
     )
     (row,) = dicts(found.metrics)
     return float(row["value"])
@@ -70,7 +73,7 @@ def of_pytrec_eval(measure: str, log: Rows, held_out: Rows) -> float:
 def of_ranx(measure: str, log: Rows, held_out: Rows, **options: Any) -> float:  # noqa: ANN401 - of ranx
     qrels = ranx.Qrels({user: {i: int(gain) for i, gain in own.items()} for user, own in nested(held_out).items()})
     run = ranx.Run.from_df(pd.DataFrame(log, columns=["q_id", "doc_id", "score"]))
-    return float(ranx.evaluate(qrels, run, measure, **options))
+    return float(ranx.evaluate(qrels, run, measure, **sections(**options)))
 
 
 def nested(rows: Rows) -> dict[str, dict[str, float]]:

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError, JudgementError, RefusedCallError
 from tests.support.arrow_frames import by, judgements, ranking, table, tuples, where
+from tests.support.sections import sections
 
 
 def users() -> tuple[pa.Table, pa.Table]:
@@ -39,7 +40,7 @@ def test_policies_decide_who_enters_the_mean_with_what(
 ) -> None:
     """The health counts are the same under all of them."""
     policies_as_arguments: dict[str, Any] = dict(policies)
-    result = evaluate(*users(), measures=["P@1"], **policies_as_arguments)
+    result = evaluate(*users(), **sections(measures=["P@1"], **policies_as_arguments))
     names = ("value", "n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users")
     assert tuples(result.metrics, *names) == [(value, n_users, n_undefined, 1, 1, 1)]
 
@@ -47,22 +48,24 @@ def test_policies_decide_who_enters_the_mean_with_what(
 @pytest.mark.parametrize("policy", ["missing", "zero_relevant"])
 def test_an_error_policy_fails_the_result_that_meets_its_case(policy: str) -> None:
     policies: dict[str, Any] = {policy: "error"}
-    result = evaluate(*users(), measures=["P@1"], **policies)
-    with pytest.raises(RefusedCallError, match=rf"evaluate\({policy}=\): found .*; expected no such case; "):
+    result = evaluate(*users(), **sections(measures=["P@1"], **policies))
+    with pytest.raises(RefusedCallError, match=rf"evaluate\(policies=\)\.{policy}: found .*; expected no such case; "):
         _ = result.metrics
 
 
 def test_contradictions_are_faults_of_the_arguments() -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(*users(), measures=["ERR@3", "P@1"], population="run", missing="zero", ties="item-asc")
-    assert sorted(fault.where for fault in raised.value.faults) == ["evaluate(ties=)"]
+        evaluate(
+            *users(), measures=["ERR@3", "P@1"], policies={"population": "run", "missing": "zero", "ties": "item-asc"}
+        )
+    assert sorted(fault.where for fault in raised.value.faults) == ["evaluate(policies=).ties"]
     with pytest.raises(ConfigError) as raised:
-        evaluate(*users(), measures=["P@1"], population="run", missing="zero")
-    assert [fault.where for fault in raised.value.faults] == ["evaluate(missing=)"]
+        evaluate(*users(), measures=["P@1"], policies={"population": "run", "missing": "zero"})
+    assert [fault.where for fault in raised.value.faults] == ["evaluate(policies=).missing"]
     with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found ERR with ties='expected'"):
-        evaluate(*users(), measures=["ERR@3", "P@1"], ties="expected")
+        evaluate(*users(), measures=["ERR@3", "P@1"], policies={"ties": "expected"})
     with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found AP\(denom='hits'\) with ties='pessimistic'"):
-        evaluate(*users(), measures=["AP(denom='hits')", "P@1"], ties="pessimistic")
+        evaluate(*users(), measures=["AP(denom='hits')", "P@1"], policies={"ties": "pessimistic"})
 
 
 def test_ties_can_be_bounded_and_averaged() -> None:
@@ -75,7 +78,7 @@ def test_ties_can_be_bounded_and_averaged() -> None:
 
     def found(log: pa.Table, ties: str) -> dict[tuple[str, int], float]:
         values: dict[tuple[str, int], float] = by(
-            evaluate(log, held_out, measures=names, ties=ties).user_values, "measure", "k", value="value"
+            evaluate(log, held_out, measures=names, policies={"ties": ties}).user_values, "measure", "k", value="value"
         )
         return values
 
@@ -105,14 +108,14 @@ def test_ties_by_item_descending_reverse_those_ascending(
     held_out = table("user_id item_id gain", (items[0], items[0], 1.0), ids=ids)
     orders = {"item_asc": items, "item_desc": items[::-1], "item_desc_bytes": by_bytes}
     for ties, order in orders.items():
-        result = evaluate(log, held_out, measures=["RR"], ties=ties)
+        result = evaluate(log, held_out, measures=["RR"], policies={"ties": ties})
         assert result.ranked_items["item_id"].to_pylist() == list(order), ties
         assert tuples(result.metrics, "value") == [(1 / (order.index(items[0]) + 1),)]
 
 
 def test_counts_next_to_expected_values_are_whole() -> None:
     log = table("user_id item_id score", ("u", "a", 0.5), ("u", "b", 0.5))
-    result = evaluate(log, judgements({"u": {"b": 1}}), measures=["P@1"], ties="expected")
+    result = evaluate(log, judgements({"u": {"b": 1}}), measures=["P@1"], policies={"ties": "expected"})
     assert tuples(result.user_metrics, "p", "n_hits", "has_ties") == [(1 / 2, 0, True)]
 
 
@@ -120,7 +123,7 @@ def test_judged_items_only() -> None:
     """Of Cat's list nothing is left: she counts as a user without one."""
     log = ranking({"ann": "x a y b", "cat": "x y"})
     held_out = judgements({"ann": {"a": 0, "b": 1}, "cat": {"c": 1}})
-    result = evaluate(log, held_out, measures=["RR", "Judged@2"], judged_only=True)
+    result = evaluate(log, held_out, measures=["RR", "Judged@2"], policies={"judged_only": True})
     assert by(where(result.user_metrics, k=0), "user_id", value="rr") == {"ann": 1 / 2, "cat": 0.0}
     assert set(tuples(result.metrics, "n_missing")) == {(1,)}
 
@@ -129,7 +132,7 @@ def test_a_negative_gain_is_no_judgement_where_judged_items_alone_count() -> Non
     """As of trec_eval -J: it marks an item that was pooled and not judged. Bob's list holds nothing else."""
     log = ranking({"ann": "n a b", "bob": "n"})
     held_out = judgements({"ann": {"n": -1, "a": 1, "b": 0}, "bob": {"n": -1, "c": 1}})
-    result = evaluate(log, held_out, measures=["RR", "P@2", "Judged@2"], judged_only=True)
+    result = evaluate(log, held_out, measures=["RR", "P@2", "Judged@2"], policies={"judged_only": True})
     found = by(where(result.user_values, user_id="ann"), "measure", value="value")
     assert found == {"RR": 1 / 1, "P": 1 / 2, "Judged": 2 / 2}
     assert set(tuples(result.metrics, "n_missing")) == {(1,)}
@@ -139,7 +142,7 @@ def test_single_precision_makes_ties_of_scores_that_hardly_differ() -> None:
     log = table("user_id item_id score", ("u", "a", 0.1), ("u", "b", 0.1 + 1e-9))
     held_out = judgements({"u": {"a": 1}})
     for precision, expected in (("double", 1 / 2), ("single", 1.0)):
-        result = evaluate(log, held_out, measures=["RR"], score_precision=precision)
+        result = evaluate(log, held_out, measures=["RR"], policies={"score_precision": precision})
         assert tuples(result.user_values, "value") == [(expected,)]
 
 
@@ -149,11 +152,12 @@ def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(kept: dict[str, 
     columns = "user_id item_id score rank"
     log = table(columns, ("u", "x", 3.0, 1), ("u", "a", 2.0, 2), ("u", "y", 1.0, 3), ("u", "b", 0.5, 4))
     held_out = judgements({"u": {"a": 1, "b": 0}})
-    message = r"evaluate\(rank_gaps=\): found rank_gaps='keep'.* with judged_only.*pass rank_gaps='renumber'"
+    found = r"evaluate\(policies=\)\.rank_gaps: found rank_gaps='keep'.* with judged_only"
+    message = rf"{found}.*pass policies={{'rank_gaps': 'renumber'}}"
     with pytest.raises(ConfigError, match=message):
-        evaluate(log, held_out, measures=["P@1"], judged_only=True, **kept)
+        evaluate(log, held_out, **sections(measures=["P@1"], judged_only=True, **kept))
     anew: dict[str, Any] = {**kept, "rank_gaps": "renumber"}
-    result = evaluate(log, held_out, measures=["P@1"], judged_only=True, **anew)
+    result = evaluate(log, held_out, **sections(measures=["P@1"], judged_only=True, **anew))
     assert tuples(result.metrics, "value") == [(1.0,)]
 
 
@@ -162,7 +166,7 @@ def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(
     log = table("user_id item_id score", ("u", "a", 0.1 + 1e-9), ("u", "b", 0.1))
     held_out = judgements({"u": {"a": 1, "b": 0}})
     of_9 = evaluate(log, held_out, measures=["RR"], preset="trec_eval")
-    of_10 = evaluate(log, held_out, measures=["RR"], preset="trec_eval", score_precision="double")
+    of_10 = evaluate(log, held_out, measures=["RR"], preset="trec_eval", policies={"score_precision": "double"})
     assert tuples(of_9.metrics, "value") == [(1 / 2,)]
     assert tuples(of_10.metrics, "value") == [(1 / 1,)]
 
@@ -182,7 +186,7 @@ def test_the_last_judgement_counts_whatever_its_time_is_written_as(type_: pa.Dat
     times = pa.array(days, pa.timestamp("s", "UTC")).cast(type_)
     held_out = table("user_id item_id gain", ("u", "a", 1.0), ("u", "a", 5.0)).append_column("interacted_at", times)
     log = ranking({"u": "a"})
-    result = evaluate(log, held_out, measures=["CG"], held_out_duplicates="last")
+    result = evaluate(log, held_out, measures=["CG"], policies={"held_out_duplicates": "last"})
     assert tuples(result.user_values, "value") == [(1.0,)]
 
 
@@ -191,22 +195,22 @@ def test_the_last_judgement_counts_whatever_its_time_is_written_as(type_: pa.Dat
     [
         (
             {"held_out_duplicates": "last"},
-            r"held_out=\): found no column 'interacted_at'.*pass held_out_duplicates='max'",
+            r"held_out=\): found no column 'interacted_at'.*pass policies={'held_out_duplicates': 'max'}",
         ),
-        ({"rank_gaps": "keep"}, r"recommendations=\): found no column 'rank'.*pass rank_gaps='renumber'"),
+        ({"rank_gaps": "keep"}, r"recommendations=\): found no column 'rank'.*pass policies={'rank_gaps': 'renumber'}"),
         ({"preset": "rectools"}, r"recommendations=\): found no column 'rank'"),
     ],
 )
 def test_a_policy_that_needs_a_column_says_so(policies: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate(*users(), measures=["P@1"], **policies)
+        evaluate(*users(), **sections(measures=["P@1"], **policies))
 
 
 @pytest.mark.parametrize("gains", [[0.1] * 10, [1e16, 1.0, -1e16], [0.7, 0.2, 0.1]])
 def test_gains_that_add_up_to_1_make_an_item_relevant(gains: list[float]) -> None:
     """Added up one after another, each of these sums is below 1."""
     held_out = table("user_id item_id gain", *(("ann", "a", gain) for gain in gains))
-    result = evaluate(ranking({"ann": "a"}), held_out, measures=["RR", "CG@1"], held_out_duplicates="sum")
+    result = evaluate(ranking({"ann": "a"}), held_out, measures=["RR", "CG@1"], policies={"held_out_duplicates": "sum"})
     assert tuples(result.metrics, "measure", "value", "n_users") == [("CG", 1.0, 1), ("RR", 1.0, 1)]
     assert by(result.checks, "input", "check", value="count")["held_out", "zero_relevant"] == 0
 

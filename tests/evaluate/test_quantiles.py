@@ -13,6 +13,8 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from tests.evaluate.test_means_over_lists import log_of, random_lists
 from tests.support.arrow_frames import in_chunks, judgements, table
+from tests.support.sections import sections
+from tests.support.threads import threads
 
 NOTHING: Final[dict[str, Any]] = {}
 SHARES: Final = [0.1, 0.5, 0.9]
@@ -25,7 +27,7 @@ def evaluated(seed: int, *, most: int = 1, n_chunks: int = 1, **asked: Any) -> A
         "user_id country", *((user, "FR" if place % 3 else "DE") for place, user in enumerate(sorted(judged)))
     )
     given = {"measures": MEASURES, "segments": country, "slices": ["country"], "min_slice_size": 1, **asked}
-    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **given)
+    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **sections(**given))
 
 
 def values_of_users(result: Any) -> dict[tuple[str, str, str, int], dict[str, float]]:  # noqa: ANN401 - as above
@@ -60,7 +62,10 @@ def test_metrics_hold_quantiles_of_the_values_of_users(asked: dict[str, Any]) ->
 
 
 def test_quantiles_do_not_depend_on_the_chunks_nor_on_the_threads() -> None:
-    tables = [evaluated(2, quantiles=SHARES, n_chunks=n, threads=n).metrics for n in (1, 3)]
+    tables = []
+    for number in (1, 3):
+        with threads(number):
+            tables.append(evaluated(2, quantiles=SHARES, n_chunks=number).metrics)
     assert tables[0].equals(tables[1])
 
 
@@ -86,7 +91,7 @@ def test_measures_of_all_lists_and_users_without_values_have_no_quantile() -> No
     held_out = table("user_id item_id gain", ("ann", "a", 0.0))
     items = table("item_id", ("a",))
     measures = ["ItemCoverage@1", "R@1"]
-    rows = evaluate(log, held_out, measures=measures, items=items, quantiles=[0.5]).metrics.to_pylist()
+    rows = evaluate(log, held_out, measures=measures, items=items, slicing={"quantiles": [0.5]}).metrics.to_pylist()
     assert {row["measure"]: (row["quantiles"], row["quantile_error"]) for row in rows} == {
         "ItemCoverage": (None, None),
         "R": (None, None),
@@ -95,7 +100,7 @@ def test_measures_of_all_lists_and_users_without_values_have_no_quantile() -> No
 
 @pytest.mark.parametrize("quantiles", [[1.5], [-0.1], [0.5, 0.5], [math.nan], ["half"]])
 def test_shares_that_are_none_are_refused(quantiles: list[Any]) -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(quantiles=\)"):
+    with pytest.raises(ConfigError, match=r"evaluate\(slicing=\)\.quantiles"):
         evaluated(1, quantiles=quantiles)
 
 
@@ -128,8 +133,8 @@ def test_a_difference_that_exceeds_the_margin_by_rounding_only_does_not_count() 
     held_out = table("user_id item_id", *(("ann", item) for item in "abcd"))
     asked: dict[str, Any] = {"measures": ["P@10"], "baseline": "pop", "min_slice_size": 1}
     assert 0.4 - 0.3 > 0.1  # the doubles
-    (at,) = evaluate(log, held_out, margin=0.1, **asked).comparisons.to_pylist()
-    (below,) = evaluate(log, held_out, margin=0.09, **asked).comparisons.to_pylist()
+    (at,) = evaluate(log, held_out, **sections(margin=0.1, **asked)).comparisons.to_pylist()
+    (below,) = evaluate(log, held_out, **sections(margin=0.09, **asked)).comparisons.to_pylist()
     assert (at["win_share"], below["win_share"], below["loss_share"]) == (0, 1, 0)
 
 
@@ -140,5 +145,5 @@ def test_without_a_margin_there_are_no_shares() -> None:
 
 @pytest.mark.parametrize("margin", [0, -0.1, math.inf])
 def test_a_margin_is_above_0(margin: float) -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(margin=\)"):
+    with pytest.raises(ConfigError, match=r"evaluate\(comparisons=\)\.margin"):
         evaluated(1, baseline="pop", margin=margin)

@@ -12,6 +12,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from tests.support.arrow_frames import dicts, judgements, table, tuples, where
+from tests.support.sections import sections
 
 TRAIN: Final = ("u a", "v a", "u b", "w b", "x d", "v a", "w c")
 """a has 3 of 7 interactions and 2 of 4 users; u has a and b."""
@@ -52,9 +53,9 @@ def values_of(rows: list[tuple[Any, ...]], measures: list[str], **options: Any) 
     result = evaluate(
         table("user_id item_id rank", *rows),
         judgements({"u": {"a": 1}}),
-        measures=measures,
-        train=table("user_id item_id", *(tuple(row.split()) for row in TRAIN)),
-        **options,
+        **sections(
+            measures=measures, train=table("user_id item_id", *(tuple(row.split()) for row in TRAIN)), **options
+        ),
     )
     return {f"{row['measure']}@{row['k']}": row["value"] for row in dicts(result.user_values)}
 
@@ -93,8 +94,8 @@ def test_measures_of_all_lists_count_the_lists_that_begin_further_down() -> None
         judgements({"u": {"a": 1}}),
         measures=measures,
         train=table("user_id item_id", *(tuple(row.split()) for row in TRAIN)),
-        rank_gaps="keep",
-        min_slice_size=1,
+        policies={"rank_gaps": "keep"},
+        slicing={"min_slice_size": 1},
     )
     found = {
         f"{row['measure']}@{row['k']}": (row["value"], row["n_users"], row["n_lists"]) for row in dicts(result.metrics)

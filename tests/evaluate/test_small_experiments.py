@@ -46,7 +46,7 @@ def exact_p() -> float:
 @pytest.mark.parametrize(("least", "reason"), [(2, None), (20, None), (21, "few_users"), (30, "few_users")])
 def test_twenty_topics_have_a_p_where_min_slice_size_lets_them(least: int, reason: str | None) -> None:
     recommendations, held_out = log()
-    result = evaluate(recommendations, held_out, measures=["P@10"], baseline="z", min_slice_size=least)
+    result = evaluate(recommendations, held_out, measures=["P@10"], baseline="z", slicing={"min_slice_size": least})
     (row,) = dicts(result.comparisons)
     assert (row["n_users"], row["is_small"], row["reason"]) == (20, reason is not None, reason)
     assert row["delta"] == pytest.approx((sum(X) - sum(Z)) / (PLACES * len(X)), rel=0, abs=1e-12)

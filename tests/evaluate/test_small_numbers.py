@@ -11,6 +11,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import RefusedCallError
 from tests.support.arrow_frames import dicts, table
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +34,7 @@ def compared(size: float, values: Sequence[tuple[float, float]], *, tests: Seque
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain value", *worth),
         measures=["CG(gains='value')@1"],
-        pairs="all",
-        tests=tests,
-        replicates=500,
+        comparisons={"pairs": "all", "tests": tests, "replicates": 500},
     )
     return {row["test"]: row for row in dicts(found.comparisons)}
 
@@ -108,8 +107,7 @@ def of_gains(gains: Sequence[float], measure: str, **options: Any) -> dict[str, 
     found = evaluate(
         table("model_id user_id item_id score", *[("m", user, "i", 1.0) for user in users]),
         table("user_id item_id gain value", *[(user, "i", 1.0, gain) for user, gain in zip(users, gains, strict=True)]),
-        measures=[measure],
-        **options,
+        **sections(measures=[measure], **options),
     )
     return dicts(found.metrics)[0]
 
@@ -138,9 +136,7 @@ def test_a_sum_of_gains_beyond_a_double_has_no_mean() -> None:
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain", *held_out),
         measures=["CG@1", "CG@2"],
-        pairs="all",
-        tests=TESTS,
-        replicates=100,
+        comparisons={"pairs": "all", "tests": TESTS, "replicates": 100},
     )
     means = {row["k"]: row["value"] for row in dicts(found.metrics)}
     assert means == {1: pytest.approx(1e308 / 30, rel=1e-15), 2: None}
@@ -196,7 +192,7 @@ def test_a_sum_of_gains_beyond_a_double_is_infinite_for_its_user_and_has_no_mean
 def test_duplicates_whose_sum_is_infinite_are_refused() -> None:
     log = table("model_id user_id item_id score", ("m", "u", "i", 1.0))
     held_out = table("user_id item_id gain", ("u", "i", 1e308), ("u", "i", 1e308))
-    found = evaluate(log, held_out, measures=["CG@1"], held_out_duplicates="sum")
+    found = evaluate(log, held_out, measures=["CG@1"], policies={"held_out_duplicates": "sum"})
     with pytest.raises(RefusedCallError, match="the gains of a user and an item add up to infinity"):
         _ = found.metrics
 
@@ -239,10 +235,8 @@ def _evaluated(gains: str, unit: float, seed: int) -> dict[str, list[dict[str, A
         measures=[f"{name}(gains='{gains}')@3" for name in ("CG", "DCG", "nDCG")],
         segments=table("user_id half", *[(user, str(place % 2)) for place, user in enumerate(users)]),
         slices=["half"],
-        min_slice_size=10,
-        pairs="all",
-        tests=TESTS,
-        replicates=200,
+        slicing={"min_slice_size": 10},
+        comparisons={"pairs": "all", "tests": TESTS, "replicates": 200},
     )
     tables = {
         "metrics": found.metrics,

@@ -12,6 +12,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from tests.support.arrow_frames import judgements, ranking, table, tuples, where
+from tests.support.sections import sections
 
 SHOWN: Final = dt.datetime(2026, 1, 31, 0, 0, tzinfo=dt.UTC)
 """In Tokyo it is nine, in New York seven on the day before."""
@@ -42,7 +43,7 @@ def test_times_without_a_zone_are_read_in_the_zone_of_the_call(clicked: object, 
     asked: dict[str, Any] = {"attribution": "all", "attribution_window": window, "population": "judged"}
     found = set()
     for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
-        checks = evaluate(log(), held_out, measures=["R"], time_zone=zone, **asked).checks
+        checks = evaluate(log(), held_out, **sections(measures=["R"], time_zone=zone, **asked)).checks
         outside = [where(checks, check=name)["count"].to_pylist() for name in ("before_list", "after_window")]
         found |= {zone} if outside == [[0], [0]] else set()
     assert found == relevant_in
@@ -66,7 +67,7 @@ def test_training_data_end_where_the_day_begins_in_the_zone(zone: str, late: lis
         measures=["NotInTrain@1"],
         train=train,
         evaluation_date=dt.date(2018, 11, 4),
-        time_zone=zone,
+        inputs={"time_zone": zone},
     )
     (row,) = where(found.checks, check="train_after_cut").to_pylist()
     assert (row["count"], row["sample_keys"]) == (len(late), [f"ann {late[0]}", f"ann {late[-1]}"][: len(late)])
@@ -84,7 +85,9 @@ def test_age_of_an_item_counts_from_its_day_in_the_zone(published: object, zone:
     """At 20:00 in Greenwich it is five on the next day in Tokyo."""
     items = pa.table({"item_id": ["a"], "published_at": [published]})
     asked: dict[str, Any] = {"items": items, "evaluation_date": dt.date(2026, 1, 31), "time_zone": zone}
-    result = evaluate(ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), measures=["Freshness@1"], **asked)
+    result = evaluate(
+        ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), **sections(measures=["Freshness@1"], **asked)
+    )
     assert tuples(result.metrics, "value") == [(days,)]
 
 
@@ -93,7 +96,9 @@ def test_day_without_a_time_is_a_day_in_every_zone() -> None:
         items = pa.table({"item_id": ["a"], "published_at": [published]})
         for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
             asked: dict[str, Any] = {"items": items, "evaluation_date": dt.date(2026, 1, 31), "time_zone": zone}
-            result = evaluate(ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), measures=["Freshness@1"], **asked)
+            result = evaluate(
+                ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), **sections(measures=["Freshness@1"], **asked)
+            )
             assert tuples(result.metrics, "value") == [(2,)]
 
 
@@ -103,12 +108,16 @@ def test_newest_judgement_is_that_of_the_last_moment() -> None:
     held_out = gains.append_column("interacted_at", [["2026-01-31T00:00Z", "2026-01-30 20:30"]])
     for zone, newest in (("UTC", 3.0), ("America/New_York", 1.0)):
         asked: dict[str, Any] = {"held_out_duplicates": "last", "time_zone": zone}
-        result = evaluate(ranking({"ann": "a"}), held_out, measures=["CG@1"], **asked)
+        result = evaluate(ranking({"ann": "a"}), held_out, **sections(measures=["CG@1"], **asked))
         assert tuples(result.metrics, "value") == [(newest,)]
 
 
 def test_name_that_is_no_zone_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(log(), log(), measures=["RR"], time_zone="Tokyo")
+        evaluate(log(), log(), measures=["RR"], inputs={"time_zone": "Tokyo"})
     (fault,) = raised.value.faults
-    assert (fault.where, fault.found, fault.fix) == ("evaluate(time_zone=)", "'Tokyo'", "did you mean 'Asia/Tokyo'?")
+    assert (fault.where, fault.found, fault.fix) == (
+        "evaluate(inputs=).time_zone",
+        "'Tokyo'",
+        "did you mean 'Asia/Tokyo'?",
+    )

@@ -9,6 +9,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.measures import Measure, with_cutoff
 from tests.support.arrow_frames import dicts, in_chunks, table
+from tests.support.sections import sections
 from tests.support.skewed import hall
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def judged(n_users: int, n_hits: int) -> tuple[pa.Table, pa.Table]:
 @pytest.mark.parametrize("n_hits", [0, 1, 2, 30])
 @pytest.mark.parametrize("asked", [{}, {"unit": "list"}, {"intervals": "bootstrap", "replicates": 200}])
 def test_no_interval_of_a_mean_leaves_the_range_of_its_measure(n_users: int, n_hits: int, asked: Any) -> None:  # noqa: ANN401 - arguments of any type
-    for row in dicts(evaluate(*judged(n_users, n_hits), measures=BOUNDED, **asked).metrics):
+    for row in dicts(evaluate(*judged(n_users, n_hits), **sections(measures=BOUNDED, **asked)).metrics):
         least, greatest = Measure.parse(with_cutoff(row["measure"], row["k"])).entry.published_bounds
         if row["ci_low"] is not None:
             assert least <= row["ci_low"] <= row["value"] + 1e-12, row
@@ -94,7 +95,7 @@ def test_no_interval_of_a_difference_leaves_the_range_of_differences(n_users: in
     asked |= {"pairs": "all", "tests": tests, "replicates": 100}
     catalogue = table("item_id", ("a",), ("x",))
     measures = ["RR@10", "P@1", "R(agg='micro')@1", "MCC@1"]
-    found = evaluate(log, held_out, measures=measures, items=catalogue, **asked).comparisons
+    found = evaluate(log, held_out, **sections(measures=measures, items=catalogue, **asked)).comparisons
     ends = [row for row in dicts(found) if row["ci_low"] is not None]
     assert {row["test"] for row in ends} >= {"t", "tukey"}
     for row in ends:

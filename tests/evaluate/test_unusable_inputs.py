@@ -17,6 +17,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, Fault, InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, table, where
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ def log(*rows: tuple[Any, ...], order: str = "rank") -> pa.Table:
 
 
 def evaluated(recommendations: pa.Table, judged: pa.Table, **options: Any) -> Evaluation:  # noqa: ANN401 - of evaluate
-    return evaluate(recommendations, judged, **{"measures": ["RR"], "baseline": "model", **options})
+    return evaluate(recommendations, judged, **sections(**{"measures": ["RR"], "baseline": "model", **options}))
 
 
 def mean_rr(result: Evaluation) -> float:
@@ -60,7 +61,7 @@ def mean_rr(result: Evaluation) -> float:
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_ranks_from_0_fail_every_result_and_name_the_remedy(name: str) -> None:
     result = evaluated(log(), held_out())
-    with pytest.raises(RefusedCallError, match=r"evaluate\(recommendations=\): found rank 0, .*ranks_from=0"):
+    with pytest.raises(RefusedCallError, match=r"evaluate\(recommendations=\): found rank 0, .*'ranks_from': 0"):
         RESULTS[name](result)
 
 
@@ -75,7 +76,7 @@ def test_ranks_from_0_are_measured_as_such_on_request() -> None:
 def test_ranks_from_0_that_are_kept_count_from_1_too(options: dict[str, str]) -> None:
     result = evaluated(log(), held_out(), ranks_from=0, measures=["RR@4"], **options)
     assert mean_rr(result) == pytest.approx((1 + 1 / 2) / 2, rel=0, abs=1e-12)
-    with pytest.raises(RefusedCallError, match="ranks_from=0"):
+    with pytest.raises(RefusedCallError, match="'ranks_from': 0"):
         _ = evaluated(log(), held_out(), measures=["RR@4"], **options).metrics
 
 
@@ -92,13 +93,13 @@ def test_rank_0_of_a_model_that_is_not_evaluated_is_no_fault() -> None:
     rows = [("old", *row) for row in FROM_0] + [("new", user, item, rank + 1) for user, item, rank in FROM_0]
     frame = table("model_id user_id item_id rank", *rows)
     assert mean_rr(evaluated(frame, held_out(), models=["new"], baseline="new")) == 3 / 4
-    with pytest.raises(RefusedCallError, match="ranks_from=0"):
+    with pytest.raises(RefusedCallError, match="'ranks_from': 0"):
         _ = evaluated(frame, held_out(), models=["new", "old"], baseline="new").metrics
 
 
 @pytest.mark.parametrize("asked", [2, -1, "0", True, 0.5])
 def test_ranks_from_is_0_or_1(asked: object) -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(ranks_from=\)"):
+    with pytest.raises(ConfigError, match=r"evaluate\(inputs=\)\.recommendations\.ranks_from"):
         evaluated(log(), held_out(), ranks_from=asked)
 
 
@@ -330,7 +331,8 @@ def test_a_mean_that_is_measured_is_no_reason_to_warn(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (
-            evaluate(pairs_of("u", "v"), judged, measures=[measure], **options).metrics["value"].to_pylist() == expected
+            evaluate(pairs_of("u", "v"), judged, **sections(measures=[measure], **options)).metrics["value"].to_pylist()
+            == expected
         )
 
 
@@ -389,14 +391,18 @@ def test_the_cause_why_nothing_is_measured_is_that_of_ids_and_gains(
 ) -> None:
     asked = {"measures": ["R"], **options}
     with pytest.warns(UserWarning, match=f"nothing is measured: {said}"):
-        assert evaluate(pairs_of("u", "v"), table("user_id item_id gain", *judged), **asked).metrics.num_rows
+        assert evaluate(
+            pairs_of("u", "v"), table("user_id item_id gain", *judged), **sections(**asked)
+        ).metrics.num_rows
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:
     with pytest.raises(InputError, match=r"no column 'item_id' among user_id, thing, score; .*; rename"):
         evaluate(table("user_id thing score", ("u", "a", 1.0)), held_out(), measures=["RR"])
     with pytest.raises(InputError, match=r"no column 'recommended_at'; .*; rename the column"):
-        evaluate(log(order="score"), held_out(), measures=["RR"], attribution="all", attribution_window="1d")
+        evaluate(
+            log(order="score"), held_out(), measures=["RR"], policies={"attribution": "all", "attribution_window": "1d"}
+        )
 
 
 def test_a_column_of_models_with_another_name_is_warned_of() -> None:
@@ -417,8 +423,9 @@ def shown(*hours: int, gap: int = 0) -> pa.Table:
 
 
 def test_lists_that_are_merged_are_warned_of() -> None:
+    last_touch = {"attribution": "last_touch", "attribution_window": "1d"}
     clicked = table("user_id item_id interacted_at", ("u", "10", 1_767_322_800_000_000))
-    by_time = partial(evaluate, held_out=clicked, measures=["RR"], attribution="last_touch", attribution_window="1d")
+    by_time = partial(evaluate, held_out=clicked, measures=["RR"], policies=last_touch)
     with pytest.warns(UserWarning, match="no column 'list_id', .* 1 of 1 have several times in recommended_at"):
         by_time(shown(1, 2))
     with warnings.catch_warnings():
@@ -434,7 +441,9 @@ def test_times_of_another_unit_are_no_times() -> None:
     clicked = table("user_id item_id interacted_at", ("u", "10", 1_767_322_800_000_000))
     said = "recommendations: 2 of 2 rows have no time that can be read in 'recommended_at' .* or seconds since 1970"
     with pytest.warns(UserWarning, match=said):
-        result = evaluate(listed, clicked, measures=["RR"], attribution="last_touch", attribution_window="1d")
+        result = evaluate(
+            listed, clicked, measures=["RR"], policies={"attribution": "last_touch", "attribution_window": "1d"}
+        )
     with pytest.warns(UserWarning, match="of lists of no time and interactions of 2026-01-02 03:00:00; see .checks"):
         assert result.metrics.num_rows
 
@@ -457,7 +466,7 @@ def test_a_warning_names_the_cause(options: dict[str, Any], said: str) -> None:
         "measures": ["P@1"],
     }
     with pytest.warns(UserWarning, match=said):
-        assert evaluate(**{**given, **options}).metrics is not None
+        assert evaluate(**sections(**{**given, **options})).metrics is not None
 
 
 def test_measures_that_compare_with_a_model_that_is_not_there_are_warned_of() -> None:
@@ -487,7 +496,10 @@ def test_gains_of_another_name_are_warned_of(held_out: pa.Table, said: str) -> N
         warnings.simplefilter("error")
         evaluate(log(order="score"), held_out.rename_columns(["user_id", "item_id", "gain"]), measures=["RR"])
         evaluate(
-            log(order="score"), held_out, measures=["RR"], gains={"column": held_out.column_names[2], "edges": [4]}
+            log(order="score"),
+            held_out,
+            measures=["RR"],
+            inputs={"held_out": {"gains": {"column": held_out.column_names[2], "edges": [4]}}},
         )
 
 
@@ -516,7 +528,7 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(monkeypatch: 
     judged = table("user_id item_id gain", ("u1", "a", 1.0))
     asked: dict[str, Any] = {"measures": ["P@1", "R@1"], "segments": segments, "slices": ["country", "phone"]}
     monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 66)
-    assert evaluate(log, judged, population="run", **asked).metrics.num_rows == 66
+    assert evaluate(log, judged, **sections(population="run", **asked)).metrics.num_rows == 66
     monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 65)
     with pytest.raises(RefusedCallError, match=r"evaluate\(slices=\): found a result of more than 65 rows, .*'phone'"):
-        evaluate(log, judged, population="run", **asked).leaderboard()
+        evaluate(log, judged, **sections(population="run", **asked)).leaderboard()

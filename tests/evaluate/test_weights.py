@@ -10,6 +10,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support.arrow_frames import tuples
+from tests.support.sections import sections
 
 LOG = pa.table(
     {
@@ -33,7 +34,7 @@ def held_out(weights: list[float | None]) -> pa.Table:
 
 
 def means(judged: pa.Table, **options: Any) -> dict[str, float]:  # noqa: ANN401 - any policy
-    rows = evaluate(LOG, judged, measures=MEASURES[:3], **options).metrics.to_pylist()
+    rows = evaluate(LOG, judged, **sections(measures=MEASURES[:3], **options)).metrics.to_pylist()
     return {row["measure"]: row["value"] for row in rows}
 
 
@@ -55,7 +56,7 @@ def test_judgement_without_a_weight_counts_for_other_measures_alone(weight: floa
 
 
 def test_user_whose_weights_cannot_be_used_is_undefined() -> None:
-    result = evaluate(LOG, held_out([1, 3, 0]), measures=["R(weighted=True)@1"], zero_relevant="exclude")
+    result = evaluate(LOG, held_out([1, 3, 0]), measures=["R(weighted=True)@1"], policies={"zero_relevant": "exclude"})
     (row,) = result.metrics.to_pylist()
     assert (row["value"], row["n_users"]) == (1 / 4, 1)
 
@@ -105,7 +106,9 @@ def test_row_without_a_weight_is_as_if_it_were_left_out(judged_only: str, ties: 
 
     def values(held_out: pa.Table) -> list[tuple[Any, ...]]:
         policies: dict[str, Any] = {"ties": ties, "judged_only": judged_only == "policy"}
-        return tuples(evaluate(log, held_out, measures=measures, **policies).metrics, "measure", "k", "value")
+        return tuples(
+            evaluate(log, held_out, **sections(measures=measures, **policies)).metrics, "measure", "k", "value"
+        )
 
     assert values(judged) == values(judged.slice(1))
 
@@ -127,5 +130,7 @@ def test_group_without_a_weight_above_0_is_undefined_under_any_policy() -> None:
     judged = held_out([1, 3, 0])
     train = pa.table({"user_id": ["a"] * 9 + ["b"], "item_id": ["rare"] * 9 + ["hit"]})
     asked = ["R(group='tail',weighted=True)@1"]
-    result = evaluate(LOG, judged, measures=asked, train=train, population="judged", zero_relevant="zero")
+    result = evaluate(
+        LOG, judged, measures=asked, train=train, policies={"population": "judged", "zero_relevant": "zero"}
+    )
     assert tuples(result.metrics, "value", "n_users") == [(1.0, 1)]

@@ -38,7 +38,7 @@ def yaml_blocks() -> list[tuple[str, str]]:
 def test_examples_of_configs_are_valid(example: str, tmp_path: Path) -> None:
     """Whatever an example leaves out is that of the template, without what hangs on other keys."""
     config = yaml.safe_load((ROOT / "rankeval_spark" / "config" / "template.yaml").read_text(encoding="utf-8"))
-    for key in {"slices", "bands", "item_slices", "gates", "comparisons"} - yaml.safe_load(example).keys():
+    for key in {"slices", "slicing", "gates", "comparisons"} - yaml.safe_load(example).keys():
         config.pop(key, None)
     given = {name: {"format": "csv", "path": f"{name}.csv"} for name in ("segments", "train", "items")}
     config["inputs"] |= given

@@ -38,6 +38,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
+    "rankeval_spark/inputs/arrow/file_inputs.py": "looks at the first texts of a dataset of Arrow",
     "rankeval_spark/spark/session/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/plans/packed_rows.py": "the job that makes the small tables of an evaluation",

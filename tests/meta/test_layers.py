@@ -15,8 +15,8 @@ from tests.support.code import PACKAGE, ROOT, Module, modules
 LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "limits", "spark", "time_zones"},
     {"measures", "statistics"},
-    {"config", "call_words"},
-    {"report"},
+    {"config"},
+    {"call_words", "report"},
     {"inputs"},
     {"engine"},
     {"refusals", "result_rows", "inputs.trec_files"},

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pytest
 
 PUBLIC: Final = [
-    *("Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"),
-    *("register_functions", "windows"),
+    *("Comparisons", "Evaluation", "FrameInputs", "Intervals", "Policies", "Results", "Slicing", "__version__"),
+    *("attributed_interactions", "build_session", "evaluate", "evaluate_config", "register_functions", "windows"),
 ]
 
 WINDOWS: Final = {
@@ -44,52 +44,14 @@ EVALUATE: Final = {
     "recommendations": "required",
     "held_out": "required",
     "measures": "required, by name",
-    "segments": None,
     "slices": (),
-    "bands": None,
-    "item_slices": (),
-    "models": None,
-    "preset": None,
-    "population": None,
-    "zero_relevant": None,
-    "missing": None,
-    "ties": None,
-    "score_precision": None,
-    "rank_gaps": None,
-    "ranks_from": 1,
-    "gains": None,
-    "nested": None,
-    "duplicates": None,
-    "judged_only": None,
-    "held_out_duplicates": None,
-    "invalid_scores": None,
-    "seen_in_train": None,
-    "unknown_items": None,
-    "own_item": None,
-    "unit": None,
-    **dict.fromkeys(("order", "lists", "attribution", "attribution_window", "consumed_before")),
-    "min_slice_size": 30,
-    "confidence": 0.95,
-    "quantiles": (),
-    "max_rows_per_user": 5_000_000,
-    "train": None,
-    "items": None,
-    "evaluation_date": None,
-    "time_zone": "UTC",
-    "baseline": None,
-    "pairs": "baseline",
-    "margin": None,
-    "correction": "holm",
-    "tests": ("t",),
-    "wilcoxon_zeros": "wilcox",
-    "intervals": "analytic",
-    "replicates": 1000,
-    "seed": 0,
-    "threads": None,
+    **dict.fromkeys(("baseline", "models", "segments", "train", "items", "evaluation_date", "preset")),
+    **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
-    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release", "user_metrics", "user_values"),
+    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release", "to_config"),
+    *("user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),
@@ -323,7 +285,8 @@ def test_completion_offers_what_a_plain_install_has(monkeypatch: pytest.MonkeyPa
     """Completers read each name that they are offered, so that none may be refused."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
 
-    assert dir(rankeval_spark) == ["Evaluation", "Results", "__version__", "evaluate"]
+    needing_spark = {"attributed_interactions", "build_session", "register_functions", "windows"}
+    assert dir(rankeval_spark) == [name for name in PUBLIC if name not in needing_spark]
     assert rlcompleter.Completer({"r": rankeval_spark}).attr_matches("r.Res") == ["r.Results("]
 
 

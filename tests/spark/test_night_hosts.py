@@ -119,7 +119,7 @@ def awkward(folder: Path, inputs: Awkward, format_: str = "parquet", **changes: 
             "measures": ["nDCG", "AP", "P(agg='micro')", "RR"],
             "cutoffs": [1, 3],
             "slices": ["country", ["country", "tier"]],
-            "min_slice_size": 2,
+            "slicing": {"min_slice_size": 2},
             "results": {"root": "results", "lists": True, "quarantine": False},
         }
     )
@@ -177,7 +177,7 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
             {
                 "intervals": {"method": "bootstrap", "replicates": 100},
                 "models": ["als", "popular"],
-                "quantiles": [0.1, 0.5, 1],
+                "slicing__quantiles": [0.1, 0.5, 1],
                 "comparisons": {"baseline": "popular", "margin": 0.1},
             },
             id="drawn, quantiles, margin",
@@ -213,9 +213,9 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
         pytest.param(
             {},
             {
-                "bands": {"age": {"quantiles": 3}, "activity": {"of": "train"}},
+                "slicing__bands": {"age": {"quantiles": 3}, "activity": {"of": "train"}},
                 "slices": ["age", "activity"],
-                "item_slices": ["head", "rock"],
+                "slicing__item_slices": ["head", "rock"],
                 "checks__seen_in_train": {"warn": 0},
             },
             id="bands, groups of items, seen items counted",
@@ -230,7 +230,7 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
                     "own_item": "drop_both",
                 },
                 "measures": ["P", "RR"],
-                "time_zone": "America/Sao_Paulo",
+                "inputs__time_zone": "America/Sao_Paulo",
                 "inputs__held_out__filters": [{"column": "interacted_at", "op": "last", "value": "1d"}],
             },
             id="run, a window of days of a zone",
@@ -248,7 +248,7 @@ def test_random_nights(spark: SparkSession, tmp_path: Path, make: dict[str, Any]
         pytest.param({}, {"comparisons": {"baseline": "popular", "tests": ["t", "wilcoxon"]}}, id="plain"),
         pytest.param(
             {"has_lists": True, "ids": "bigint"},
-            {"policies__unit": "list", "comparisons": {"baseline": "popular"}, "quantiles": [0.5]},
+            {"policies__unit": "list", "comparisons": {"baseline": "popular"}, "slicing__quantiles": [0.5]},
             id="several lists",
         ),
         pytest.param(

@@ -88,3 +88,8 @@ def night_of(folder: Path, form: str, separator: str, **log: Any) -> Workspace: 
     inputs["recommendations"] |= log
     made.configure({"evaluation": "cells", "inputs": inputs, "measures": ["RR"], "results": {"root": "results"}})
     return made
+
+
+def nested_inputs(**nested: object) -> dict[str, dict[str, object]]:
+    """Return the argument ``inputs`` of ``evaluate`` by which rows of these tables have several items."""
+    return {name: {"nested": one} for name, one in nested.items()}

@@ -139,7 +139,7 @@ def config_of(*inputs: str, format_: str = DELTA, date_column: str = "day") -> C
         "measures": list(MEASURES),
         "cutoffs": list(CUTOFFS),
         "slices": ["country"] if "segments" in inputs else [],
-        "min_slice_size": 2,
+        "slicing": {"min_slice_size": 2},
         "results": {"root": "results", "lists": True},
     }
 

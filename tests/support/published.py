@@ -12,6 +12,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.nightly.night_plan import evaluation_name
+from rankeval_spark.config import FrameInputs
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
@@ -134,7 +135,7 @@ def _tables(config: EvaluationConfig, day: date, frames: Frames) -> dict[str, pa
     """Compute what a run publishes, but for the lists, which have no in-process form."""
     names = ("recommendations", "held_out", "segments", "train", "items")
     given: Mapping[str, Any] = {name: frames.get(name) for name in names}
-    result = Evaluation(in_process.of_call(given, request_of(config, day), ranks_from=1, threads=1))
+    result = Evaluation(in_process.of_call(given, request_of(config, day), FrameInputs()), config)
     found = {
         schemas.USER_METRICS.name: result.user_metrics,
         schemas.METRICS.name: result.metrics,

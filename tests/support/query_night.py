@@ -38,8 +38,8 @@ def published(folder: Path) -> Workspace:
         folder,
         measures=list(MEASURES),
         cutoffs=[2, 5, 10],
-        min_slice_size=1,
-        quantiles=[0.1, 0.5, 0.9],
+        slicing__min_slice_size=1,
+        slicing__quantiles=[0.1, 0.5, 0.9],
         comparisons={"baseline": "popular", "margin": 0.05},
         gates=list(RULES),
     )

@@ -14,8 +14,10 @@ import pyarrow as pa
 from rankeval_spark import __version__, columns as C, evaluate, schemas
 from rankeval_spark.apps.gates import judge_rows
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.tables import ReportTables, empty_table
+from tests.support.sections import sections
 
 FIRST_NIGHT: Final = date(2026, 1, 1)
 EVALUATION: Final = "nightly"
@@ -92,7 +94,7 @@ class Plan:
         """The config, as far as rules go by it."""
         compared = None if self.baseline is None else Comparisons(baseline=self.baseline)
         rules = tuple(Gate(**rule) for rule in self.gates)
-        return EvaluationConfig.model_construct(gates=rules, comparisons=compared, min_slice_size=20)
+        return EvaluationConfig.model_construct(gates=rules, comparisons=compared, slicing=Slicing(min_slice_size=20))
 
 
 def nights(plan: Plan = Plan()) -> ReportTables:
@@ -120,10 +122,7 @@ def night(plan: Plan, number: int = 0, *, seed: int = 7) -> ReportTables:
     result = evaluate(
         logs["recommendations"],
         logs["held_out"],
-        measures=plan.measures,
-        train=logs["train"],
-        min_slice_size=20,
-        **given,
+        **sections(measures=plan.measures, train=logs["train"], min_slice_size=20, **given),
     )
     comparisons = result.comparisons if plan.baseline else None
     rows = judge_rows(

@@ -83,7 +83,7 @@ def workspace(folder: Path, format_: str = nights.DELTA) -> Workspace:
         measures=["RR"],
         cutoffs=[2],
         results__lists=False,
-        min_slice_size=30,
+        slicing__min_slice_size=30,
         comparisons={"baseline": "pop"},
         gates=[
             {"measure": "RR@2", "margin": 0.05, "against": "previous"},

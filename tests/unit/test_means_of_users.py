@@ -11,6 +11,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.outputs import lists_column, to_user_means
@@ -35,7 +36,9 @@ def metrics(
     n_partitions: int = 1,
 ) -> pa.Table:
     """Summarise users, with a smallest slice of 2 users."""
-    request = Request(measures=tuple(map(str, measures.measures)), slices=tuple(slices), min_slice_size=2)
+    request = Request(
+        measures=tuple(map(str, measures.measures)), slices=tuple(slices), slicing=Slicing(min_slice_size=2)
+    )
     users = scored
     if request.segments:
         users = users.append_column(PACKED, packed_segments(scored[C.SEGMENTS].combine_chunks(), request.segments))

@@ -328,7 +328,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> str:
         {"measure": "RR@2", "at_least": 1.0, "models": ["als"]},
         {"measure": "RR@2", "margin": 1.0, "against": "previous", "models": ["pop"]},
     ]
-    _, root = made_at(tmp_path_factory.mktemp("judged") / "workspace", gates=gates, min_slice_size=1)
+    _, root = made_at(tmp_path_factory.mktemp("judged") / "workspace", gates=gates, slicing__min_slice_size=1)
     for day in (FIRST, SECOND):
         root.publish(day, frames_of(day), run_id=f"run-{day}")
     return root.root

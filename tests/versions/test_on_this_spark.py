@@ -91,7 +91,11 @@ def n_runs(workspace: Workspace, statuses: Sequence[str]) -> int:
 def test_values_of_evaluate_are_those_worked_out_by_hand(spark: SparkSession) -> None:
     log, held_out, segments = frames(spark)
     result = evaluate(
-        *(log, held_out), measures=["P@1", "RR@2", "nDCG@2"], segments=segments, slices=["country"], min_slice_size=1
+        *(log, held_out),
+        measures=["P@1", "RR@2", "nDCG@2"],
+        segments=segments,
+        slices=["country"],
+        slicing={"min_slice_size": 1},
     )
 
     found = {tuple(row[name] for name in KEY): row["value"] for row in result.metrics.collect()}
@@ -103,7 +107,7 @@ def test_values_of_evaluate_are_those_worked_out_by_hand(spark: SparkSession) ->
 
 def test_comparison_is_on_the_same_users(spark: SparkSession) -> None:
     log, held_out, _ = frames(spark)
-    result = evaluate(log, held_out, measures=["P@1", "RR@2"], baseline="pop", min_slice_size=1)
+    result = evaluate(log, held_out, measures=["P@1", "RR@2"], baseline="pop", slicing={"min_slice_size": 1})
 
     found = {row["measure"]: (row["delta"], row["n_users"]) for row in result.comparisons.collect()}
 

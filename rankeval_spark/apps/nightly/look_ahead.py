@@ -47,8 +47,8 @@ class LookAhead:
         self.reason: str | None = None
         self.why_spark: str | None = None
         places = [fault.where for error in self.errors for fault in error.faults]
-        for name, one in config.inputs:  # those outside the allowed folders are not looked at
-            if one is not None and not any(place.startswith(f"inputs.{name}.") for place in places):
+        for name, one in config.inputs.given.items():  # those outside the allowed folders are not looked at
+            if not any(place.startswith(f"inputs.{name}.") for place in places):
                 self.errors += errors_of(partial(self._measure, name, one, day))
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []

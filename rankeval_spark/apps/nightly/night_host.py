@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -189,7 +188,7 @@ class ProcessHost(NightHost):
     @cached_property
     @override
     def host(self) -> InProcess:
-        return InProcess(Usable(self._tables, self.request, os.cpu_count() or 1))
+        return InProcess(Usable(self._tables, self.request, pa.cpu_count()))
 
     @property
     def _slice_values(self) -> dict[str, int]:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 from pydantic import ValidationInfo, field_validator
+from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import column_names
-from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
+from rankeval_spark.config import Comparisons, FrameInputs, Inputs, Intervals, Policies, Slicing, validate_model
 from rankeval_spark.config.base import Model, fault_error, refuse_faults
-from rankeval_spark.config.inference import band_faults, segments_from_train
-from rankeval_spark.config.inputs import Gains, Nested, NestedItems, RanksFrom
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
-from rankeval_spark.errors import ConfigError, Fault, kind_of, nearest
+from rankeval_spark.config.slicing import band_faults, segments_from_train
+from rankeval_spark.errors import ConfigError, Fault, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS
 
-_NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
-"""The arguments of comparisons where none is requested."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _NEEDED: Final = {
     "train": "a table with user_id and item_id",
@@ -32,42 +34,42 @@ _NEEDED: Final = {
 }
 """Arguments that only some measures need, for messages."""
 
-
-class NestedInputs(Model):
-    """Inputs of which a row has several items; the keys of ``recommendations`` may stand alone."""
-
-    recommendations: Nested | None = None
-    """Columns of the items and scores of a list of the log."""
-    held_out: NestedItems | None = None
-    """Column of the items of the judgements."""
-
-    @property
-    def by_input(self) -> dict[str, NestedItems]:
-        """Those that are given, by the name of their input."""
-        return {name: given for name, given in self if given is not None}
+_SECTIONS: Final[Mapping[str, type[Model]]] = {
+    "policies": Policies,
+    "slicing": Slicing,
+    "intervals": Intervals,
+    "comparisons": Comparisons,
+}
+_ELSEWHERE: Final = {
+    "cutoffs": "write them with the measures: measures=['nDCG@10']",
+    "k": "write it with the measures: measures=['nDCG@10']",
+    "threads": "set the threads of Arrow: pyarrow.set_cpu_count(4)",
+}
 
 
 class Call(Request):
-    """Request of a call, and the rest of its arguments that a config has among its inputs."""
+    """Request of a call, and how its frames are read."""
 
-    ranks_from: RanksFrom = 1
-    """Rank of the first item of a list in the log."""
-    gains: Gains | None = None
-    """Rules by which events of the judgements become gains."""
-    nested: NestedInputs = NestedInputs()
-    """Columns of the items and scores of a list, by input."""
-    not_compared: Comparisons | None = None
-    """Arguments of comparisons where none is requested: they are checked and not used."""
+    inputs: FrameInputs = FrameInputs()
+    """How each frame is read."""
     given: Mapping[str, tuple[str, ...]]
     """Optional arguments that are given, with the columns of `segments`."""
 
-    @field_validator("nested", mode="before")
-    @classmethod
-    def _is_of_the_log(cls, given: object) -> object:
-        if given is None:
-            return NestedInputs()
-        is_by_input = not isinstance(given, Mapping) or not given.keys() - NestedInputs.model_fields
-        return given if is_by_input else {"recommendations": given}
+    @property
+    def request(self) -> Request:
+        """What is asked, without the inputs."""
+        inputs = self.inputs
+        return self.alone(max_rows_per_user=inputs.max_rows_per_user, time_zone=inputs.time_zone)
+
+    @override
+    def _as_config(self) -> dict[str, Any]:
+        values = super()._as_config()
+        rows, given = values.pop("inputs", {}), values.pop("given")
+        values.pop("evaluation_date", None)  # of a night, the date that is asked for
+        names = ("recommendations", "held_out", *(name for name in given if name in Inputs.model_fields))
+        located = {name: {"format": "parquet", "path": f"data/{name}", **rows.get(name, {})} for name in names}
+        most = {name: value for name, value in rows.items() if name not in FrameInputs().frames}
+        return {"evaluation": "notebook", "inputs": {**located, **most}, **values, "results": {"root": "results"}}
 
     @field_validator("evaluation_date", mode="before")
     @classmethod
@@ -91,16 +93,17 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
         for name, labels in measures.lacking(["recommendations", "held_out", *given]).items():
             expected = f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}"
             yield Fault(f"/{name}", "nothing", expected, "give it, or leave these measures out")
-    if "slices" in keys and "bands" in keys:
+    if "slices" in keys and "slicing" in keys:
+        bands = keys["slicing"].bands
         known = [name for name in given.get("segments", ()) if name != C.USER_ID]
         columns = (
             f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
         )
         for name in dict.fromkeys(name for one in keys["slices"] for name in one):
-            if name not in (*known, *segments_from_train(keys["bands"])):
+            if name not in (*known, *segments_from_train(bands)):
                 yield Fault("/slices", repr(name), columns, nearest(name, known))
-        for fault in band_faults(keys["bands"], slices=keys["slices"], given=given):
-            yield replace(fault, where="/bands")
+        for fault in band_faults(bands, slices=keys["slices"], given=given):
+            yield replace(fault, where="/slicing.bands")
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
         expected = f"{' or '.join(inputs)}, for {name}={getattr(keys['policies'], name)!r}"
         yield Fault(f"/{inputs[0]}", "nothing", expected, f"give it, or set {name} to keep")
@@ -116,26 +119,44 @@ def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | No
         fix = "name the argument of each table: evaluate(recommendations, held_out, measures=[...], train=...)"
         expected = "a value, because it is none of the tables"
         raise ConfigError(*(Fault(f"evaluate({one}=)", f"a {kind_of(v)}", expected, fix) for one, v in refused.items()))
-    general, policies, compared, intervals = (
-        {name: arguments[name] for name in model.model_fields if name in arguments}
-        for model in (Call, Policies, Comparisons, Intervals)
-    )
-    is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
-    given = {name: () for name in _NEEDED if arguments.get(name) is not None}
+    baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
+    compared, faults = _compared(baseline, arguments["comparisons"])
     values = {
-        **general,
-        "policies": policies,
-        "intervals": {**intervals, "method": arguments.get("intervals")},
-        "comparisons": compared if is_compared else None,
-        "not_compared": None if is_compared else {**compared, "pairs": "all"},
+        **{name: arguments[name] for name in Call.model_fields if name in arguments},
+        "comparisons": compared,
         "given": given if segments is None else {"segments": segments, **given},
     }
+
+    def locate(place: tuple[str | int, ...]) -> str:
+        return _ARGUMENT(("baseline",) if baseline is not None and place == ("comparisons", "baseline") else place)
+
     try:
-        return validate_model(Call, values, locate=_place)
+        call = validate_model(Call, values, locate=locate)
     except ConfigError as error:
         measures = arguments["measures"] if isinstance(arguments["measures"], list | tuple) else ()
-        texts = {_place(("measures", index)): str(text).strip() for index, text in enumerate(measures)}
-        raise ConfigError(*(_in_words_of_a_call(fault, texts.get(fault.where, "")) for fault in error.faults)) from None
+        texts = {locate(("measures", index)): str(text).strip() for index, text in enumerate(measures)}
+        found = (_in_words_of_a_call(fault, texts.get(fault.where, "")) for fault in error.faults)
+        raise ConfigError(*faults, *found) from None
+    if faults:
+        raise ConfigError(*faults)
+    return call
+
+
+_ARGUMENT: Final = argument_of("evaluate")
+
+
+def _compared(baseline: object, comparisons: object) -> tuple[object, list[Fault]]:
+    """Return the section of comparisons with the argument ``baseline``, and what is wrong where it names another."""
+    if isinstance(comparisons, Comparisons):
+        comparisons = comparisons.model_dump(exclude_unset=True)
+    if baseline is None or not isinstance(comparisons, Mapping | None):
+        return comparisons, []
+    own = (comparisons or {}).get("baseline")
+    faults = []
+    if own not in (None, baseline):
+        found, fix = f"{baseline!r}, while comparisons have the baseline {own!r}", "leave one of them out"
+        faults.append(Fault("evaluate(baseline=)", found, "one baseline", fix))
+    return {**(comparisons or {}), "baseline": baseline}, faults
 
 
 def _in_words_of_a_call(fault: Fault, text: str) -> Fault:
@@ -146,10 +167,29 @@ def _in_words_of_a_call(fault: Fault, text: str) -> Fault:
     return Fault(f"{fault.where}, {text}", found, fault.expected, fault.fix)
 
 
-def _place(place: tuple[str | int, ...]) -> str:
-    """Write a place as it is written in the call, where policies, intervals and comparisons are arguments too."""
-    if place == ("intervals", "method"):
-        place = place[:1]
-    elif place[:1] in (("policies",), ("comparisons",), ("not_compared",), ("intervals",)):
-        place = place[1:]
-    return argument_of("evaluate")(place)
+def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Raise ConfigError, with the place where it belongs, for an argument that a function does not have."""
+    known = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        unknown = [name for name in kwargs if name not in known]
+        if unknown:
+            raise ConfigError(*(_misplaced_fault(name, kwargs[name], known) for name in unknown))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def _misplaced_fault(name: str, value: object, known: Sequence[str]) -> Fault:
+    text = shortened(repr(value))
+    places = [f"{section}={{{name!r}: {text}}}" for section, model in _SECTIONS.items() if name in model.model_fields]
+    places += [
+        f"inputs={{{frame!r}: {{{name!r}: {text}}}}}"
+        for frame, rows in FrameInputs().frames.items()
+        if name in type(rows).model_fields
+    ]
+    sections = (key for model in _SECTIONS.values() for key in model.model_fields)
+    fix = _ELSEWHERE.get(name) or (f"write {' or '.join(places)}" if places else nearest(name, [*known, *sections]))
+    expected = "an argument of evaluate" if fix else f"one of {', '.join(known)}"
+    return Fault(f"evaluate({name}=)", "an unknown argument", expected, fix)

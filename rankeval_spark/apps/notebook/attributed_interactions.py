@@ -78,14 +78,15 @@ def attributed_interactions(
         If a column is missing or has a type that cannot be used.
     """
     given = {"attribution": attribution, "attribution_window": attribution_window}
-    with in_words_of_a_call(given, is_on_spark=True, function=attributed_interactions.__name__):
+    flat, name = dict.fromkeys(given, ""), attributed_interactions.__name__
+    with in_words_of_a_call(is_on_spark=True, function=name, sections=flat):
         if attribution == "none":
             raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
         policies = validate_model(Policies, given, locate=_place)
-        for name, frame in (("recommendations", recommendations), ("held_out", held_out)):
+        for each, frame in (("recommendations", recommendations), ("held_out", held_out)):
             if not is_of_spark(frame):
                 fix = "spark.createDataFrame makes one"
-                raise InputError(Fault(_place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
+                raise InputError(Fault(_place((each,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
         if fault := zone_fault(time_zone):
             raise ConfigError(replace(fault, where=_place(("time_zone",))))
         log = _log(recommendations, time_zone)

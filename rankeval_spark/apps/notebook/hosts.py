@@ -64,7 +64,7 @@ def warn_of_likely_mistakes(
     if likely := _misnamed(C.GAIN, held_out):
         warn_user(
             f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely!r} holds the gains, "
-            f"rename it to gain, or pass gains={{'column': {likely!r}, 'edges': [...]}}"
+            f"rename it to gain, or pass inputs={{'held_out': {{'gains': {{'column': {likely!r}, 'edges': [...]}}}}}}"
         )
     names = [name for name in unused_segments if name != C.USER_ID]
     if names:

@@ -92,7 +92,7 @@ def compare_nights(
     rows = changes_between(sides[0], sides[1], config, measures=measures, slices=names)
     correction = config.comparisons.correction if config.comparisons else "holm"
     return ComparisonResult(
-        with_adjusted_p(rows, measures=measures, correction=correction, alpha=1 - config.confidence),
+        with_adjusted_p(rows, measures=measures, correction=correction, alpha=1 - config.intervals.confidence),
         _notes(now, before, measures, [name for name in names if not sides[0].makes(name, sides[1])]),
     )
 

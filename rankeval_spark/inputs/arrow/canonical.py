@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.inputs import POSITION
+from rankeval_spark import columns as C
+from rankeval_spark.config.inputs import POSITION, FrameInputs, JudgementRows, LogRows
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_texts
 from rankeval_spark.errors import Fault, InputError
@@ -28,11 +28,14 @@ from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, InputConfig, NestedItems
+    from rankeval_spark.config.inputs import Gains, InputRows, NestedItems
     from rankeval_spark.schemas import Field, Schema
 
 MOST_LISTS: Final = 1000
 """Lists that are written as rows of items at once."""
+
+_OF_ONE_INPUT: Final = ("list_separator", "ranks_from", "gains", "nested")
+"""Settings that only one of the inputs has."""
 
 
 @dataclass(frozen=True)
@@ -54,53 +57,23 @@ class Reading:
     is_of_pandas: bool = False  # whether pandas has the table, for messages
 
     @classmethod
-    def of_config(cls, name: str, config: InputConfig, schema: Schema) -> Reading:
-        """Return how the config says that the input of a name is read."""
-        given = {
-            key: getattr(config, key)
-            for key in ("list_separator", "ranks_from", "gains", "nested")
-            if hasattr(config, key)
-        }
-        return cls(
-            f"inputs.{name}", schema, config.renames, config.places, config.types, time_zone=config.time_zone, **given
-        )
+    def from_rows(cls, where: str, schema: Schema, rows: InputRows, time_zone: str = UTC) -> Reading:
+        """Build the reading of an input from what a config or a call says about its rows."""
+        given = {key: getattr(rows, key) for key in _OF_ONE_INPUT if hasattr(rows, key)}
+        return cls(where, schema, rows.renames, rows.places, rows.types, time_zone=time_zone, **given)
 
     @classmethod
-    def of_call(
-        cls,
-        name: str,
-        schema: Schema,
-        columns: pa.Schema,
-        *,
-        ranks_from: int,
-        gains: Gains | None,
-        nested: NestedItems | None = None,
-        time_zone: str = UTC,
+    def from_frame(
+        cls, name: str, schema: Schema, columns: pa.Schema, rows: InputRows | None = None, time_zone: str = UTC
     ) -> Reading:
-        """Return how a table of a caller is read, whose columns have canonical names but for events and lists.
-
-        `gains`: how events of the judgements become gains. `nested`: where the items are, if a row has several.
-        `time_zone`: zone of days, and of times without one.
+        """Build the reading of a frame of a call, whose columns have canonical names where ``rows`` gives no others.
 
         Raises InputError: its rows are lists that also have ranks, or whose items have no name.
         """
-        is_log, is_judged = (schema.name == one.name for one in (schemas.RECOMMENDATIONS, schemas.HELD_OUT))
-        if is_log or is_judged:
-            nested = nested_lists.nested_of(columns, name, is_log=is_log, ranks_from=ranks_from, given=nested)
-        events = gains if is_judged else None
-        shapes = [shape for shape in (nested, events) if shape is not None]
-        renames = {canonical: own for shape in shapes for canonical, own in shape.renames.items()}
-        places = {canonical: key for shape in shapes for canonical, key in shape.places.items()}
-        return cls(
-            name,
-            schema,
-            renames,
-            places,
-            ranks_from=ranks_from,
-            gains=events,
-            nested=nested,
-            time_zone=time_zone,
-        )
+        rows = rows or getattr(FrameInputs(), schema.name)
+        if isinstance(rows, LogRows | JudgementRows):
+            rows = rows.model_copy(update={"nested": nested_lists.nested_of(columns, name, rows)})
+        return cls.from_rows(name, schema, rows, time_zone)
 
     @property
     def names(self) -> dict[str, str]:

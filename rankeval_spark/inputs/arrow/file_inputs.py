@@ -184,7 +184,7 @@ class FileInput:
 
     @property
     def _nested(self) -> NestedItems | None:
-        return self.config.shape if isinstance(self.config.shape, NestedItems) else None
+        return self.config.several_items
 
     def _is_text(self, name: str) -> bool:
         return name in self.table.schema.names and is_text(self.table.schema.field(name).type)
@@ -203,7 +203,7 @@ class FileInput:
 
     @cached_property
     def _reading(self) -> Reading:
-        return Reading.of_config(self.name, self.config, self.schema)
+        return Reading.from_rows(f"inputs.{self.name}", self.schema, self.config, self.config.time_zone)
 
     def _source(self, rows: pa.Table) -> Source:
         return source_of(self.name, self._reading.cells(rows), self.schema, rows.num_rows)
@@ -233,7 +233,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     Raises ForSparkError: Spark reads them: one of them is not a plain table on this machine, something is wrong with
     one, which Spark reports, or all together are too large for this process.
     """
-    found = tuple(_opened(config, name, date) for name, given in config.inputs if given is not None)
+    found = tuple(_opened(config, name, date) for name in config.inputs.given)
     _refuse_what_spark_refuses(found, request)
     _refuse_many_rows(found)
     return found
@@ -254,9 +254,7 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
     """
     opened, errors, ids = list[FileInput](), list[FaultsError](), list[HasIds]()
     sources: dict[str, Source] = {}
-    for name, given in config.inputs:
-        if given is None:
-            continue
+    for name, given in config.inputs.given.items():
         try:
             one = _looked_at(config, name, date)
             sources[name] = one.without_rows()
@@ -298,7 +296,7 @@ def _looked_at(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
     """Refuse csv files that only Spark reads and whose header lacks columns."""
     given: InputConfig = getattr(config.inputs, name)
-    if given.path is None or isinstance(given.shape, NestedItems):
+    if given.path is None or given.several_items is not None:
         return
     location = given.location(date)
     header = header_here(location, given.options)
@@ -315,7 +313,7 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
 
 def _refuse_missing_of_all(config: EvaluationConfig, request: Request, sources: Mapping[str, Source]) -> None:
     """Refuse what the request needs and the inputs lack, where all of them could be opened."""
-    if all(given is None or name in sources for name, given in config.inputs):
+    if all(name in sources for name in config.inputs.given):
         refuse_missing([*sources.values()], request)
 
 
@@ -350,7 +348,7 @@ def _opened(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
 
 
 def _schema_of(config: EvaluationConfig, name: str) -> Schema:
-    return input_schemas(config.segment_names(), numbers=config.bands, lists=config.policies.lists)[name]
+    return input_schemas(config.segment_names(), numbers=config.slicing.bands, lists=config.policies.lists)[name]
 
 
 def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.inputs import POSITION, Nested, NestedItems, column_and_field
+from rankeval_spark.config.inputs import POSITION, JudgementRows, LogRows, Nested, NestedItems, column_and_field
 from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.engine.batch.listed_rows import flat_lists
 from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, plain, spark_name
-from rankeval_spark.inputs.input_columns import CORRUPT, HELD_OUT, column_fault
+from rankeval_spark.inputs.input_columns import CORRUPT, column_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,26 +34,25 @@ _SEPARATORS: Final = ("|", ";", ",", "\t", " ")
 """Likely separators, those first next to which others may stand too."""
 
 
-def nested_of(
-    schema: pa.Schema, where: str, *, is_log: bool, ranks_from: int, given: NestedItems | None = None
-) -> NestedItems | None:
+def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
     """Return how a table of a caller has several items a row; None where rows are items.
 
-    Without `given`, it is recognised by the types of the columns. `where`: name of the input, for messages.
-    `ranks_from`: rank of the first item of a list, as the caller gives it; arrays have no ranks, so only 1 is accepted.
+    What ``rows`` does not say is recognised by the types of the columns. `where`: name of the input, for messages.
 
     Raises InputError: the items are structs without an item, or there are ranks in addition to the order of the arrays.
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
-    found = given
-    if found is None and C.ITEM_ID in types:
-        if is_list(types[C.ITEM_ID]):
-            scores = C.SCORE if C.SCORE in types else None
-            found = Nested(items=C.ITEM_ID, scores=scores) if is_log else NestedItems(items=C.ITEM_ID)
+    item, score, rank = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK))
+    is_log, found = isinstance(rows, LogRows), rows.several_items
+    if found is None and item in types:
+        if is_list(types[item]):
+            scores = score if score in types else None
+            found = Nested(items=item, scores=scores) if is_log else NestedItems(items=item)
     elif found is None and is_log and is_list(types.get(RECOMMENDATIONS, pa.null())):
         found = _of_structs(where, types[RECOMMENDATIONS])
-    if is_log and found is not None and (C.RANK in types or ranks_from != 1):
-        ranks = "a column 'rank'" if C.RANK in types else f"ranks_from={ranks_from}"
+    ranks_from = rows.ranks_from if isinstance(rows, LogRows) else 1
+    if is_log and found is not None and (rank in types or ranks_from != 1):
+        ranks = f"a column {rank!r}" if rank in types else f"ranks_from={ranks_from}"
         expected = "no ranks, because the order of the items in their array is the rank"
         raise InputError(Fault(where, f"arrays of items and {ranks}", expected, "leave it out"))
     return found
@@ -164,7 +163,7 @@ def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
         fix = f"write {input_}.nested.separator: {json.dumps(separator)}"
     else:
         given = {in_nested: path, "separator": separator}
-        fix = f"pass nested={ ({input_: given} if input_ == HELD_OUT else given)!r}"
+        fix = f"write inputs={ {input_: {'nested': given}}!r}"
     raise InputError(Fault(where, f"{path!r} with text such as {shortened(first)!r}", EXPECTED, fix))
 
 

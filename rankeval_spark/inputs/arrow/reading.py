@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.inputs import column_and_field
+from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow import nested_lists
@@ -23,7 +23,7 @@ from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, mis
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inputs import Gains, NestedItems
+    from rankeval_spark.config.inputs import InputRows
     from rankeval_spark.inputs.arrow.cells import Cells
     from rankeval_spark.schemas import Schema
 
@@ -37,33 +37,21 @@ def is_table(frame: object) -> bool:
     return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
 
 
-def to_source(
-    name: str,
-    frame: object,
-    schema: Schema,
-    *,
-    ranks_from: int = 1,
-    gains: Gains | None = None,
-    nested: NestedItems | None = None,
-    time_zone: str = UTC,
-) -> Source:
+def to_source(name: str, frame: object, schema: Schema, rows: InputRows | None = None, time_zone: str = UTC) -> Source:
     """Bring a table into the canonical columns of a schema; its stream is read once, here.
 
-    `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``, whose columns
-    have their canonical names; others are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of
-    segments. `ranks_from`: rank of the first item of a list, 0 or 1. `gains`: how events of the judgements become
-    gains. `nested`: where the items are, if a row has several. `time_zone`: zone of days, and of times without one.
+    `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``; columns that
+    are not of the schema are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of segments. `rows`:
+    how its rows are read, by default by canonical names. `time_zone`: zone of days, and of times without one.
 
     Raises InputError if it is no such table, or a column is missing or of a type that cannot be cast; all faults at
     once.
     """
     if not is_table(frame):
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
-    events = gains if schema.name == schemas.HELD_OUT.name else None
-    table, faults, unread = _read(name, frame, schema, events, nested)
-    reading = Reading.of_call(
-        name, schema, table.schema, ranks_from=ranks_from, gains=gains, nested=nested, time_zone=time_zone
-    )
+    rows = rows or getattr(FrameInputs(), schema.name)
+    table, faults, unread = _read(name, frame, schema, rows)
+    reading = Reading.from_frame(name, schema, table.schema, rows, time_zone)
     if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
         table = reading.to_items(table)
@@ -93,8 +81,7 @@ def _read(
     name: str,
     frame: Any,  # noqa: ANN401 - of any library
     schema: Schema,
-    events: Gains | None,
-    nested: NestedItems | None,
+    rows: InputRows,
 ) -> tuple[pa.Table, list[Fault], tuple[str, ...]]:
     """Read those columns of a schema that a table has, find what is wrong with their names, and list the others."""
     project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
@@ -102,7 +89,7 @@ def _read(
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
         known = [*map(str, frame.columns if reader is None else reader.schema.names)]
         in_index = getattr(getattr(frame, "index", None), "names", ())
-        faults, chosen = _chosen(name, known, schema, events, nested, in_index)
+        faults, chosen = _chosen(name, known, schema, rows, in_index)
         lacks_arrays = any(".nested." in fault.where for fault in faults)
         if not chosen or lacks_arrays:
             raise InputError(*faults)
@@ -116,30 +103,25 @@ def _read(
 
 
 def _chosen(
-    name: str,
-    known: Sequence[str],
-    schema: Schema,
-    events: Gains | None,
-    nested: NestedItems | None,
-    index_names: Collection[object],
+    name: str, known: Sequence[str], schema: Schema, rows: InputRows, index_names: Collection[object]
 ) -> tuple[list[Fault], list[str]]:
     """Find the columns of a schema that a table has once, and what is wrong with the others.
 
     `index_names`: names of the levels of an index, which is no column.
     """
-    renames, places = (events.renames, events.places) if events else ({}, {})
-    names = {one: renames.get(one, one) for one in schema.field_names()}
+    names = {one: rows.renames.get(one, one) for one in schema.field_names()}
     arrays: dict[str, str] = {}
-    if nested is not None:
+    if rows.several_items is not None:
+        nested = rows.several_items
         arrays = {f"{name}.{nested.places[one]}": path for one, path in nested.arrays.items()}
         arrays = {key: column_and_field(path, known)[0] for key, path in arrays.items()}
         names = {one: own for one, own in names.items() if one not in (C.ITEM_ID, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*known]
-    is_log = schema.name == schemas.RECOMMENDATIONS.name
-    if is_log and nested is None and C.ITEM_ID not in known and nested_lists.RECOMMENDATIONS in known:
+    is_plain = isinstance(rows, LogRows) and rows.several_items is None
+    if is_plain and names[C.ITEM_ID] not in known and nested_lists.RECOMMENDATIONS in known:
         wanted.append(nested_lists.RECOMMENDATIONS)
-        assumed.append(C.ITEM_ID)  # whether it has them, its type says
-    faults = missing_faults(assumed, names, renames, name, places)
+        assumed.append(names[C.ITEM_ID])  # whether it has them, its type says
+    faults = missing_faults(assumed, names, rows.renames, name, rows.places)
     faults += [column_fault(key, own, known) for key, own in arrays.items() if own not in known]
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"

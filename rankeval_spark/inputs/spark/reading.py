@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.inputs import Gains, InputConfig, NestedItems
+    from rankeval_spark.config.inputs import InputConfig, InputRows
     from rankeval_spark.schemas import Schema
 
 
@@ -32,14 +32,13 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     """
     faults: list[FaultsError] = []
 
-    by_name = input_schemas(config.segment_names(), numbers=config.bands, lists=config.policies.lists)
+    by_name = input_schemas(config.segment_names(), numbers=config.slicing.bands, lists=config.policies.lists)
     found: dict[str, Source] = {}
-    for name, given in config.inputs:
-        if given is not None:
-            try:
-                found[name] = read_input(spark, name, given, by_name[name], date)
-            except (InputError, ConfigError) as error:  # others, such as of the environment, are no faults of inputs
-                faults.append(error)
+    for name, given in config.inputs.given.items():
+        try:
+            found[name] = read_input(spark, name, given, by_name[name], date)
+        except (InputError, ConfigError) as error:  # others, such as of the environment, are no faults of inputs
+            faults.append(error)
     if faults:
         raise _merged(faults)
     sources = Sources(**found)
@@ -58,7 +57,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     where = f"inputs.{name}"
     faults = filter_faults(config.filters, table.columns, where)
     try:
-        canonical = canonical_of(table.frame.schema, Reading.of_config(name, config, schema))
+        canonical = canonical_of(table.frame.schema, Reading.from_rows(where, schema, config, config.time_zone))
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
@@ -89,32 +88,23 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
 
 
 def from_frame(
-    name: str,
-    frame: DataFrame,
-    schema: Schema,
-    *,
-    ranks_from: int = 1,
-    gains: Gains | None = None,
-    nested: NestedItems | None = None,
-    time_zone: str = UTC,
+    name: str, frame: DataFrame, schema: Schema, rows: InputRows | None = None, time_zone: str = UTC
 ) -> Source:
-    """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
+    """Bring a DataFrame of a call into canonical columns; no job, no change of the session.
 
-    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list; ``gains`` how events
-    of the judgements become gains; ``nested`` where the items of a list are; ``time_zone`` the zone of days, and of
-    times without one.
+    ``name`` is the argument, for messages; ``rows`` says how it is read, by default by canonical names;
+    ``time_zone`` is the zone of days, and of times without one.
 
     Raises InputError if a column is missing or of a type that cannot be cast.
     """
-    columns = arrow_schema(frame.schema)
-    reading = Reading.of_call(
-        name, schema, columns, ranks_from=ranks_from, gains=gains, nested=nested, time_zone=time_zone
+    canonical = canonical_of(
+        frame.schema, Reading.from_frame(name, schema, arrow_schema(frame.schema), rows, time_zone)
     )
-    canonical = canonical_of(frame.schema, reading)
     lists = canonical.to_lists(frame) if canonical.reading.nested and name == LOG else None
-    rows = canonical.to_rows(frame)
-    given, unread = canonical.given, tuple(one for one in frame.columns if one not in schema.field_names())
-    return Source(name, rows, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)
+    read = rows.renames.values() if rows else ()
+    unread = tuple(one for one in frame.columns if one not in (*schema.field_names(), *read))
+    table, given = canonical.to_rows(frame), canonical.given
+    return Source(name, table, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

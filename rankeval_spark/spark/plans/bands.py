@@ -13,12 +13,12 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
-from rankeval_spark.config.inference import NO_INTERACTION
+from rankeval_spark.config.slicing import NO_INTERACTION
 from rankeval_spark.result_rows.bands import Quantiles, lists_of
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.inference import Band
+    from rankeval_spark.config.slicing import Band
 
 """Start of the names of the checks that hold the edges."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_spark_reads_the_same_rows_and_the_same_sample(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = nights.workspace(tmp_path / "workspace", comparisons={"baseline": "pop"}, min_slice_size=1)
+    made = nights.workspace(tmp_path / "workspace", comparisons={"baseline": "pop"}, slicing__min_slice_size=1)
     root = Root(made.root, load_config(made.config))
     for day in (FIRST, SECOND):
         root.publish(day, frames_of(day), run_id=f"run-{day}")

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
 from rankeval_spark.config import validate_model
-from rankeval_spark.config.inference import Band
+from rankeval_spark.config.slicing import Band
 from rankeval_spark.result_rows import bands as bands_of_numbers
 from rankeval_spark.result_rows.bands import number_text
 from rankeval_spark.spark.plans import bands
@@ -104,8 +104,7 @@ def test_everyone_has_an_activity_also_who_is_in_neither_table(spark: SparkSessi
             segments=frame_of(spark, [("ann", "33"), ("dan", "old")], "user_id string, age string"),
             train=frame_of(spark, train, "user_id string, item_id string"),
             slices=["activity", ("age", "activity")],
-            bands={"age": {"edges": [30]}, "activity": {"of": "train"}},
-            min_slice_size=1,
+            slicing={"bands": {"age": {"edges": [30]}, "activity": {"of": "train"}}, "min_slice_size": 1},
         )
     users_of = {
         name: tuples(result.metrics.where(f"measure = '{name}' AND slice != 'all'"), "slice_value", "n_users")

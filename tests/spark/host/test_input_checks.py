@@ -25,6 +25,7 @@ from tests.support.frames import (
     tuples,
 )
 from tests.support.plans import no_spark_jobs, python_nodes
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +73,7 @@ def test_an_item_that_only_unusable_training_rows_name_is_unknown_to_checks_and_
     frames = {"recommendations": log, "held_out": held_out(spark, "user_id item_id", ("u", "a")), "train": train}
     for host in ("spark", "here"):
         given: dict[str, Any] = frames if host == "spark" else {name: one.toArrow() for name, one in frames.items()}
-        result = evaluate(**{**given, "measures": ["P@1"], "unknown_items": "drop"})
+        result = evaluate(**sections(**{**given, "measures": ["P@1"], "unknown_items": "drop"}))
         found = result.checks.toArrow() if host == "spark" else result.checks
         rows = {row["check"]: row for row in found.to_pylist() if row["check"].startswith("unknown_")}
         assert (rows["unknown_items"]["count"], rows["unknown_items"]["share"]) == (1, 1 / 2)
@@ -144,9 +145,9 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         "segments": "user_id string, country string",
     }
     frames: dict[str, Any] = {name: frame_of(spark, [], each) for name, each in columns.items()}
-    facts = evaluate(**{**frames, **asked}).checks.toArrow()
+    facts = evaluate(**sections(**{**frames, **asked})).checks.toArrow()
     named = {name: frame.toArrow() for name, frame in frames.items()}
-    here = evaluate(**{**named, **asked}).checks
+    here = evaluate(**sections(**{**named, **asked})).checks
     assert {*facts["count"].to_pylist()} == {0}
     assert facts.to_pylist() == here.to_pylist()
     assert facts.num_rows == 32

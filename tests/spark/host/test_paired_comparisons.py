@@ -13,6 +13,7 @@ from scipy import stats
 from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.column_types import arrow_schema
@@ -64,7 +65,10 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
 def comparisons(frame: DataFrame, **options: Any) -> pa.Table:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
     request = Request(
-        measures=tuple(map(str, ASKED.measures)), slices=tuple(SLICES), min_slice_size=5, comparisons=asked
+        measures=tuple(map(str, ASKED.measures)),
+        slices=tuple(SLICES),
+        slicing=Slicing(min_slice_size=5),
+        comparisons=asked,
     )
     differences = Differences(request, outputs_of(request))
     totals = UserTotals(ASKED, {COMPARISONS: differences}, ("country",))

@@ -12,6 +12,8 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.hosts import spark_inputs
 from tests.support.awkward import Awkward
+from tests.support.sections import sections
+from tests.support.threads import threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +58,7 @@ def both(spark: SparkSession, inputs: Awkward, **asked: Any) -> tuple[Evaluation
 
     def evaluated(frames: dict[str, Any]) -> Evaluation:
         chosen: dict[str, Any] = {name: frames[name] for name in given}
-        return evaluate(frames["recommendations"], frames["held_out"], **chosen, **options)
+        return evaluate(frames["recommendations"], frames["held_out"], **sections(**chosen, **options))
 
     return evaluated({**inputs.on_spark(spark)}), evaluated(vars(inputs))
 
@@ -242,7 +244,8 @@ def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
 
 def test_numbers_do_not_depend_on_the_threads() -> None:
     inputs = Awkward.make(10)
-    tables = [
-        evaluate(inputs.recommendations, inputs.held_out, measures=SIX, threads=threads).metrics for threads in (1, 3)
-    ]
+    tables = []
+    for number in (1, 3):
+        with threads(number):
+            tables.append(evaluate(inputs.recommendations, inputs.held_out, measures=SIX).metrics)
     assert tables[0].equals(tables[1])

@@ -22,6 +22,7 @@ from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
 from tests.support.input_checks import to_facts
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,7 +165,9 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
 def assert_same(spark: SparkSession, log: Log, names: tuple[str, ...], options: dict[str, Any]) -> None:
     """Check the log in both ways."""
     frames = {name: log.frame(spark, name) for name in ("recommendations", "held_out", *names)}
-    result = evaluate(**{**frames, "measures": ["P@2", "nDCG@4"], "evaluation_date": date(2026, 1, 2), **options})
+    result = evaluate(
+        **sections(**{**frames, "measures": ["P@2", "nDCG@4"], "evaluation_date": date(2026, 1, 2), **options})
+    )
     assert isinstance(result.host, OnSpark)
     with result.cached() as kept:
         expected = [row.asDict() for row in kept.checks.collect()]

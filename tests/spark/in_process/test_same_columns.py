@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from rankeval_spark import schemas
+from rankeval_spark.config.inputs import LogRows
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import segments_schema
@@ -140,8 +141,9 @@ CASES: Final = [
 def test_cells_are_those_of_spark(spark: SparkSession, title: str, ranks_from: int) -> None:
     schema, frame = FRAMES[title]
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    on_spark = from_frame(schema.name, spark.createDataFrame(frame), schema, ranks_from=ranks_from)
-    here = to_source(schema.name, frame, schema, ranks_from=ranks_from)
+    rows = LogRows(ranks_from=ranks_from) if schema is schemas.RECOMMENDATIONS else None
+    on_spark = from_frame(schema.name, spark.createDataFrame(frame), schema, rows)
+    here = to_source(schema.name, frame, schema, rows)
     expected = on_spark.frame.toArrow()
     assert here.given == on_spark.given - {IS_UNPARSABLE}
     assert here.id_types == on_spark.id_types

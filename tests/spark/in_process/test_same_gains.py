@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate, schemas
-from rankeval_spark.config.inputs import Gains
+from rankeval_spark.config.inputs import Gains, JudgementRows
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.spark import from_frame
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,15 +43,15 @@ def test_gains_are_the_same(spark: SparkSession, title: str) -> None:
     values, type_, given = CASES[title]
     rows = [(number, number, value) for number, value in enumerate(values)]
     frame = spark.createDataFrame(rows, f"user_id bigint, item_id bigint, seen {type_}")
-    gains = Gains.model_validate({"column": "seen", **given})
+    reading = JudgementRows(gains=Gains.model_validate({"column": "seen", **given}))
 
     def gains_on_spark() -> list[float | None]:
-        canonical = from_frame("held_out", frame, schemas.HELD_OUT, gains=gains).frame
+        canonical = from_frame("held_out", frame, schemas.HELD_OUT, reading).frame
         return [row.gain for row in canonical.orderBy("user_id").collect()]
 
     def gains_here() -> list[float | None]:
         found: list[float | None] = (
-            to_source("held_out", frame.toArrow(), schemas.HELD_OUT, gains=gains).table["gain"].to_pylist()
+            to_source("held_out", frame.toArrow(), schemas.HELD_OUT, reading).table["gain"].to_pylist()
         )
         return found
 
@@ -72,7 +73,7 @@ def test_evaluate_takes_events_on_spark(spark: SparkSession) -> None:
     )
     gains = {"column": "event", "values": {"cart": 2, "view": 1, "skip": 0}}
     given: dict[str, Any] = {"measures": ["DCG(dcg='inverse')"], "gains": gains}
-    on_spark = evaluate(log, events, **given)
-    here = evaluate(log.toArrow(), events.toArrow(), **given)
+    on_spark = evaluate(log, events, **sections(**given))
+    here = evaluate(log.toArrow(), events.toArrow(), **sections(**given))
     assert isinstance(here.metrics, pa.Table)
     assert [row.value for row in on_spark.metrics.collect()] == here.metrics["value"].to_pylist() == [2 / 2]

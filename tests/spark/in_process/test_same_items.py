@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import validate_model
-from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Band, Slicing
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import unpack_constants
 from rankeval_spark.engine.facts import FactSources, to_constants
@@ -220,7 +220,9 @@ def numbers_of(random: np.random.Generator, n_rows: int) -> dict[str, np.ndarray
 
 
 def requested(rules: dict[str, Any]) -> Request:
-    return Request(measures=("P@1",), bands={name: validate_model(Band, rules[name]) for name in rules})
+    return Request(
+        measures=("P@1",), slicing=Slicing(bands={name: validate_model(Band, rules[name]) for name in rules})
+    )
 
 
 @pytest.mark.parametrize(("rule", "n_rows"), [("given", 331), ("seven", 331), ("seven", 0)])
@@ -231,8 +233,8 @@ def test_bands_are_the_same(spark: SparkSession, rule: str, n_rows: int) -> None
     request = requested({name: RULES[rule] for name in drawn})
     found, facts = user_segments.to_segments(table, None, request)
     frame = on_spark(spark, table)
-    assert_same(found, bands.with_bands(frame, bands=request.bands), C.USER_ID)
-    expected = bands.to_facts(frame, bands=request.bands, name="segments").toArrow()
+    assert_same(found, bands.with_bands(frame, bands=request.slicing.bands), C.USER_ID)
+    expected = bands.to_facts(frame, bands=request.slicing.bands, name="segments").toArrow()
     assert [vars(fact) for fact in facts] == expected.to_pylist()
 
 
@@ -244,10 +246,10 @@ def test_activity_is_the_same(spark: SparkSession) -> None:
     rules = {"tier": {"of": "train"}, "age": {"edges": [4]}, "fine": {"of": "train", "quantiles": 5}}
     request = requested(rules)
     names = ("tier", "fine")
-    counted = {name: request.bands[name] for name in names}
+    counted = {name: request.slicing.bands[name] for name in names}
     activity = bands.to_activity(on_spark(spark, train), names=names)
     banded = bands.with_bands(activity, bands=counted)
-    own = bands.with_bands(on_spark(spark, table), bands={"age": request.bands["age"]})
+    own = bands.with_bands(on_spark(spark, table), bands={"age": request.slicing.bands["age"]})
     found, facts = user_segments.to_segments(table, train, request)
     assert_same(found, bands.with_activity(own, activity=banded), C.USER_ID)
     assert [vars(fact) for fact in facts[1:]] == bands.to_facts(

@@ -62,7 +62,7 @@ def roots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         measures=list(MEASURES),
         cutoffs=[1, 3],
         slices=["country", ["country", "device"]],
-        min_slice_size=5,
+        slicing__min_slice_size=5,
         policies={"unit": request.param},
         comparisons={"baseline": "pop", "tests": ["t", "sign"]},
         gates=[{"measure": "nDCG@3", "margin": 0.5, "against": "previous", "slice": "country"}],

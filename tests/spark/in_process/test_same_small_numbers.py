@@ -9,6 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from tests.support.arrow_frames import dicts, table
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +44,8 @@ def test_comparisons_of_great_and_small_values_are_the_same(spark: SparkSession,
     worth = [(user, model, 1.0, value) for user, own in users.items() for model, value in zip("ab", own, strict=True)]
     held_out = table("user_id item_id gain value", *worth)
     asked: dict[str, Any] = {"measures": ["CG(gains='value')@1"], "pairs": "all", "tests": TESTS, "replicates": 100}
-    here = evaluate(log, held_out, **asked)
-    with evaluate(on_spark(spark, log), on_spark(spark, held_out), **asked).cached() as there:
+    here = evaluate(log, held_out, **sections(**asked))
+    with evaluate(on_spark(spark, log), on_spark(spark, held_out), **sections(**asked)).cached() as there:
         pairs = [(here.comparisons, there.comparisons.toArrow()), (here.metrics, there.metrics.toArrow())]
     for own, other in pairs:
         for one, two in zip(in_order(own), in_order(other), strict=True):
@@ -56,7 +57,7 @@ def test_comparisons_of_great_and_small_values_are_the_same(spark: SparkSession,
 def test_duplicates_whose_sum_is_infinite_are_refused_on_spark(spark: SparkSession) -> None:
     log = on_spark(spark, table("model_id user_id item_id score", ("m", "u", "i", 1.0)))
     held_out = on_spark(spark, table("user_id item_id gain", ("u", "i", 1e308), ("u", "i", 1e308)))
-    result = evaluate(log, held_out, measures=["CG@1"], held_out_duplicates="sum")
+    result = evaluate(log, held_out, measures=["CG@1"], policies={"held_out_duplicates": "sum"})
     with pytest.raises(Exception, match="the gains of a user and an item add up to infinity"):
         result.metrics.collect()
 
@@ -76,7 +77,7 @@ def test_the_order_of_the_rows_changes_no_bit_of_means_over_lists_on_spark(spark
     found = []
     for _ in range(2):
         rows = on_spark(spark, table("user_id list_id item_id score", *log))
-        result = evaluate(rows, held_out, measures=["nDCG@5", "RR"], unit=unit, lists="separate")
+        result = evaluate(rows, held_out, measures=["nDCG@5", "RR"], policies={"unit": unit, "lists": "separate"})
         found.append(in_order(result.metrics.toArrow()))
         draw.shuffle(log)
     assert found[0] == found[1]

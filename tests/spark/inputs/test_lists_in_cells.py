@@ -20,6 +20,7 @@ from tests.support.lists_in_cells import (
     SEPARATORS,
     judgements,
     nested_by,
+    nested_inputs,
     night_of,
     renamed,
     submission,
@@ -66,10 +67,12 @@ def test_nights_of_cells_are_the_same_on_both_hosts(spark: SparkSession, tmp_pat
 
 def test_frames_with_cells_are_evaluated_as_tables_are(spark: SparkSession) -> None:
     log, held_out = (spark.createDataFrame(renamed(one).to_pandas()) for one in (submission("|"), judgements("|")))
-    result = evaluate(log, held_out, measures=["RR"], nested=nested_by("|"))
+    result = evaluate(log, held_out, measures=["RR"], inputs=nested_inputs(**nested_by("|")))
     assert [row.value for row in result.metrics.collect()] == [RR]
-    wrong = evaluate(
-        log, held_out, measures=["RR"], nested={**nested_by("|"), "recommendations": {"items": "prediction"}}
-    )
-    with pytest.raises(PythonException, match=r"pass nested=\{'items': 'prediction', 'separator': '\|'\}"):
+    nested = {**nested_by("|"), "recommendations": {"items": "prediction"}}
+    wrong = evaluate(log, held_out, measures=["RR"], inputs=nested_inputs(**nested))
+    with pytest.raises(
+        PythonException,
+        match=r"write inputs=\{'recommendations': \{'nested': \{'items': 'prediction', 'separator': '\|'\}\}\}",
+    ):
         wrong.metrics.collect()

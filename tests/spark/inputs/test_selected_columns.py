@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import types as T
 
 from rankeval_spark import schemas
-from rankeval_spark.config.inputs import Gains
+from rankeval_spark.config.inputs import FrameInputs, Gains
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.input_columns import CORRUPT, IS_UNPARSABLE, segments_schema
@@ -32,8 +32,8 @@ GAINS: Final = Gains.model_validate({"column": "gain", "values": {1: 2}})
 def canonical(schema: Schema, columns: str, **given: Any) -> Canonical:  # noqa: ANN401 - options of a call
     named = (each.split(":") for each in columns.split())
     table = T.StructType([T.StructField(name, TYPES[type_]) for name, type_ in named])
-    given = {"ranks_from": 1, "gains": None, **given}
-    return canonical_of(table, Reading.of_call(schema.name, schema, arrow_schema(table), **given))
+    rows = type(FrameInputs().frames[schema.name])(**given)
+    return canonical_of(table, Reading.from_frame(schema.name, schema, arrow_schema(table), rows))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_only_missing_dates_are_run_in_the_order_given(own_copy: Workspace) -> N
     earlier = "2025-12-31"
     asked = ("backfill", own_copy.config, "--missing", "--from", FIRST, "--to", SECOND, "--date", earlier)
 
-    filled = rankeval(*asked, "--set", "min_slice_size=3")
+    filled = rankeval(*asked, "--set", "slicing.min_slice_size=3")
     again = rankeval(*asked)
 
     assert (filled.code, again.code) == (0, 0), filled.err

@@ -27,7 +27,7 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(tm
             {"measure": "RR@2", "least_gain": 0},
             {"measure": "GroupGap(RR)@2", "slice": "country", "at_most": 0.2, "models": ["als"]},
         ],
-        min_slice_size=1,
+        slicing__min_slice_size=1,
         comparisons={"baseline": "pop", "tests": ["t", "sign", "bootstrap"], "replicates": 100},
     )
     done = rankeval("run", workspace.config, "--date", FIRST)

@@ -40,10 +40,10 @@ def workspace(tmp_path: Path) -> Workspace:
     made.change(
         inputs__train={"format": nights.PARQUET, "path": "inputs/train"},
         inputs__items={"format": nights.PARQUET, "path": "inputs/items", "columns": {"published_at": "released"}},
-        bands={"tier": {"of": "train", "edges": [2], "labels": ["new", "known"]}},
-        item_slices=["head", "tail"],
+        slicing__bands={"tier": {"of": "train", "edges": [2], "labels": ["new", "known"]}},
+        slicing__item_slices=["head", "tail"],
         checks__seen_in_train={"warn": 0},
-        min_slice_size=1,
+        slicing__min_slice_size=1,
     )
     return made
 
@@ -114,7 +114,7 @@ def test_published_lists_do_not_know_their_items(published: Workspace) -> None:
 def test_night_leaves_out_seen_items_and_unknown_items(workspace: Workspace) -> None:
     """Als shows eve an a, and pop shows her and kim one; pop's list for eve begins with e, which the items lack."""
     workspace.change(policies__seen_in_train="drop", policies__unknown_items="drop", measures=["RR", "NotInTrain"])
-    workspace.change(bands={}, slices=[], item_slices=[], checks__unknown_rows={"warn": 0.5})
+    workspace.change(slicing__bands={}, slices=[], slicing__item_slices=[], checks__unknown_rows={"warn": 0.5})
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 0, done.err
     results = Results(workspace.root)
@@ -144,7 +144,7 @@ def test_vectors_of_several_lengths_fail_their_check_before_anything_is_scored(w
     lengths = {"a": 2, "b": 2, "c": 3, "d": 2}
     rows = [{"item_id": item, "released": day, "vector": [1.0] * lengths[item]} for item, day in ITEMS.items()]
     workspace.write("items", rows)
-    workspace.change(measures=["RR", "ILD"], bands={}, slices=[], item_slices=[])
+    workspace.change(measures=["RR", "ILD"], slicing__bands={}, slices=[], slicing__item_slices=[])
     workspace.change(policies__seen_in_train="drop", checks__seen_in_train={"error": 0})
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 3

@@ -123,7 +123,7 @@ def test_night_publishes_what_evaluate_gives_for_the_same_frames(spark: SparkSes
         measures=[f"{measure}@{k}" for measure in nights.MEASURES for k in nights.CUTOFFS],
         segments=frame(nights.segments()),
         slices=["country"],
-        min_slice_size=2,
+        slicing={"min_slice_size": 2},
     )
 
     there = results(published)

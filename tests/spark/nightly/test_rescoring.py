@@ -70,7 +70,9 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
 
 
 def test_scored_night_keeps_its_quantiles_and_shares(spark: SparkSession, own_copy: Workspace) -> None:
-    own_copy.change(quantiles=[0.5, 1], comparisons={"baseline": "pop", "margin": 0.1}, results__root="with_quantiles")
+    own_copy.change(
+        slicing__quantiles=[0.5, 1], comparisons={"baseline": "pop", "margin": 0.1}, results__root="with_quantiles"
+    )
     config = load_config(own_copy.config, ())
     run_night(spark, config, FIRST)
     results = Results(config.results.location)

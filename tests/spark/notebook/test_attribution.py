@@ -14,6 +14,7 @@ from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.result_rows import check_rows
 from tests.evaluate.test_attribution import CLAIMS, tables, train_of
 from tests.support import attribution_cases as cases
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +63,9 @@ def test_the_engine_has_the_judgements_of_the_windows(frames: tuple[DataFrame, D
     for row in claims:
         of_list = is_hit.setdefault(tuple(row[name] for name in LIST_KEY), {})
         of_list[row["item_id"]] = of_list.get(row["item_id"], False) or (row["is_recommended"] and row["gain"] >= 1)
-    rows = evaluate(*frames, measures=["R"], attribution=claim, **POLICIES).user_metrics.toArrow().to_pylist()
+    rows = (
+        evaluate(*frames, **sections(measures=["R"], attribution=claim, **POLICIES)).user_metrics.toArrow().to_pylist()
+    )
     found = {tuple(row[name] for name in LIST_KEY): (row["n_judged"], row["n_hits"]) for row in rows if row["list_id"]}
     assert found == {key: (len(items), sum(items.values())) for key, items in is_hit.items()}
     assert len(found) > 200
@@ -97,8 +100,8 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
     options = {"measures": ["nDCG@3", "R", "AP"], "attribution": claim, "consumed_before": "drop", **POLICIES}
     options["seen_in_train"] = "drop"
     train = train_of((f"u{number}", item) for number in range(200) for item in "abc"[: number % 4])
-    on_spark = evaluate(*frames, train=spark.createDataFrame(train.to_pandas()), **options)
-    here = evaluate(*tables(*cases.with_unusable(*cases.random_logs(n_users=200))), train=train, **options)
+    on_spark = evaluate(*frames, **sections(train=spark.createDataFrame(train.to_pandas()), **options))
+    here = evaluate(*tables(*cases.with_unusable(*cases.random_logs(n_users=200))), **sections(train=train, **options))
     key = ("model_id", "user_id", "list_id", "k")
     rows = [
         sorted(found.to_pylist(), key=lambda row: [row[name] for name in key])
@@ -128,7 +131,7 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
 
 def test_the_log_moves_once(frames: tuple[DataFrame, DataFrame]) -> None:
     options = {"measures": ["nDCG@3"], "attribution": "last_touch", **POLICIES}
-    plan = evaluate(*frames, **options).user_metrics._jdf.queryExecution().executedPlan().toString()
+    plan = evaluate(*frames, **sections(**options)).user_metrics._jdf.queryExecution().executedPlan().toString()
     assert plan.count("hashpartitioning(coalesce(user_id") == 1
     assert "Window" not in plan
 
@@ -149,9 +152,9 @@ def test_lists_that_travel_as_arrays_are_attributed_alike(spark: SparkSession) -
     rows = log.to_pandas().dropna(subset=["recommended_at"])
     lists = rows.groupby(key, as_index=False).agg(item_id=("item_id", list), score=("score", list))
     options = {"measures": ["R", "nDCG@3"], "attribution": "last_touch", "consumed_before": "drop", **POLICIES}
-    wanted = evaluate(pa.Table.from_pandas(rows), held_out, **options).user_metrics.to_pylist()
-    here = evaluate(pa.Table.from_pandas(lists), held_out, **options).user_metrics.to_pylist()
-    there = evaluate(spark.createDataFrame(lists), spark.createDataFrame(held_out.to_pandas()), **options)
+    wanted = evaluate(pa.Table.from_pandas(rows), held_out, **sections(**options)).user_metrics.to_pylist()
+    here = evaluate(pa.Table.from_pandas(lists), held_out, **sections(**options)).user_metrics.to_pylist()
+    there = evaluate(spark.createDataFrame(lists), spark.createDataFrame(held_out.to_pandas()), **sections(**options))
     found = there.user_metrics.toArrow().to_pylist()
     assert here == wanted
     assert sorted(found, key=lambda row: [row[name] for name in (*key[:3], "k")]) == wanted

@@ -10,6 +10,7 @@ from rankeval_spark import columns as C, evaluate
 from tests.support import arrow_frames, frames
 from tests.support.logs import Logs
 from tests.support.plans import no_spark_jobs
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +32,8 @@ def test_intervals_on_seven_partitions_are_those_of_this_process(spark: SparkSes
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     on_spark, tables = LOGS.frames(spark).repartition(7), LOGS.tables()
     with no_spark_jobs(spark):
-        result = evaluate(on_spark.recommendations, on_spark.held_out, segments=on_spark.segments, **ASKED)
-    here = evaluate(tables.recommendations, tables.held_out, segments=tables.segments, **ASKED)
+        result = evaluate(on_spark.recommendations, on_spark.held_out, **sections(segments=on_spark.segments, **ASKED))
+    here = evaluate(tables.recommendations, tables.held_out, **sections(segments=tables.segments, **ASKED))
     found, expected = frames.tuples(result.metrics, *COLUMNS), arrow_frames.tuples(here.metrics, *COLUMNS)
     assert {row[3] for row in found} == {"bootstrap", "none"}  # of the few items that are shown
     assert [row[:4] for row in found] == [row[:4] for row in expected]

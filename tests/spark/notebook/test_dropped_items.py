@@ -8,6 +8,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.hosts.on_spark import OnSpark
 from tests.evaluate.test_dropped_items import LOST, assert_in_slices, assert_lost, in_slices, lost_and_kept, random_rows
 from tests.support.frames import table
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,8 @@ def test_a_small_catalogue_and_any_other_give_the_same(spark: SparkSession, tmp_
     held_out, trained = table(spark, "user_id item_id gain", *judged), table(spark, "user_id item_id", *pairs)
     trained.select("item_id").where("item_id is not null").distinct().write.parquet(f"{tmp_path}/items")
     items = spark.read.parquet(f"{tmp_path}/items")
-    small = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", items=items)
-    large = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", train=trained)
+    small = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], policies={"unknown_items": "drop"}, items=items)
+    large = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], policies={"unknown_items": "drop"}, train=trained)
     assert isinstance(small.host, OnSpark)
     assert isinstance(large.host, OnSpark)
     assert (small.host.inputs.has_small_catalogue, large.host.inputs.has_small_catalogue) == (True, False)
@@ -43,7 +44,11 @@ def test_a_model_that_lost_all_lists_has_a_row_of_each_measure(spark: SparkSessi
     held_out = table(spark, "user_id item_id gain", *gains)
     for some, models in ((lists, ["lost", "kept", "absent"]), (lists[:2], None)):
         log = table(spark, "model_id user_id item_id score", *some)
-        rows = evaluate(log, held_out, seen_in_train="drop", models=models, **given).metrics.toArrow().to_pylist()
+        rows = (
+            evaluate(log, held_out, **sections(seen_in_train="drop", models=models, **given))
+            .metrics.toArrow()
+            .to_pylist()
+        )
         assert_lost(rows, "lost", *(["absent"] if models else []))
 
 

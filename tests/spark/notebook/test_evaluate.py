@@ -15,6 +15,7 @@ from tests.support import arrow_frames
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, ranking, table, tuples
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED, cached_frames, no_spark_jobs, plan
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ Values = dict[tuple[Any, ...], tuple[Any, ...]]
 def evaluated(frames: Frames | Tables, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate the logs with all measures and slices."""
     given = {"measures": MEASURES, "segments": frames.segments, "slices": SLICES, **options}
-    return evaluate(frames.recommendations, frames.held_out, **given)
+    return evaluate(frames.recommendations, frames.held_out, **sections(**given))
 
 
 def _rows(frame: DataFrame | pa.Table) -> list[dict[str, Any]]:
@@ -118,7 +119,7 @@ def test_one_job_makes_all_small_results_and_they_are_kept(spark: SparkSession, 
         "segments": frames.segments,
         "slices": ["country"],
     }
-    result = evaluate(log, frames.held_out, measures=["nDCG@2", "P@1"], **options)
+    result = evaluate(log, frames.held_out, **sections(measures=["nDCG@2", "P@1"], **options))
     result.metrics.collect()
     assert n_read() == n_rows
     with no_spark_jobs(spark):
@@ -267,7 +268,9 @@ def test_a_baseline_that_the_log_does_not_name_is_refused_with_the_nearest_model
 def test_a_policy_of_error_fails_the_job_that_meets_its_case(spark: SparkSession) -> None:
     log = table(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "a", 0.5), ("u", "b", 0.5))
     with no_spark_jobs(spark):
-        result = evaluate(log, table(spark, "user_id item_id", ("u", "a")), measures=["P@1"], duplicates="error")
+        result = evaluate(
+            log, table(spark, "user_id item_id", ("u", "a")), measures=["P@1"], policies={"duplicates": "error"}
+        )
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:duplicates\]"):
         result.metrics.collect()
 
@@ -276,8 +279,8 @@ def test_faults_of_arguments_and_of_columns_are_reported_before_any_job(spark: S
     log, held_out = ranking(spark, {"ann": "a"}), judgements(spark, {"ann": {"a": 1}})
     numbers = held_out.selectExpr("7L AS user_id", "item_id")
     with no_spark_jobs(spark):
-        with pytest.raises(ConfigError, match=r"(?s)evaluate\(confidence=\).*evaluate\(baseline=\)"):
-            evaluate(log, held_out, measures=["P@1"], models=["als"], baseline="asl", confidence=2)
+        with pytest.raises(ConfigError, match=r"(?s)evaluate\(intervals=\)\.confidence.*evaluate\(baseline=\)"):
+            evaluate(log, held_out, measures=["P@1"], models=["als"], baseline="asl", intervals={"confidence": 2})
         with pytest.raises(InputError, match=r"(?s)recommendations.*held_out"):
             evaluate(log.drop("item_id"), held_out.drop("user_id"), measures=["P@1"])
         with pytest.raises(RefusedCallError, match=r"cannot be evaluated:\n.*user_id of type bigint"):
@@ -292,7 +295,9 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(
     segments = table(spark, "user_id phone", *((user, user) for user in users))
     log, judged = ranking(spark, dict.fromkeys(users, "a")), judgements(spark, {"u1": {"a": 1}})
     monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 32)  # of a bucket 1
-    result = evaluate(log, judged, measures=["P@1", "R@1"], segments=segments, slices=["phone"], population="run")
+    result = evaluate(
+        log, judged, measures=["P@1", "R@1"], segments=segments, slices=["phone"], policies={"population": "run"}
+    )
     with pytest.raises(JOB_FAILED, match=r"a result of more than [\d,]+ rows, most of them of the slice 'phone'"):
         result.leaderboard()
 

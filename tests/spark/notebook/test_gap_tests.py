@@ -34,7 +34,9 @@ def evaluation(spark: SparkSession | None) -> Evaluation:
         log, held_out = ranking(spark, lists), judgements(spark, gains)
         segments = table(spark, "user_id country", *USERS.items())
     measures = ["RR@2", "P@1", "ItemCoverage@2"]
-    return evaluate(log, held_out, measures=measures, segments=segments, slices=["country"], min_slice_size=5)
+    return evaluate(
+        log, held_out, measures=measures, segments=segments, slices=["country"], slicing={"min_slice_size": 5}
+    )
 
 
 def test_partitions_and_hosts_change_nothing(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_what_a_measure_lacks_is_reported_before_any_job(spark: SparkSession) -> None:
     log, held_out = ranking(spark, {"ann": "a b"}), judgements(spark, {"ann": {"a": 1}})
     with no_spark_jobs(spark), pytest.raises(InputError) as raised:
-        evaluate(log, held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], ties="rank")
+        evaluate(log, held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], policies={"ties": "rank"})
     assert [fault.found for fault in raised.value.faults] == [
         "no column 'rank'",
         "ClassAccuracy@3 without a catalogue",

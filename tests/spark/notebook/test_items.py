@@ -11,6 +11,7 @@ from tests.evaluate.test_items import DATE, EXPECTED, evaluated, inputs, values_
 from tests.support.arrow_frames import shuffled
 from tests.support.frames import by, frame_of, judgements, ranking, table
 from tests.support.plans import JOB_FAILED
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ def frames(spark: SparkSession) -> dict[str, Any]:
 
 def on_spark(given: dict[str, Any], measures: list[str]) -> Evaluation:
     """Evaluate on Spark."""
-    return evaluate(**given, measures=measures, evaluation_date=DATE)
+    return evaluate(**sections(**given, measures=measures, evaluation_date=DATE))
 
 
 @pytest.mark.parametrize("is_broadcast", [True, False], ids=["broadcast", "joined"])

@@ -13,6 +13,7 @@ from rankeval_spark.errors import InputError
 from tests.evaluate.test_judged_lists import FLOATS, IN_TIME, JUDGED, LOG, UNREAD, with_unread_lists
 from tests.support.arrow_frames import by, where
 from tests.support.nested_logs import nested
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +39,7 @@ def test_each_list_is_scored_against_its_own_judgements(spark: SparkSession, for
 def test_pooled_lists_read_no_list_of_either_table(spark: SparkSession, asked: dict[str, Any], unnamed: str) -> None:
     for name in UNREAD:
         log, held_out = map(spark.createDataFrame, with_unread_lists(name))
-        result = evaluate(log.drop(unnamed), held_out, measures=["R"], lists="pooled", **asked)
+        result = evaluate(log.drop(unnamed), held_out, **sections(measures=["R"], lists="pooled", **asked))
         assert where(result.metrics.toArrow(), slice="all")["value"].to_pylist() == [1.0]
         checks = where(result.checks.toArrow(), check="null_keys")
         assert by(checks, "input", value="count") == {"recommendations": 0, "held_out": 0}
@@ -52,6 +53,6 @@ def test_what_contradicts_lists_of_judgements_is_refused(spark: SparkSession) ->
         evaluate(log, spark.createDataFrame(FLOATS), measures=["R"]).metrics  # noqa: B018 - as above
     timed = log.withColumn("recommended_at", F.lit(DAY)), held_out.withColumn("interacted_at", F.lit(DAY))
     with pytest.raises(InputError, match=r"held_out=\): found a column 'list_id' and attribution='all'"):
-        evaluate(*timed, measures=["R"], **IN_TIME).metrics  # noqa: B018 - as above
+        evaluate(*timed, **sections(measures=["R"], **IN_TIME)).metrics  # noqa: B018 - as above
     with pytest.raises(InputError, match=r"held_out=\): found a column 'list_id' and attribution='all'"):
         attributed_interactions(*timed, **IN_TIME)

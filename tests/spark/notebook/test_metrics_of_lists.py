@@ -11,6 +11,7 @@ from rankeval_spark.hosts.on_spark import OnSpark
 from tests.support.frames import after_run, by, frame_of
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def evaluated(
         spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
         frames = frames.repartition(n_partitions)
     options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
-    result = evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
+    result = evaluate(frames.recommendations, frames.held_out, **sections(segments=frames.segments, **options))
     assert isinstance(result.host, OnSpark)
     assert result.host.inputs  # the models are looked up
     return result

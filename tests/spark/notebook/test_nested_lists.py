@@ -18,6 +18,7 @@ from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.plans import JOB_FAILED, final_exchanges, no_spark_jobs, plan
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,8 +92,8 @@ def test_results_are_those_of_the_flat_log(spark: SparkSession, ids: str, asked:
     lists = nested(inputs.recommendations)
     options: dict[str, Any] = {"measures": MEASURES, **asked}
     held_out, train, items = (on_spark(spark, one) for one in (inputs.held_out, inputs.train, inputs.items))
-    found = evaluate(on_spark(spark, lists), held_out, train=train, items=items, **options)
-    here = evaluate(flat_of(lists), inputs.held_out, train=inputs.train, items=inputs.items, **options)
+    found = evaluate(on_spark(spark, lists), held_out, **sections(train=train, items=items, **options))
+    here = evaluate(flat_of(lists), inputs.held_out, **sections(train=inputs.train, items=inputs.items, **options))
     for name in ("metrics", "user_metrics", "checks"):
         tolerance = 0.0 if name == "user_metrics" else 1e-12
         assert_same(getattr(found, name).toArrow(), getattr(here, name), tolerance=tolerance)
@@ -111,7 +112,7 @@ def test_arrays_of_unequal_length_are_unusable_and_counted(spark: SparkSession) 
     judged = spark.createDataFrame([("bob", "c")], "user_id string, item_id string")
     (found,) = evaluate(log, judged, measures=["P@1"]).checks.where("check = 'invalid_scores'").collect()
     assert (found["count"], found["share"], found["sample_keys"]) == (3, 3 / 4, ["model ann  a", "model eve  d"])
-    strict = evaluate(log, judged, measures=["P@1"], invalid_scores="error")
+    strict = evaluate(log, judged, measures=["P@1"], policies={"invalid_scores": "error"})
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:invalid_scores\]"):
         strict.metrics.collect()
     useless = evaluate(log.where("user_id <> 'bob'"), judged, measures=["P@1"])

@@ -11,6 +11,7 @@ import pytest
 from rankeval_spark import evaluate
 from tests.evaluate.test_off_policy import MEASURES, inputs, with_predictions
 from tests.support.impressions import rare_rows
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,10 @@ def test_estimates_and_intervals_are_those_of_this_process(
     there = [spark.createDataFrame(table.to_pandas()) for table in here]
     wanted, found = (
         {row["measure"]: row for row in result.to_pylist()}
-        for result in (evaluate(*here, **options).metrics, evaluate(*there, **options).metrics.toArrow())
+        for result in (
+            evaluate(*here, **sections(**options)).metrics,
+            evaluate(*there, **sections(**options)).metrics.toArrow(),
+        )
     )
     assert found.keys() == wanted.keys() == {*options["measures"]}
     for name, row in wanted.items():
@@ -57,12 +61,12 @@ def test_what_weights_say_is_warned_of_with_the_first_result(spark: SparkSession
     here = [pa.Table.from_pylist(rows) for rows in rare_rows()]
     there = [spark.createDataFrame(table.to_pandas()) for table in here]
     options: dict[str, Any] = {"measures": ["IPS"], "population": "judged"}
-    result = evaluate(*there, **options)
+    result = evaluate(*there, **sections(**options))
     with pytest.warns(UserWarning, match="effective_sample: rare: 1,000 users say as much as 5 of the target policy"):
         _ = result.metrics
     wanted, found = (
         {row["check"]: row for row in rows if row["check"] in ("mean_weight", "effective_sample", "target_sums")}
-        for rows in (evaluate(*here, **options).checks.to_pylist(), result.checks.toArrow().to_pylist())
+        for rows in (evaluate(*here, **sections(**options)).checks.to_pylist(), result.checks.toArrow().to_pylist())
     )
     assert found == wanted
     assert len(found) == 3
@@ -72,7 +76,7 @@ def test_a_propensity_above_1_is_a_readable_fault(spark: SparkSession) -> None:
     log, held_out = (table.to_pandas() for table in inputs(20))
     held_out["item_id"], held_out["propensity"] = 0, 1.5
     result = evaluate(
-        spark.createDataFrame(log), spark.createDataFrame(held_out), measures=["IPS"], population="judged"
+        spark.createDataFrame(log), spark.createDataFrame(held_out), measures=["IPS"], policies={"population": "judged"}
     )
     with pytest.raises(Exception, match=r"a propensity of 1\.5 for an impression"):
         result.metrics.collect()

@@ -27,7 +27,7 @@ def test_lists_of_models_are_compared_without_a_job_and_with_the_bits_of_this_pr
 ) -> None:
     lists = drawn([str(number) for number in range(12)])
     frames = [spark.createDataFrame(rows).repartition(3) for rows in inputs(lists, ids=ids)]
-    result = evaluate(*frames, measures=ASKED, models=models, population="run")
+    result = evaluate(*frames, measures=ASKED, models=models, policies={"population": "run"})
     assert result.metrics.columns  # looks models up that are not named
     with no_spark_jobs(spark):
         values = result.user_values

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_an_error_policy_fails_the_job_that_meets_its_case(spark: SparkSession) -> None:
     with no_spark_jobs(spark):
         log, held_out = ranking(spark, {"ann": "a b"}), judgements(spark, {"ann": {"a": 1}, "bob": {"a": 1}})
-        result = evaluate(log, held_out, measures=["P@1"], missing="error")
+        result = evaluate(log, held_out, measures=["P@1"], policies={"missing": "error"})
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:missing\]"):
         result.metrics.collect()
 

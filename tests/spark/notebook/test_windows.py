@@ -14,6 +14,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support.frames import arrow_of, frame_of
 from tests.support.plans import no_spark_jobs, python_nodes
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,7 +146,9 @@ def test_values_of_users_are_those_of_the_engine(
     """Counts exactly, measures within 1e-12, NULL where they are NULL; for every list of the population."""
     log, held_out = random_logs(**drawn)
     expected = by_list(
-        evaluate(log, held_out, measures=ASKED, **policies).user_metrics, [*LIST, "k"], [*COUNTS, *windows.MEASURES]
+        evaluate(log, held_out, **sections(measures=ASKED, **policies)).user_metrics,
+        [*LIST, "k"],
+        [*COUNTS, *windows.MEASURES],
     )
     frames = (spark.createDataFrame(log), spark.createDataFrame(held_out))
     rows = windows.user_metrics(*frames, cutoffs=CUTOFFS, **policies).toArrow()
@@ -160,7 +163,7 @@ def test_they_are_those_of_the_engine_on_spark(
     spark: SparkSession, policies: dict[str, Any], drawn: dict[str, Any]
 ) -> None:
     frames = [spark.createDataFrame(table) for table in random_logs(**drawn)]
-    rows = evaluate(*frames, measures=ASKED, **policies).user_metrics.toArrow()
+    rows = evaluate(*frames, **sections(measures=ASKED, **policies)).user_metrics.toArrow()
     expected = by_list(rows, [*LIST, "k"], [*COUNTS, *windows.MEASURES])
     found = windows.user_metrics(*frames, cutoffs=CUTOFFS, **policies).toArrow()
     assert differing(by_list(found, [*LIST, "k"], [*COUNTS, *windows.MEASURES]), expected) == {}
@@ -176,7 +179,7 @@ def test_ranked_items_are_those_of_the_engine(
 ) -> None:
     log, held_out = random_logs(**drawn)
     key = [*LIST, "item_id", "rank"]
-    expected = by_list(evaluate(log, held_out, measures=["nDCG"], **policies).ranked_items, key, ["gain"])
+    expected = by_list(evaluate(log, held_out, **sections(measures=["nDCG"], **policies)).ranked_items, key, ["gain"])
     frames = (spark.createDataFrame(log), spark.createDataFrame(held_out))
     found = windows.ranked_items(*frames, **policies).toArrow()
     assert by_list(found, key, ["gain"]) == expected

@@ -14,6 +14,7 @@ import pytest
 from rankeval_spark import Results, evaluate, register_functions, windows
 from rankeval_spark.spark.list_functions import FUNCTIONS
 from tests.support import query_night
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def results_on(spark: SparkSession, lists: str) -> dict[str, list[list[Any]]]:
     judged = spark.createDataFrame([("u", "a"), ("v", "a")], "user_id string, item_id string")
     segments = spark.createDataFrame([("u", "DE"), ("v", "AT")], "user_id string, country string")
     options: dict[str, Any] = {"segments": segments, "slices": ["country"], "baseline": "pop", "min_slice_size": 1}
-    result = evaluate(log, judged, measures=["P@1", "nDCG@2", "ItemCoverage@1"], train=judged, **options)
+    result = evaluate(log, judged, **sections(measures=["P@1", "nDCG@2", "ItemCoverage@1"], train=judged, **options))
     frames = {
         "metrics": result.metrics.select("model_id", "slice_value", "measure", "k", "value", "n_users"),
         "group_metrics": result.group_metrics.select("model_id", "measure", "k", "value"),

@@ -12,36 +12,34 @@ from rankeval_spark.errors import ConfigError
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
 
-ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (), "min_slice_size": 30}
+ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (), "policies": None, "inputs": None}
 
 
 def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes them
     """Ask for something in a call without segments, training data and items."""
-    compared = {"baseline": None, "pairs": "baseline", "tests": ("t",), "correction": "holm"}
-    everything = {**ASKED, "confidence": 0.95, "bands": {}, "item_slices": (), **asked}
-    return validated_call({**everything, **compared}, segments=None)
+    return validated_call({**ASKED, "baseline": None, "comparisons": None, **asked}, segments=None)
 
 
 def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:
     rules = {"age": {"edges": [18]}, "activity": {"of": "train"}, "tenure": {"quantiles": 4}}
     with pytest.raises(ConfigError) as raised:
-        requested(slices=["age", "activity"], bands=rules, item_slices=["drama"])
+        requested(slices=["age", "activity"], slicing={"bands": rules, "item_slices": ["drama"]})
     found = {(fault.where, fault.found) for fault in raised.value.faults}
     assert found == {
         ("evaluate(items=)", "nothing"),
         ("evaluate(slices=)", "'age'"),
-        ("evaluate(bands=)", "bands of 'tenure', which no slice names"),
-        ("evaluate(bands=)", "bands of 'age', but no segments"),
-        ("evaluate(bands=)", "bands of 'activity', but no train"),
-        ("evaluate(bands=)", "bands of 'tenure', but no segments"),
+        ("evaluate(slicing=).bands", "bands of 'tenure', which no slice names"),
+        ("evaluate(slicing=).bands", "bands of 'age', but no segments"),
+        ("evaluate(slicing=).bands", "bands of 'activity', but no train"),
+        ("evaluate(slicing=).bands", "bands of 'tenure', but no segments"),
     }
 
 
 def test_a_rule_that_makes_no_sense_is_named_by_its_place() -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(bands=\)\[age\].*both edges and quantiles"):
-        requested(slices=["age"], bands={"age": {"edges": [18], "quantiles": 2}})
+    with pytest.raises(ConfigError, match=r"evaluate\(slicing=\)\.bands\.age.*both edges and quantiles"):
+        requested(slices=["age"], slicing={"bands": {"age": {"edges": [18], "quantiles": 2}}})
 
 
 def test_item_slices_of_no_measure_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(item_slices=\).*none of which reads judgements"):
-        requested(measures=["ItemCoverage@5"], item_slices=["tail"])
+    with pytest.raises(ConfigError, match=r"evaluate\(slicing=\)\.item_slices.*none of which reads judgements"):
+        requested(measures=["ItemCoverage@5"], slicing={"item_slices": ["tail"]})

@@ -113,7 +113,7 @@ def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
     )
     translated = error_translation.translated(error, {})
     assert isinstance(translated, ChecksFailedError)
-    assert translated.faults[0].where == "max_rows_per_user"
+    assert translated.faults[0].where == "inputs.max_rows_per_user"
     assert translated.faults[0].fix.endswith("raise max_rows_per_user")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
+from tests.support.sections import sections
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_what_is_no_table_is_refused_together(frames: tuple[object, object], fou
 def test_each_measure_that_is_wrong_is_named_by_its_place() -> None:
     measures: Any = ["nDCG@10", 5, "nDGC@10", "AP(weighted=True)"]
     with pytest.raises(ConfigError) as raised:
-        evaluate(None, None, measures=measures, unknown_items="drop")
+        evaluate(None, None, measures=measures, policies={"unknown_items": "drop"})
     assert [fault.where for fault in raised.value.faults] == [
         "evaluate(items=)",
         "evaluate(measures=)[1]",
@@ -40,5 +41,8 @@ def test_each_measure_that_is_wrong_is_named_by_its_place() -> None:
 def test_arguments_that_nothing_reads_yet_are_looked_at_too() -> None:
     wrong: dict[str, Any] = {"evaluation_date": datetime(2026, 1, 31, tzinfo=UTC), "correction": "holmm"}
     with pytest.raises(ConfigError) as raised:
-        evaluate(None, None, measures=["nDCG@10"], **wrong)
-    assert [fault.where for fault in raised.value.faults] == ["evaluate(evaluation_date=)", "evaluate(correction=)"]
+        evaluate(None, None, **sections(measures=["nDCG@10"], **wrong))
+    assert [fault.where for fault in raised.value.faults] == [
+        "evaluate(comparisons=).correction",
+        "evaluate(evaluation_date=)",
+    ]

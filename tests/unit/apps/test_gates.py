@@ -9,6 +9,7 @@ import pytest
 
 from rankeval_spark.apps import gates
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate_model
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def judged(
     config = EvaluationConfig.model_construct(
         gates=tuple(Gate(**rule) for rule in rules),
         comparisons=Comparisons(baseline="popular"),
-        min_slice_size=min_slice_size,
+        slicing=Slicing(min_slice_size=min_slice_size),
     )
     return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons), previous=previous)
 

@@ -19,4 +19,4 @@ def test_bootstrap_is_drawn_where_it_is_asked_for_and_recorded() -> None:
     config = load_config(TEMPLATE, ["intervals.method=bootstrap", "intervals.replicates=200", "intervals.seed=7"])
     assert request_of(config, DAY).draws == Draws(replicates=200, seed=7)
     recorded = json.loads(config.public_json())["intervals"]
-    assert recorded == {"method": "bootstrap", "replicates": 200, "seed": 7}
+    assert recorded == {"confidence": 0.95, "method": "bootstrap", "replicates": 200, "seed": 7}

@@ -23,7 +23,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Publish two nights, then write ``runs`` as it was before it had the column of policies."""
     rule = {"measure": "nDCG@2", "margin": 0.5, "against": "previous"}
     folder = tmp_path_factory.mktemp("earlier")
-    workspace = nights.workspace(folder, measures=["nDCG"], cutoffs=[2], min_slice_size=1, gates=[rule])
+    workspace = nights.workspace(folder, measures=["nDCG"], cutoffs=[2], slicing__min_slice_size=1, gates=[rule])
     for day in (FIRST, SECOND):
         query_night.run(workspace, day)
     runs = f"{workspace.root}/runs"

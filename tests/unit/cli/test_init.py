@@ -145,7 +145,7 @@ def test_segments_are_columns_with_few_values_and_bands_of_numbers(folder: Path)
     config = written(segments="users.parquet")
 
     assert config.slices == (("country",), ("age",))
-    assert [*config.bands] == ["age"]
+    assert [*config.slicing.bands] == ["age"]
     assert "# other columns of segments: email, planet\n" in (folder / "conf" / "mine.yaml").read_text()
 
 

@@ -35,7 +35,7 @@ def made_at(folder: Path, **changes: Any) -> Root:  # noqa: ANN401 - the values 
         "comparisons": {"baseline": "pop"},
         "gates": [{"measure": "nDCG@2", "at_least": 0.1}],
         "measures": [*nights.MEASURES, *LEVELS],
-        "min_slice_size": 1,
+        "slicing__min_slice_size": 1,
     }
     workspace = nights.workspace(folder / "workspace", **{**usual, **changes})
     return Root(workspace.root, load_config(workspace.config))

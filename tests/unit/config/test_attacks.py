@@ -187,12 +187,12 @@ def test_measure_is_data_and_no_code(config_file: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "override",
     [
-        f"min_slice_size={10**80}",
+        f"slicing.min_slice_size={10**80}",
         f"inputs.recommendations.version={10**40}",
         f"results.wait_seconds={10**60}",
         f"cutoffs=[{10**90}]",
-        f"confidence={10**90}",
-        "confidence=1e999",
+        f"intervals.confidence={10**90}",
+        "intervals.confidence=1e999",
         f"intervals.seed=-{10**50}",
     ],
 )
@@ -201,7 +201,7 @@ def test_huge_number_is_a_fault_and_no_overflow(config_file: Path, override: str
 
 
 def test_digits_without_end_are_no_whole_number(config_file: Path) -> None:
-    assert "min_slice_size" in refusal(config_file, f"min_slice_size={'9' * 5000}")
+    assert "min_slice_size" in refusal(config_file, f"slicing.min_slice_size={'9' * 5000}")
 
 
 @pytest.mark.parametrize(

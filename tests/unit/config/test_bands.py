@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark.config import load_config, validate_model
-from rankeval_spark.config.inference import Band
+from rankeval_spark.config.slicing import Band
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ def test_a_rule_that_makes_no_sense_is_refused(rule: dict[str, Any], found: str)
 
 
 def test_bands_are_made_of_columns_that_are_sliced_by_and_of_inputs_that_there_are(config_file: Path) -> None:
-    config = load_config(config_file, ["slices=[age, activity, gender]", "bands.age.edges=[18, 40]"])
-    assert config.bands["age"].n_bands == 3
+    config = load_config(config_file, ["slices=[age, activity, gender]", "slicing.bands.age.edges=[18, 40]"])
+    assert config.slicing.bands["age"].n_bands == 3
     assert config.segment_names() == ("gender", "age", "activity")
     with pytest.raises(ConfigError) as raised:
-        load_config(config_file, ["slices=[age, gender]", "bands.agee.edges=[18]", "bands.age.of=train"])
+        load_config(
+            config_file, ["slices=[age, gender]", "slicing.bands.agee.edges=[18]", "slicing.bands.age.of=train"]
+        )
     message = str(raised.value)
     assert "found bands of 'agee', which no slice names" in message
     assert "did you mean 'age'?" in message
@@ -60,16 +62,16 @@ def test_bands_are_made_of_columns_that_are_sliced_by_and_of_inputs_that_there_a
 
 def test_activity_needs_no_segment_table_and_is_no_column_of_one(config_file: Path) -> None:
     changes = ["inputs.segments=", "slices=[activity]"]
-    with pytest.raises(ConfigError, match=r"no inputs\.segments.*or bands: \{activity: \{of: train\}\}"):
+    with pytest.raises(ConfigError, match=r"no inputs\.segments.*or slicing\.bands: \{activity: \{of: train\}\}"):
         load_config(config_file, changes)
     train = "inputs.train={format: parquet, path: train}"
-    config = load_config(config_file, [*changes, train, "bands.activity.of=train"])
+    config = load_config(config_file, [*changes, train, "slicing.bands.activity.of=train"])
     assert config.segment_names() == ()
 
 
 def test_item_slices_ask_for_every_measure_of_judgements_within_a_category_too(config_file: Path) -> None:
     items = ["inputs.items={format: parquet, path: items}", "inputs.train={format: parquet, path: train}"]
-    config = load_config(config_file, [*items, "measures=[R@5, ItemCoverage@5]", "item_slices=[drama, tail]"])
+    config = load_config(config_file, [*items, "measures=[R@5, ItemCoverage@5]", "slicing.item_slices=[drama, tail]"])
     expected = ["R@5", "ItemCoverage@5", "R(group='drama')@5", "R(group='tail')@5"]
     assert [str(one) for one in config.measure_set.measures] == expected
     assert '"item_slices":["drama","tail"]' in config.public_json()
@@ -78,10 +80,10 @@ def test_item_slices_ask_for_every_measure_of_judgements_within_a_category_too(c
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        (["item_slices=[drama]"], r"R\(group='drama'\), but no inputs\.items"),
-        (["item_slices=[drama, drama]"], "item slice 'drama' a second time"),
-        ([r"""item_slices=['a "b" it''s']"""], "item_slices"),
-        (["measures=[ItemCoverage@5]", "item_slices=[tail]"], r"item_slices.*none of which reads judgements"),
+        (["slicing.item_slices=[drama]"], r"R\(group='drama'\), but no inputs\.items"),
+        (["slicing.item_slices=[drama, drama]"], "item slice 'drama' a second time"),
+        ([r"""slicing.item_slices=['a "b" it''s']"""], "item_slices"),
+        (["measures=[ItemCoverage@5]", "slicing.item_slices=[tail]"], r"item_slices.*none of which reads judgements"),
     ],
 )
 def test_item_slices_need_what_they_are_made_of(config_file: Path, changes: list[str], found: str) -> None:

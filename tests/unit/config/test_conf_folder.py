@@ -37,8 +37,10 @@ def test_template_names_every_key() -> None:
 
 def test_template_shows_the_defaults() -> None:
     template, bare = load_config(TEMPLATE), load_config(CONF / "demo.yaml")
-    for name in ("policies", "checks", "min_slice_size", "confidence", "intervals"):
+    for name in ("policies", "checks", "intervals"):
         assert getattr(template, name) == getattr(bare, name)
+    assert template.slicing.min_slice_size == bare.slicing.min_slice_size
+    assert template.inputs.max_rows_per_user == bare.inputs.max_rows_per_user
     assert template.results.model_copy(update={"lists": True}).on_busy == bare.results.on_busy
     assert template.results.wait_seconds == bare.results.wait_seconds
 

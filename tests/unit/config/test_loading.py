@@ -74,7 +74,9 @@ def test_measure_that_gets_no_cutoff_is_a_fault(config_file: Path) -> None:
 
 
 def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> None:
-    path = append(config_file, "policies: {ties: item_des}\nconfidence: 95\nmodles: [a]\nmodels: [a, b, a]\n")
+    path = append(
+        config_file, "policies: {ties: item_des}\nintervals: {confidence: 95}\nmodles: [a]\nmodels: [a, b, a]\n"
+    )
     text = path.read_text(encoding="utf-8").replace("nDCG", "nDGC").replace("[5, 10, all]", "[0, 10001, true]")
     path.write_text(text, encoding="utf-8")
     assert faults(path) == [
@@ -90,7 +92,7 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
         f"expected one of the {len(registry.names())} that 'rankeval measures' lists; did you mean 'nDCG'?",
         f"F, policies.ties (line 10): found 'item_des'; expected one of {', '.join(get_args(Ties))}; "
         "did you mean 'item_desc'?",
-        "F, confidence (line 11): found 95; expected less than 1; did you mean 0.95?",
+        "F, intervals.confidence (line 11): found 95; expected less than 1; did you mean 0.95?",
     ]
 
 
@@ -166,8 +168,8 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
         ("slices=[[a, a]]", "'a'", ""),
         ("slices=[[a, b], [b, a]]", "slice 'a*b' a second time", "remove one of them"),
         ("inputs.segments=", "slices, but no inputs.segments", "add inputs.segments"),
-        ("min_slice_size=0", "0", ""),
-        ("confidence=.nan", "nan", ""),
+        ("slicing.min_slice_size=0", "0", ""),
+        ("intervals.confidence=.nan", "nan", ""),
         ("intervals=bootstrap", "'bootstrap'", ""),
         ("intervals.method=bootstrp", "'bootstrp'", "did you mean 'bootstrap'?"),
         ("intervals.replicates=99", "99", ""),
@@ -260,8 +262,8 @@ def test_empty_file_lacks_every_required_key(config_file: Path) -> None:
 
 def test_models_can_be_validated_on_their_own() -> None:
     assert validate_model(Policies, {"ties": "rank"}).ties == "rank"
-    with pytest.raises(ConfigError, match=r"evaluate\(ties=\): found 'item_dsc'.*did you mean 'item_desc'"):
-        validate_model(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
+    with pytest.raises(ConfigError, match=r"evaluate\(policies=\)\.ties: found 'item_dsc'.*did you mean 'item_desc'"):
+        validate_model(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate(policies=).{place[0]}")
 
 
 def test_days_before_and_after_the_date_are_filled_in_paths_filters_and_times() -> None:
@@ -419,9 +421,9 @@ def test_a_fault_that_two_keys_make_is_found_where_it_is_written(config_file: Pa
 
 
 def test_a_name_with_dots_is_one_key(config_file: Path) -> None:
-    append(config_file, "bands:\n  age_band: {edges: [18]}\n  age.of/all: {edges: [18]}\n")
+    append(config_file, "slicing:\n  bands:\n    age_band: {edges: [18]}\n    age.of/all: {edges: [18]}\n")
     fault = fault_of(config_file)
-    assert fault.where.endswith(", bands.age.of/all (line 12)")
+    assert fault.where.endswith(", slicing.bands.age.of/all (line 13)")
     assert fault.found == "bands of 'age.of/all', which no slice names"
 
 
@@ -459,8 +461,7 @@ def test_parts_that_do_not_fit_are_reported_with_values_that_are_wrong(config_fi
         append(
             config_file,
             "models: [als, popular]\n"
-            "confidence: 95\n"
-            "intervals: {method: bootstrap, replicates: 99}\n"
+            "intervals: {confidence: 95, method: bootstrap, replicates: 99}\n"
             "comparisons: {baseline: nobody}\n"
             "gates: [{measure: R@5, at_least: 0}, {measure: nDCG@5, alpha: 2}, {measure: P@5, margin: 1, slice: x}]\n",
         ),
@@ -469,7 +470,7 @@ def test_parts_that_do_not_fit_are_reported_with_values_that_are_wrong(config_fi
     )
     places = [fault.partition(", ")[2].partition(": found ")[0].partition(" (")[0] for fault in found]
     assert places == [
-        *("results.list", "slices", "confidence", "intervals.replicates", "comparisons.baseline"),
+        *("results.list", "slices", "intervals.confidence", "intervals.replicates", "comparisons.baseline"),
         *("gates[0].measure", "gates[1].alpha", "gates[2].slice"),
     ]
 
@@ -494,7 +495,7 @@ def test_a_rule_about_groups_is_about_a_slicing_and_what_is_computed(
 ) -> None:
     path = append(
         config_file,
-        f"item_slices: [drama, comedy]\ngates: [{{{rule}, at_most: 0.1}}]\n",
+        f"slicing: {{item_slices: [drama, comedy]}}\ngates: [{{{rule}, at_most: 0.1}}]\n",
     )
     measured = ("measures=[nDCG, 'P(group=\"drama\")']", "inputs.items={format: csv, path: items.csv}")
     if not place:
@@ -505,7 +506,9 @@ def test_a_rule_about_groups_is_about_a_slicing_and_what_is_computed(
     assert message in str(fault)
 
 
-@pytest.mark.parametrize("wrong", ["measures=[nDCG, Succes]", "cutoffs=[0]", "preset=trec-eval", "item_slices=[a, a]"])
+@pytest.mark.parametrize(
+    "wrong", ["measures=[nDCG, Succes]", "cutoffs=[0]", "preset=trec-eval", "slicing.item_slices=[a, a]"]
+)
 def test_what_depends_on_a_wrong_value_is_not_reported_as_a_fault_too(config_file: Path, wrong: str) -> None:
     """Whether a rule's measure is computed cannot be known where it is not known what is."""
     path = append(config_file, "gates: [{measure: Success@7, at_least: 0.1}]\n")

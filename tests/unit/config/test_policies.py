@@ -186,7 +186,7 @@ def test_item_slices_do_not_go_with_ties_by_gain(config_file: Path) -> None:
     with pytest.raises(ConfigError, match=r"R\(group='drama'\) with ties 'optimistic'"):
         load_config(
             config_file,
-            ["policies.ties=optimistic", "measures=[R]", "item_slices=[drama]", ITEMS],
+            ["policies.ties=optimistic", "measures=[R]", "slicing.item_slices=[drama]", ITEMS],
         )
 
 

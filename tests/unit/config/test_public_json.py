@@ -63,10 +63,10 @@ def test_hash_follows_the_config_and_not_its_place_or_order(config_file: Path, t
     lines = config_file.read_text(encoding="utf-8").splitlines(keepends=True)
     other = tmp_path / "elsewhere" / "x.yaml"
     other.parent.mkdir()
-    other.write_text("".join([*lines[5:], *lines[:5], "confidence: 0.95\n"]), encoding="utf-8")
+    other.write_text("".join([*lines[5:], *lines[:5], "intervals: {confidence: 0.95}\n"]), encoding="utf-8")
     first = load_config(config_file)
     assert first.config_hash == load_config(other).config_hash
-    assert first.config_hash != load_config(config_file, ["confidence=0.9"]).config_hash
+    assert first.config_hash != load_config(config_file, ["intervals.confidence=0.9"]).config_hash
     assert len(first.config_hash) == 64
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.config import Policies
-from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Band, Slicing
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import (
     NotFiniteVector,
@@ -308,7 +308,7 @@ def test_optional_inputs_are_refused_where_they_are_read(asked: Request, name: s
 
 def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() -> None:
     activity = {"activity": Band(of="train")}
-    asked = Request(measures=("P@1",), slices=(("activity",),), bands=activity)
+    asked = Request(measures=("P@1",), slices=(("activity",),), slicing=Slicing(bands=activity))
     refuse_unusable(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)
 
 

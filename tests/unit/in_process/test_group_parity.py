@@ -16,6 +16,7 @@ from rankeval_spark.errors import RefusedCallError
 from rankeval_spark.measures import Measure
 from tests.support import naive_parity
 from tests.support.ranked_items import assert_row, by_key, groups_of, ranked_items, table_of, texts
+from tests.support.sections import sections
 
 MEASURES = (
     *("PopREO@3", "PopREO(rel=2)@10", "PopREO", "PopRSP@3", "PopRSP"),
@@ -68,7 +69,9 @@ def test_possible_items_count_for_each_list_of_a_user() -> None:
     log = log.append_column("rank", pa.array([1, 1]))
     train = [("cat", item) for item in "a" * 8 + "b" * 4 + "c" * 3]  # a and b hold 80 % of them
     judged = texts("user_id item_id", [("ann", item) for item in "abc"])
-    found = evaluate(log, judged, measures=["PopREO@1"], train=texts("user_id item_id", train), min_slice_size=5)
+    found = evaluate(
+        log, judged, measures=["PopREO@1"], train=texts("user_id item_id", train), slicing={"min_slice_size": 5}
+    )
     (row,) = found.metrics.to_pylist()
     assert (row["n_users"], row["n_lists"]) == (1, 2)
     assert row["value"] == pytest.approx(naive_parity.spread([Fraction(1, 2), Fraction(1, 2), Fraction(0)]), abs=1e-12)
@@ -99,7 +102,7 @@ def rows_of(
     columns = {"user_id": pa.string(), "item_id": pa.string(), "gain": pa.float64()}
     chosen: dict[str, Any] = {"measures": MEASURES, "items": ITEMS, "min_slice_size": 5, **options}
     held_out = table_of(judged, pa.schema(columns))
-    return evaluate(log, held_out, train=texts("user_id item_id", train), **chosen).metrics
+    return evaluate(log, held_out, **sections(train=texts("user_id item_id", train), **chosen)).metrics
 
 
 def popularity(train: Iterable[tuple[str, str]]) -> list[set[str]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rankeval_spark.config import Policies
+from rankeval_spark.config import FrameInputs, Policies, Slicing
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.hosts.in_process import InProcess, of_call
@@ -74,12 +74,12 @@ def host_of(
     catalogue: pa.Table | None,
     **asked: Any,  # noqa: ANN401 - of a request
 ) -> InProcess:
-    asked |= {"policies": Policies(rank_gaps="keep"), "models": models or None, "min_slice_size": 5}
+    asked |= {"policies": Policies(rank_gaps="keep"), "models": models or None, "slicing": Slicing(min_slice_size=5)}
     request = Request(measures=("P@1",)).changed(measure_set=MeasureSet.parse(measures), **asked)
     log = ranked.drop_columns("gain")
     judged = pa.Table.from_pylist([], pa.schema([log.schema.field(name) for name in ("user_id", "item_id")]))
     given = {"recommendations": log, "held_out": judged, "segments": segments, "items": catalogue, "train": None}
-    host = of_call(given, request, ranks_from=1, threads=1)
+    host = of_call(given, request, FrameInputs())
     users = host.usable.user_rows
     vars(host.usable)["user_rows"] = replace(users, job=replace(users.job, absent=absent))
     return host

@@ -14,7 +14,8 @@ from scipy import stats
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
-from rankeval_spark.config.request import ReportedSlices, Request
+from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.engine import planning
 from rankeval_spark.engine.aggregation import partial_aggregates
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout

@@ -12,7 +12,8 @@ import pytest
 
 from rankeval_spark.apps.run_history import totals_of_users
 from rankeval_spark.config.inference import Comparisons
-from rankeval_spark.config.request import ReportedSlices, Request
+from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import ReportedSlices, Slicing
 from rankeval_spark.engine.batch.buckets import in_buckets
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
@@ -94,7 +95,10 @@ def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
 def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
     asked = Comparisons(baseline="pop", tests=("t", "sign", "wilcoxon", "bootstrap"), replicates=100)
     request = Request(
-        measures=tuple(map(str, MEASURES.measures)), slices=tuple(SLICES[1:]), min_slice_size=5, comparisons=asked
+        measures=tuple(map(str, MEASURES.measures)),
+        slices=tuple(SLICES[1:]),
+        slicing=Slicing(min_slice_size=5),
+        comparisons=asked,
     )
     differences = Differences(request, outputs_of(request, averages_lists=True))
     totals = UserTotals(MEASURES, {COMPARISONS: differences}, tuple(request.segments))

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import validate_model
-from rankeval_spark.config.inference import Band
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Band, Slicing
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
 from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
@@ -30,7 +30,9 @@ RULES: Final = {
 
 
 def requested(rules: dict[str, Any]) -> Request:
-    return Request(measures=("P@1",), bands={name: validate_model(Band, rules[name]) for name in rules})
+    return Request(
+        measures=("P@1",), slicing=Slicing(bands={name: validate_model(Band, rules[name]) for name in rules})
+    )
 
 
 def edge_texts(n_bands: int = 4, **columns: Sequence[float]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow import input_tables
 
 LOG: Final[dict[str, list[Any]]] = {
@@ -105,12 +105,6 @@ def test_rows_that_are_known_only_once_they_are_read_are_refused_when_they_are_t
     monkeypatch.setattr(input_tables, "physical_bytes", lambda: 300.0)
     with pytest.raises(InputError, match=r"4 rows, which need .*; give DataFrames of Spark instead"):
         evaluate(duckdb.from_arrow(pa.table(LOG)), duckdb.from_arrow(pa.table(HELD_OUT)), measures=["RR@2"])
-
-
-@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
-def test_threads_are_a_whole_number(threads: Any) -> None:  # noqa: ANN401 - wrong on purpose
-    with pytest.raises(ConfigError, match=r"evaluate\(threads=\)"):
-        evaluate(pa.table(LOG), pa.table(HELD_OUT), measures=["RR@2"], threads=threads)
 
 
 def test_no_row_is_no_mean() -> None:

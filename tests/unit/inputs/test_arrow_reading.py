@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
+from rankeval_spark.config.inputs import LogRows
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.arrow.reading import is_table, to_source
 from rankeval_spark.inputs.input_columns import segments_schema
@@ -41,7 +42,8 @@ LIBRARIES: Final[Mapping[str, Callable[[pa.Table], object]]] = {
 
 
 def read(schema: schemas.Schema, frame: object, *, ranks_from: int = 1) -> Source:
-    return to_source(schema.name, frame, schema, ranks_from=ranks_from)
+    rows = LogRows(ranks_from=ranks_from) if schema is schemas.RECOMMENDATIONS else None
+    return to_source(schema.name, frame, schema, rows)
 
 
 def faults_of(schema: schemas.Schema, frame: object) -> list[Fault]:
@@ -526,9 +528,10 @@ def test_tables_of_other_libraries_are_read_without_pandas() -> None:
     script = (
         "import sys, polars, duckdb\n"
         "from rankeval_spark import schemas\n"
+        "from rankeval_spark.config.inputs import LogRows\n"
         "from rankeval_spark.inputs.arrow.reading import to_source\n"
         "log = polars.DataFrame({'user_id': ['u'], 'item_id': [1], 'score': [0.5], 'rank': [2**40]})\n"
-        "to_source('recommendations', log, schemas.RECOMMENDATIONS, ranks_from=0)\n"
+        "to_source('recommendations', log, schemas.RECOMMENDATIONS, LogRows(ranks_from=0))\n"
         "to_source('held_out', duckdb.sql('SELECT 1 AS user_id, 2 AS item_id'), schemas.HELD_OUT)\n"
         "print(*sorted({'pandas', 'pyspark'} & set(sys.modules)))"
     )

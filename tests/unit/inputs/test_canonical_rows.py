@@ -83,20 +83,20 @@ def rows_of(reading: Reading, table: pa.Table, *names: str) -> list[tuple[Any, .
 
 def log_of(**given: Any) -> Reading:  # noqa: ANN401 - keys of the config
     config = validate_model(RecommendationsInput, {"format": "json", "path": "x", **given})
-    return Reading.of_config("recommendations", config, schemas.RECOMMENDATIONS)
+    return Reading.from_rows("inputs.recommendations", schemas.RECOMMENDATIONS, config)
 
 
 def test_ids_are_cast_to_whole_numbers_and_to_text() -> None:
     table = pa.table({"user_id": ["007", "abc", None], "item_id": [1, 2, None]})
     given = {"format": "csv", "path": "x", "types": {"user_id": "integer", "item_id": "string"}}
-    reading = Reading.of_config("held_out", validate_model(HeldOutInput, given), schemas.HELD_OUT)
+    reading = Reading.from_rows("inputs.held_out", schemas.HELD_OUT, validate_model(HeldOutInput, given))
     found = rows_of(reading, table, "user_id", "item_id", "is_unparsable")
     assert found == [(7, "1", False), (None, "2", True), (None, None, False)]
 
 
 def test_lists_in_text_are_split_at_their_separator() -> None:
     given = {"format": "csv", "path": "x", "list_separator": "|"}
-    reading = Reading.of_config("items", validate_model(ItemsInput, given), schemas.ITEMS)
+    reading = Reading.from_rows("inputs.items", schemas.ITEMS, validate_model(ItemsInput, given))
     table = pa.table(
         {"item_id": [*"abcd"], "categories": ["rock.| a b ||", "", None, "x"], "vector": ["1| -.5", "x|1", None, ""]}
     )
@@ -176,7 +176,7 @@ def test_texts_and_lists_with_large_offsets_are_read_too() -> None:
 def test_many_lists_are_written_as_rows_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canonical, "MOST_LISTS", 2)
     table = pa.table({"user_id": [*"abcde"], "item_id": [[n] * n for n in range(5)]})
-    reading = Reading.of_call("recommendations", schemas.RECOMMENDATIONS, table.schema, ranks_from=1, gains=None)
+    reading = Reading.from_frame("recommendations", schemas.RECOMMENDATIONS, table.schema)
     parts = [*read_rows(table.to_batches(), reading, ["user_id", "item_id", "rank"])]
     assert [part.num_rows for part in parts] == [0 + 1, 2 + 3, 4]
     assert pa.Table.from_batches(parts)["rank"].to_pylist() == [1, 1, 2, 1, 2, 3, 1, 2, 3, 4]

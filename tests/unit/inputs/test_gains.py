@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.config import HeldOutInput, validate_model
-from rankeval_spark.config.inputs import Gains
+from rankeval_spark.config.inputs import Gains, JudgementRows
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs.arrow.reading import to_source
 from tests.support.arrow_frames import ranking
@@ -24,7 +24,9 @@ def gains_of(cells: Sequence[object], **given: Any) -> list[float | None]:  # no
     rows = range(len(cells))
     table = pa.table({"user_id": pa.array(rows), "item_id": pa.array(rows), "seen": pa.array(cells)})
     gains = Gains.model_validate({"column": "seen", **given})
-    found: list[float | None] = to_source("held_out", table, schemas.HELD_OUT, gains=gains).table["gain"].to_pylist()
+    found: list[float | None] = (
+        to_source("held_out", table, schemas.HELD_OUT, JudgementRows(gains=gains)).table["gain"].to_pylist()
+    )
     return found
 
 
@@ -69,7 +71,7 @@ def test_column_of_another_type_is_refused(cells: list[object], given: dict[str,
 def test_column_that_is_missing_is_named_with_its_key() -> None:
     table = pa.table({"user_id": ["ann"], "item_id": ["a"], "gain": [1.0]})
     with pytest.raises(InputError, match=r"held_out\.gains\.column.*no column 'event' \(for gain\)"):
-        to_source("held_out", table, schemas.HELD_OUT, gains=Gains.model_validate(EVENTS))
+        to_source("held_out", table, schemas.HELD_OUT, JudgementRows(gains=Gains.model_validate(EVENTS)))
 
 
 @pytest.mark.parametrize(
@@ -100,19 +102,30 @@ def held_out(*rows: tuple[str, str, str]) -> pa.Table:
 def test_events_of_a_user_and_item_are_aggregated_and_skips_are_not_relevant() -> None:
     events = held_out(("ann", "a", "view"), ("ann", "a", "cart"), ("ann", "b", "skip"), ("ann", "c", "view"))
     log = ranking({"ann": "b a c"})
-    best = evaluate(log, events, measures=["DCG(dcg='inverse')", "P@1"], gains=EVENTS)
-    total = evaluate(log, events, measures=["DCG(dcg='inverse')"], gains=EVENTS, held_out_duplicates="sum")
+    best = evaluate(log, events, measures=["DCG(dcg='inverse')", "P@1"], inputs={"held_out": {"gains": EVENTS}})
+    total = evaluate(
+        log,
+        events,
+        measures=["DCG(dcg='inverse')"],
+        policies={"held_out_duplicates": "sum"},
+        inputs={"held_out": {"gains": EVENTS}},
+    )
     assert best.metrics["value"].to_pylist() == [2 / 2 + 1 / 3, 0.0]
     assert total.metrics["value"].to_pylist() == [3 / 2 + 1 / 3]
 
 
 def test_events_without_a_gain_are_counted_and_named() -> None:
     events = held_out(("ann", "a", "view"), ("ann", "b", "share"), ("bob", "a", "Purchase"))
-    result = evaluate(ranking({"ann": "b a"}), events, measures=["P@1"], gains=EVENTS)
+    result = evaluate(ranking({"ann": "b a"}), events, measures=["P@1"], inputs={"held_out": {"gains": EVENTS}})
     (found,) = [row for row in result.checks.to_pylist() if row["check"] == "invalid_gains"]
     assert (found["count"], found["verdict"], found["sample_keys"]) == (2, "error", ["ann b", "bob a"])
 
 
 def test_argument_that_is_not_valid_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"evaluate\(gains=\).*neither values nor edges"):
-        evaluate(ranking({"ann": "a"}), held_out(("ann", "a", "view")), measures=["P@1"], gains={"column": "event"})
+    with pytest.raises(ConfigError, match=r"evaluate\(inputs=\)\.held_out\.gains.*neither values nor edges"):
+        evaluate(
+            ranking({"ann": "a"}),
+            held_out(("ann", "a", "view")),
+            measures=["P@1"],
+            inputs={"held_out": {"gains": {"column": "event"}}},
+        )

@@ -27,6 +27,7 @@ from tests.support.lists_in_cells import (
     SEPARATORS,
     judgements,
     nested_by,
+    nested_inputs,
     night_of,
     renamed,
     submission,
@@ -38,7 +39,7 @@ def test_items_of_a_cell_are_a_list_with_their_zeros(title: str) -> None:
     separator = SEPARATORS[title]
     for library in (pa.Table.to_pandas, pl.from_arrow, lambda table: table):
         log, held_out = (library(renamed(one)) for one in (submission(separator), judgements(separator)))
-        result = evaluate(log, held_out, measures=["RR"], nested=nested_by(separator))
+        result = evaluate(log, held_out, measures=["RR"], inputs=nested_inputs(**nested_by(separator)))
         assert result.metrics["value"].to_pylist() == [RR]
         listed: dict[str, list[str]] = {}
         for row in result.ranked_items.sort_by([("user_id", "ascending"), ("rank", "ascending")]).to_pylist():
@@ -50,8 +51,8 @@ def test_empty_cells_are_users_without_a_list_as_empty_arrays_are() -> None:
     arrays = pa.table({"user_id": list(LISTS), "item_id": [items for _, items in LISTS.values()]})
     held_out = renamed(judgements(" "))
     given = {"held_out": nested_by(" ")["held_out"]}
-    wanted = evaluate(arrays, held_out, measures=["RR"], nested=given)
-    found = evaluate(renamed(submission(" ")), held_out, measures=["RR"], nested=nested_by(" "))
+    wanted = evaluate(arrays, held_out, measures=["RR"], inputs=nested_inputs(**given))
+    found = evaluate(renamed(submission(" ")), held_out, measures=["RR"], inputs=nested_inputs(**nested_by(" ")))
     for name in ("metrics", "user_metrics", "ranked_items", "checks"):
         assert getattr(found, name) == getattr(wanted, name), name
 
@@ -60,7 +61,7 @@ def test_scores_in_a_second_cell_order_the_list() -> None:
     log = pa.table({"user_id": ["ann", "bob"], "prediction": ["a|b|c", "a|b"], "points": ["1|3|2", "1|"]})
     nested = {"items": "prediction", "scores": "points", "separator": "|"}
     held_out = pa.table({"user_id": ["ann", "bob"], "item_id": ["c", "a"]})
-    result = evaluate(log, held_out, measures=["RR"], nested=nested)
+    result = evaluate(log, held_out, measures=["RR"], inputs=nested_inputs(recommendations=nested))
     assert result.user_metrics["rr"].to_pylist() == [1 / 2, 0]  # bob's cells differ in length: no scores
     (found,) = [row for row in result.checks.to_pylist() if row["check"] == "invalid_scores"]
     assert found["count"] == 2
@@ -80,7 +81,7 @@ def test_judgements_in_arrays_are_recognised_by_their_type() -> None:
     [
         (
             {"items": "prediction"},
-            r"recommendations=\): found 'prediction' with text such as '0706016001\|07.*pass nested=",
+            r"recommendations\.nested\.items: found 'prediction' with text such as '0706016001\|07.*write inputs=",
         ),
         ({"items": "predicted", "separator": "|"}, r"no column 'predicted' among user_id.*did you mean 'prediction'"),
         ({"items": "user", "separator": "|"}, r"no column 'user' among user_id"),
@@ -89,22 +90,24 @@ def test_judgements_in_arrays_are_recognised_by_their_type() -> None:
 def test_separator_or_column_that_is_missing_is_named(nested: dict[str, str], message: str) -> None:
     held_out = pa.table({"user_id": ["ann"], "item_id": ["a"]})
     with pytest.raises(InputError, match=message):
-        evaluate(renamed(submission("|")), held_out, measures=["RR"], nested=nested)
+        evaluate(renamed(submission("|")), held_out, measures=["RR"], inputs=nested_inputs(recommendations=nested))
 
 
 def test_keys_of_nested_are_validated() -> None:
     held_out = pa.table({"user_id": ["ann"], "item_id": ["a"]})
     for nested, message in (
-        ({"item": "prediction"}, "unknown key 'item'.*did you mean 'items'"),
-        ({"items": "prediction", "separator": ""}, "separator"),
+        ({"recommendations": {"item": "prediction"}}, "unknown key 'item'.*did you mean 'items'"),
+        ({"recommendations": {"items": "prediction", "separator": ""}}, "separator"),
         ({"held_out": {"items": "a", "scores": "b"}}, "unknown key 'scores'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            evaluate(held_out, held_out, measures=["RR"], nested=nested)
+            evaluate(held_out, held_out, measures=["RR"], inputs=nested_inputs(**nested))
+    both_ways = {"nested": nested_by(" ")["recommendations"], "ranks_from": 0}
+    with pytest.raises(ConfigError, match="both nested and ranks_from"):
+        evaluate(renamed(submission(" ")), held_out, measures=["RR"], inputs={"recommendations": both_ways})
+    arrays = pa.table({"user_id": ["ann"], "item_id": [["a"]]})
     with pytest.raises(InputError, match="arrays of items and ranks_from=0"):
-        evaluate(
-            renamed(submission(" ")), held_out, measures=["RR"], nested=nested_by(" ")["recommendations"], ranks_from=0
-        )
+        evaluate(arrays, held_out, measures=["RR"], inputs={"recommendations": {"ranks_from": 0}})
     both = {"format": "csv", "path": "x", "nested": {"items": "i"}, "gains": {"column": "event", "edges": [4]}}
     with pytest.raises(ConfigError, match="both nested and gains"):
         validate_model(HeldOutInput, both)
@@ -112,13 +115,14 @@ def test_keys_of_nested_are_validated() -> None:
 
 def test_numbers_that_pandas_made_of_cells_are_to_be_read_as_text() -> None:
     log = pd.DataFrame({"user_id": ["ann"], "prediction": [706016001]})
+    nested = {"items": "prediction", "separator": " "}
     with pytest.raises(InputError, match=r"type int64; .*read the column as text, with the zeros"):
-        evaluate(log, log, measures=["RR"], nested={"items": "prediction", "separator": " "})
+        evaluate(log, log, measures=["RR"], inputs=nested_inputs(recommendations=nested))
 
 
 def test_line_that_could_not_be_split_is_one_row_without_an_item() -> None:
     given = {"format": "csv", "path": "x", "columns": {}, "nested": {"items": "items", "separator": "-"}}
-    reading = Reading.of_config("held_out", validate_model(HeldOutInput, given), schemas.HELD_OUT)
+    reading = Reading.from_rows("inputs.held_out", schemas.HELD_OUT, validate_model(HeldOutInput, given))
     table = pa.table({"user_id": ["ann", "bob", "eve"], "items": ["a-b", "x-y", None], CORRUPT: [None, "?", "?"]})
     found = reading.rows(table).select(["user_id", "item_id", "is_unparsable"]).to_pylist()
     assert [tuple(row.values()) for row in found] == [

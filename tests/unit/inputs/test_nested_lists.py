@@ -16,6 +16,7 @@ from rankeval_spark.inputs.arrow.reading import to_source
 from tests.support.arrow_frames import judgements
 from tests.support.awkward import Awkward
 from tests.support.nested_logs import flat_of, nested, with_structs
+from tests.support.sections import sections
 
 LISTS = pa.table(
     {"user_id": ["ann", "bob", "eve"], "item_id": [["a", "b"], ["c"], None], "score": [[0.5, 0.25], [1.0], None]}
@@ -47,7 +48,7 @@ def test_arrays_are_recognised_by_their_types(library: Any) -> None:  # noqa: AN
 
 def test_ranks_of_a_caller_are_refused() -> None:
     with pytest.raises(InputError, match="arrays of items and ranks_from=0"):
-        evaluate(LISTS, judgements({"bob": {"c": 1}}), measures=["P@1"], ranks_from=0)
+        evaluate(LISTS, judgements({"bob": {"c": 1}}), measures=["P@1"], inputs={"recommendations": {"ranks_from": 0}})
 
 
 def test_lists_of_a_fixed_size_and_large_ones_are_lists() -> None:
@@ -82,7 +83,7 @@ def test_results_are_those_of_the_flat_log(asked: dict[str, Any], ids: str, *, h
     lists = nested(inputs.recommendations)
     options: dict[str, Any] = {"measures": ["nDCG@3", "AP", "RR(rel=2)@5"], **asked}
     found, wanted = (
-        evaluate(log, inputs.held_out, train=inputs.train, items=inputs.items, **options)
+        evaluate(log, inputs.held_out, **sections(train=inputs.train, items=inputs.items, **options))
         for log in (lists, flat_of(lists))
     )
     for name in ("user_metrics", "metrics", "ranked_items", "checks"):

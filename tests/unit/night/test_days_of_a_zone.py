@@ -38,7 +38,7 @@ def night_of(folder: Path, zone: str, day: dt.date, times: pa.Array, *, window: 
     inputs["recommendations"].pop("filters")
     inputs["held_out"]["filters"] = [{"column": "at", "op": window, "value": "1d"}]
     config = nights.config_of("recommendations", "held_out", format_="parquet")
-    made.configure({**config, "time_zone": zone, "inputs": inputs, "slices": []})
+    made.configure({**config, "inputs": {**inputs, "time_zone": zone}, "slices": []})
     run_night(on_demand(no_session), load_config(made.config), day)
     return made
 
@@ -78,10 +78,12 @@ def test_window_of_a_night_is_the_day_of_its_zone(tmp_path: Path, zone: str, day
 def test_zone_of_a_night_is_recorded_with_it(tmp_path: Path) -> None:
     times = pa.array([dt.datetime(2026, 1, 1, 8)], pa.timestamp("us"))
     tokyo = night_of(tmp_path, "Asia/Tokyo", FIRST, times)
-    assert {json.loads(row["config"])["time_zone"] for row in rows(tokyo, "runs")} == {"Asia/Tokyo"}
-    hashes = [load_config(tokyo.config, [f"time_zone={zone}"]).config_hash for zone in ("UTC", "Asia/Tokyo")]
+    assert {json.loads(row["config"])["inputs"]["time_zone"] for row in rows(tokyo, "runs")} == {"Asia/Tokyo"}
+    hashes = [load_config(tokyo.config, [f"inputs.time_zone={zone}"]).config_hash for zone in ("UTC", "Asia/Tokyo")]
     assert len({*hashes}) == 2
-    tokyo.configure({key: value for key, value in _keys(tokyo).items() if key != "time_zone"})
+    keys = _keys(tokyo)
+    del keys["inputs"]["time_zone"]
+    tokyo.configure(keys)
     assert load_config(tokyo.config).config_hash == hashes[0]
 
 
@@ -91,14 +93,16 @@ def _keys(workspace: Workspace) -> nights.Config:
 
 
 def test_zone_that_is_none_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    made = nights.workspace(tmp_path, time_zone="Europe/Berln")
+    made = nights.workspace(tmp_path, inputs__time_zone="Europe/Berln")
     with pytest.raises(ConfigError, match=r"\(line \d+\): found 'Europe/Berln'.*did you mean 'Europe/Berlin'\?"):
         load_config(made.config)
 
 
 def test_version_of_a_time_is_that_of_the_clocks_of_the_zone(tmp_path: Path) -> None:
     version = {"format": "delta", "timestamp": "{date} 06:00:00"}
-    made = nights.workspace(tmp_path, time_zone="America/New_York", inputs__held_out__timestamp="{date} 06:00:00")
+    made = nights.workspace(
+        tmp_path, inputs__time_zone="America/New_York", inputs__held_out__timestamp="{date} 06:00:00"
+    )
     given = load_config(made.config).inputs.held_out
     assert given.moment(dt.date(2026, 3, 8)) == dt.datetime(2026, 3, 8, 10, tzinfo=dt.UTC)
     alone = validate_model(HeldOutInput, {**version, "path": "events"})

@@ -30,7 +30,7 @@ LACKING: Final = "an effective sample of 5 of 1,000 users of rare, where a verdi
 
 def night_of(folder: Path, log: Rows, held_out: Rows, **asked: Any) -> Workspace:  # noqa: ANN401 - values of a config
     """Write a night of impressions without Spark."""
-    made = nights.workspace(folder, measures=["IPS", "ClippedIPS"], cutoffs=["all"], slices=[], min_slice_size=30)
+    made = nights.workspace(folder, measures=["IPS", "ClippedIPS"], cutoffs=["all"], slices=[], slicing__min_slice_size=30)
     made.change(policies={"population": "judged"}, **asked)
     for name, rows in (("recommendations", log), ("held_out", held_out)):
         made.write(name, [{**row, "day": FIRST.isoformat()} for row in rows])
@@ -130,7 +130,7 @@ def test_a_change_from_another_night_has_no_verdict_without_support(tmp_path: Pa
     for day in (FIRST, SECOND):
         done = rankeval("run", workspace.config, "--date", day)
         assert done.code == 0, done.err
-    rows = json.loads(rankeval("compare", workspace.root, "--against", "previous", "--format", "json").out)
+    rows = json.loads(rankeval("compare", workspace.root, "--against", "previous", "--json").out)
     found = {row["model_id"]: (row["p_value"], row["reason"], row["verdict"]) for row in rows}
     assert found["rare"] == (None, "too_little_support", "undecided")
     assert found["same"][1:] == (None, "undecided")

@@ -191,7 +191,7 @@ def test_check_that_fails_changes_nothing_and_is_recorded(workspace: Workspace) 
 def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace, failpoint: str) -> None:
     run(workspace)
     with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-        run(workspace, FIRST, "min_slice_size=3")
+        run(workspace, FIRST, "slicing.min_slice_size=3")
     crashed = runs(workspace)[-1][0]
 
     run(workspace, SECOND)

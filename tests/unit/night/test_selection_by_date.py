@@ -53,7 +53,7 @@ def test_cold_users_are_those_with_little_history_before_the_date(tmp_path: Path
     before = [{"column": "day", "op": "<", "value": "{date}"}]
     made.change(
         inputs__train={"format": "parquet", "path": "inputs/train", "filters": before},
-        bands={"history": {"of": "train", "edges": [2], "labels": ["cold", "warm"]}},
+        slicing__bands={"history": {"of": "train", "edges": [2], "labels": ["cold", "warm"]}},
         slices=["history"],
         measures=["RR@2"],
     )

@@ -17,6 +17,7 @@ from rankeval_spark.report.figures.charts import NothingToDrawError
 from rankeval_spark.report.tables import keep
 from tests.support.html import parsed
 from tests.support.logs import Logs
+from tests.support.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ def evaluated(**options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
         "baseline": "popular",
         "items": items,
     }
-    return evaluate(tables.recommendations, tables.held_out, **{**given, "min_slice_size": 5, **options})
+    return evaluate(tables.recommendations, tables.held_out, **sections(**{**given, "min_slice_size": 5, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_figures_of_few_users_stay_in_the_range_of_the_measure(name: str, n_user
     segments = pa.table({"user_id": users, "tier": [("one", "two")[number % 2] for number in range(n_users)]})
     given = {"segments": segments, "slices": ["tier"], "min_slice_size": 1, "baseline": "popular"}
     catalogue = pa.table({"item_id": list(items)})
-    plot = evaluate(log, held_out, measures=MEASURES, items=catalogue, **given).plot
+    plot = evaluate(log, held_out, **sections(measures=MEASURES, items=catalogue, **given)).plot
     spec = getattr(plot, name)().to_dict(validate=True)
     ends = [row[end] for row in _drawn(spec) for end in ENDS if row.get(end) is not None]
     assert ends

@@ -15,6 +15,7 @@ from scipy import stats
 
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine import comparison_state, paired_differences
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
@@ -77,7 +78,9 @@ def compared(
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
     texts, slices = tuple(map(str, ASKED.measures)), (("country",),)
     expected = None if models is None else tuple(models)
-    request = Request(measures=texts, models=expected, slices=slices, min_slice_size=5, comparisons=asked)
+    request = Request(
+        measures=texts, models=expected, slices=slices, slicing=Slicing(min_slice_size=5), comparisons=asked
+    )
     finisher = comparison_rows.comparison_finisher(request)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)

@@ -159,7 +159,7 @@ def test_the_best_rank_of_a_repeated_item_counts_with_its_largest_gain() -> None
         for name, rows in own.items():
             connection.register(name, rows)
         found = answers(connection, "ranks-of-hits")
-    result = evaluate(own["recommendations"], own["held_out"], measures=["nDCG@10"], duplicates="keep")
+    result = evaluate(own["recommendations"], own["held_out"], measures=["nDCG@10"], policies={"duplicates": "keep"})
     assert found == result.hit_ranks("als", "popular").drop_columns(["list_id"]).to_pylist()
     assert of(found, "item_id", "gain", "baseline_rank", "rank") == [("a", 2.0, 1, 1), ("b", 1.0, 2, 2)]
 

@@ -1,0 +1,76 @@
+"""The evaluation of a config, in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rankeval_spark.config import check_roots, load_config, parse_date
+from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.evaluation import Evaluation
+from rankeval_spark.hosts.in_process import InProcess
+from rankeval_spark.in_process.assembly import Usable
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
+from rankeval_spark.inputs.input_files import ForSparkError
+
+if TYPE_CHECKING:
+    import os
+    from datetime import date
+
+    from pyspark.sql import SparkSession
+
+
+def evaluate_config(
+    path: str | os.PathLike[str],
+    date: str | date,
+    *,
+    overrides: Sequence[str] = (),
+    spark: SparkSession | None = None,
+) -> Evaluation:
+    """Evaluate what a config asks for on one date; nothing is published.
+
+    Parameters
+    ----------
+    path : str or path
+        The config file.
+    date : str or date
+        The evaluation date, such as ``"2026-01-31"``.
+    overrides : sequence of str
+        Changes of its keys, such as ``["cutoffs=[5]"]``, as ``rankeval run --set`` has them.
+    spark : SparkSession, optional
+        Session that reads and evaluates the inputs; without it, this process does.
+
+    Returns
+    -------
+    Evaluation
+        As of :func:`evaluate`. Gates, thresholds of checks and the results root of the config are not used.
+
+    Raises
+    ------
+    ConfigError
+        If the config or the date is not valid, or without ``spark`` where only Spark reads an input.
+    InputError
+        If an input is missing or cannot be read.
+
+    Examples
+    --------
+    >>> from rankeval_spark import evaluate_config
+    >>> evaluate_config("conf/nightly.yaml", "2026-01-31").leaderboard()  # doctest: +SKIP
+    """
+    config, day = load_config(path, overrides), parse_date(str(date), "evaluate_config(date=)")
+    check_roots(config, day)
+    request = request_of(config, day)
+    if spark is not None:
+        import_module("rankeval_spark.spark.version").require_spark()
+        return Evaluation(import_module("rankeval_spark.hosts.on_spark").of_config(spark, config, request, day), config)
+    try:
+        tables = replace(read_tables(open_inputs(config, request, day), sample_share=1), are_checked=False)
+    except ForSparkError as error:
+        fix = "pass spark=, a session"
+        raise ConfigError(Fault("evaluate_config(spark=)", f"None, and {error}", "a session of Spark", fix)) from error
+    return Evaluation(InProcess(Usable(tables, request, pa.cpu_count())), config)

@@ -30,8 +30,8 @@ LACKING: Final = "an effective sample of 5 of 1,000 users of rare, where a verdi
 
 def night_of(folder: Path, log: Rows, held_out: Rows, **asked: Any) -> Workspace:  # noqa: ANN401 - values of a config
     """Write a night of impressions without Spark."""
-    made = nights.workspace(folder, measures=["IPS", "ClippedIPS"], cutoffs=["all"], slices=[], slicing__min_slice_size=30)
-    made.change(policies={"population": "judged"}, **asked)
+    made = nights.workspace(folder, measures=["IPS", "ClippedIPS"], cutoffs=["all"], slices=[])
+    made.change(policies={"population": "judged"}, slicing__min_slice_size=30, **asked)
     for name, rows in (("recommendations", log), ("held_out", held_out)):
         made.write(name, [{**row, "day": FIRST.isoformat()} for row in rows])
     return made

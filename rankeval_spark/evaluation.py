@@ -158,7 +158,7 @@ class Evaluation(Generic[Frame]):
     def checks(self) -> Frame:
         """Facts about the inputs: ``schemas.CHECKS`` from ``input`` on."""
         facts = [*self.host.input_facts(self._totals), *self._list_facts]
-        rows = to_check_rows(facts, Checks(), repeating=self.request.policies.repeating_inputs)
+        rows = to_check_rows(facts, Checks(), expected=self.request.policies.expected_findings)
         return self.host.frame(in_order_of(rows, ("input", "check")))
 
     def to_config(self) -> str:

@@ -167,15 +167,18 @@ class Policies(Model):
         return self.ignoring_scores is not None
 
     @property
-    def repeating_inputs(self) -> frozenset[str]:
-        """Inputs in which the policies read repeated rows as a signal: counted by `duplicates`, and no fault there.
+    def expected_findings(self) -> frozenset[tuple[str, str]]:
+        """Inputs and checks whose findings are counted and no fault, because the policies say what they mean.
 
-        Judgements that are added up, of which the newest counts, or that times spread over lists; items of lists that
-        are pooled.
+        Repeated judgements that are added up, of which the newest counts, or that times spread over lists; repeated
+        items of lists that are pooled; judgements in `train` that are left out.
         """
-        has_events = self.held_out_duplicates in ("sum", "last") or self.is_attributed
-        found = {"held_out": has_events, "recommendations": self.lists == "pooled"}
-        return frozenset(name for name, is_meant in found.items() if is_meant)
+        found = {
+            ("held_out", "duplicates"): self.held_out_duplicates in ("sum", "last") or self.is_attributed,
+            ("recommendations", "duplicates"): self.lists == "pooled",
+            ("held_out", "held_out_in_train"): self.seen_in_train == "drop_both",
+        }
+        return frozenset(finding for finding, is_expected in found.items() if is_expected)
 
     @property
     def drops_seen(self) -> bool:

@@ -237,17 +237,18 @@ class CheckVerdict(NamedTuple):
     verdict: str
 
 
-def to_check_rows(facts: Sequence[CheckCount], checks: Checks, *, repeating: Collection[str] = ()) -> pa.Table:
+def to_check_rows(
+    facts: Sequence[CheckCount], checks: Checks, *, expected: Collection[tuple[str, str]] = ()
+) -> pa.Table:
     """Build the columns of ``schemas.CHECKS`` from ``input``, a row for each fact, in their order.
 
-    ``repeating``: inputs whose repeated rows are a signal, so that they are only counted.
+    ``expected``: inputs and checks whose findings are no faults, so that they are only counted.
 
     >>> from rankeval_spark.config import Checks
     >>> to_check_rows([CheckCount("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
-    meant = {(name, DUPLICATES) for name in repeating}
-    verdicts = [verdict_of(fact, None if (fact.input, fact.check) in meant else checks) for fact in facts]
+    verdicts = [verdict_of(fact, None if (fact.input, fact.check) in expected else checks) for fact in facts]
     ends = np.cumsum([0, *(len(fact.sample_keys) for fact in facts)], dtype=np.int32)
     keys = to_texts(key for fact in facts for key in fact.sample_keys)
     columns = {

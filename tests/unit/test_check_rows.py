@@ -59,12 +59,22 @@ def test_repeated_rows_are_only_counted_where_policies_read_them(
 ) -> None:
     facts = [CheckCount(name, "duplicates", 6, 9) for name in ("held_out", "recommendations", "items")]
     facts.append(CheckCount("held_out", "null_keys", 6, 9))
-    repeating = Policies(**policies).repeating_inputs
-    rows = check_rows.to_check_rows(facts, Checks(), repeating=repeating).to_pylist()
+    findings = Policies(**policies).expected_findings
+    rows = check_rows.to_check_rows(facts, Checks(), expected=findings).to_pylist()
     assert {row["input"]: row["verdict"] for row in rows[:3]} == expected
     assert {row["share"] for row in rows} == {6 / 9}
     assert rows[3]["verdict"] == "error"
     assert {row["threshold"] for row in rows if row["verdict"] == "ok"} <= {None}
+
+
+@pytest.mark.parametrize(("policy", "verdict"), [("keep", "warn"), ("drop", "warn"), ("drop_both", "ok")])
+def test_judgements_in_train_are_no_fault_where_they_are_left_out(policy: Any, verdict: str) -> None:  # noqa: ANN401 - of a policy
+    facts, findings = (
+        [CheckCount("held_out", "held_out_in_train", 2, 3)],
+        Policies(seen_in_train=policy).expected_findings,
+    )
+    (row,) = check_rows.to_check_rows(facts, Checks(), expected=findings).to_pylist()
+    assert (row["count"], row["share"], row["verdict"]) == (2, 2 / 3, verdict)
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -318,8 +318,8 @@ class PreparedNight:
                 step.n_rows = len(self.gates)
 
     def _verdicts(self) -> pa.Table:
-        repeating = self.plan.request.policies.repeating_inputs
-        return check_rows.to_check_rows(self.facts, self.plan.config.checks, repeating=repeating)
+        expected = self.plan.request.policies.expected_findings
+        return check_rows.to_check_rows(self.facts, self.plan.config.checks, expected=expected)
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""

@@ -129,6 +129,12 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
     found, named = registry.find(name), search.exact_measures(name)
     entry = found.entry if found else group_statistics.find_statistic(name)
+    word = name.partition("@")[0]
+    meanings = None if entry or len(named) == 1 or is_json else registry.meanings_of(word)
+    if meanings is not None:  # a word for several measures, none of which is the usual one
+        out.print(f"{word} has several meanings: {meanings.others}.", markup=False)
+        measures_command(None, words=word, is_all=is_all)
+        return
     if entry is None:
         entry = named[0] if len(named) == 1 else Measure.parse(name, where="rankeval measures").entry
     if is_json:

@@ -189,6 +189,7 @@ def _misplaced_fault(name: str, value: object, known: Sequence[str]) -> Fault:
         for frame, rows in FrameInputs().frames.items()
         if name in type(rows).model_fields
     ]
+    places += [f"inputs={{{name!r}: {text}}}"] if name in FrameInputs.model_fields else []
     sections = (key for model in _SECTIONS.values() for key in model.model_fields)
     fix = _ELSEWHERE.get(name) or (f"write {' or '.join(places)}" if places else nearest(name, [*known, *sections]))
     expected = "an argument of evaluate" if fix else f"one of {', '.join(known)}"

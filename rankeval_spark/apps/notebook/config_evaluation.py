@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from rankeval_spark.config import check_roots, load_config, parse_date
 from rankeval_spark.config.request import request_of
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, InputError, raise_together
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
+from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, open_inputs, read_tables
+from rankeval_spark.inputs.arrow.input_sizes import sizes_of
 from rankeval_spark.inputs.input_files import ForSparkError
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from datetime import date
 
     from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
 
 
 def evaluate_config(
@@ -71,6 +75,15 @@ def evaluate_config(
     try:
         tables = replace(read_tables(open_inputs(config, request, day), sample_share=1), are_checked=False)
     except ForSparkError as error:
+        _refuse_faulty_inputs(config, request, day)
         fix = "pass spark=, a session"
         raise ConfigError(Fault("evaluate_config(spark=)", f"None, and {error}", "a session of Spark", fix)) from error
     return Evaluation(InProcess(Usable(tables, request, pa.cpu_count())), config)
+
+
+def _refuse_faulty_inputs(config: EvaluationConfig, request: Request, day: date) -> None:
+    """Refuse inputs that Spark would refuse too: missing ones, and those without a column that is needed."""
+    sizes = [size for name, one in config.inputs.given.items() for size in sizes_of(name, one, day)]
+    faults = [size.fault for size in sizes if size.fault is not None]
+    errors = [InputError(*faults)] if faults else []
+    raise_together([*errors, *look_at_inputs(config, request, day).errors])
